@@ -23,7 +23,7 @@ TEST_PROCESSES ?= $(shell expr $$(nproc) + 1)
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
 # netifaces, which ptf imports, is compiled. Python of other sources has its headers.
 APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev)
-APT_TEST := tshark libibverbs-dev fonts-dejavu-core
+APT_TEST := procps tshark libibverbs-dev fonts-dejavu-core
 APT_WEB  := chromium
 APT_ROCE := qemu-system-x86
 APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran hpcc lammps lammps-examples
@@ -163,6 +163,10 @@ wheels: $(VENV)/.ready-dev ## the source archives and wheels of a release, in DI
 	$(BIN)/python -m build --outdir $(DIST) softswitch
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat auto --wheel-dir $(DIST) $(DIST)/netfold-*-linux_*.whl
 	rm $(DIST)/netfold-*-linux_*.whl
+
+.PHONY: test-headers
+test-headers: $(VENV)/.ready-test ## all C with the headers of each release of Debian (or Ubuntu), downloaded by apt
+	$(BIN)/pytest tests/house/test_headers.py -m long --timeout 1200 $(PYTEST_ARGS)
 
 .PHONY: docs
 docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and misspelled words are errors

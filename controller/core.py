@@ -67,7 +67,6 @@ from netfold.controller.scheduling.planning_client import PlanBackend, PlanningC
 from netfold.controller.switches.base_entries import management_entries
 from netfold.controller.switches.connection import Connect
 from netfold.controller.switches.desired_state import DesiredState
-from netfold.controller.switches.election import controller_election_id
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.finsy_adapter import FinsyConnection
@@ -122,7 +121,7 @@ class Controller:
         self.fleet = Fleet(
             _endpoints(config),
             options.pipeline,
-            controller_election_id(term),
+            term,
             self,
             options.fleet,
             connect=connect,

@@ -21,7 +21,7 @@ from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.holder import holder_of
 from netfold.testbed.network.isolation import enter_network, is_isolated
-from netfold.topologies.cli import FAILED, fail
+from netfold.topologies.cli import BAD_INPUT, FAILED, fail
 
 _NAME = Annotated[
     str | None,
@@ -41,14 +41,26 @@ def _run(name: str | None, **options: Any) -> None:
             name = DEFAULT_NAME
         if name is not None:
             os.environ[NAME_VARIABLE] = name
-            if options["metrics_port"] and not is_isolated() and holder_of(name):
-                _listen_here(options["metrics_port"])
+            if not is_isolated() and holder_of(name):
+                _refuse_port_inside(options["listen"], name)
+                if options["metrics_port"]:
+                    _listen_here(options["metrics_port"])
             enter_network(name)
     except NetworkError as error:
         fail(str(error), FAILED)
     except ListenError as error:
         fail(str(error), NO_CONTROLLER)
     run_controller(**options)
+
+
+def _refuse_port_inside(listen: str | None, name: str) -> None:
+    """A TCP port would be the network's own: callers outside are refused there, or reach another server."""
+    if listen is not None and not listen.startswith("unix:"):
+        fail(
+            f"--listen {listen} would be inside the namespaces of network '{name}', where only its hosts reach it: "
+            "use unix:PATH",
+            BAD_INPUT,
+        )
 
 
 def _listen_here(port: int) -> None:

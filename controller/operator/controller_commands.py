@@ -39,6 +39,7 @@ from netfold.controller.recording.recording_file import RecordingError
 from netfold.controller.service.daemon import DaemonOptions, run
 from netfold.controller.service.server import ListenError
 from netfold.controller.switches.devices import programs
+from netfold.controller.switches.finsy_adapter import log_state_changes_only
 from netfold.controller.switches.fleet import FleetOptions
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.connection import default_socket
@@ -84,7 +85,7 @@ def run_controller(
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    logging.getLogger("finsy").setLevel(logging.CRITICAL)
+    log_state_changes_only()
     errors = Console(stderr=True)
     try:
         known = load_fabric(fabric)
@@ -123,7 +124,7 @@ def run_controller(
 @app.command("status")
 @reaches_controller
 def status(where: ControllerOptions, as_json: AsJson = False) -> None:
-    """Show the switches: which are ready, slots in use, entries repaired.
+    """Show the switches: which are ready and why one is not, slots in use, entries repaired.
 
     Exit codes: 0 shown, 4 no controller answers.
     """
@@ -131,13 +132,13 @@ def status(where: ControllerOptions, as_json: AsJson = False) -> None:
     if as_json:
         print_json(plain(answer))
         return
-    table = Table("switch", "address", "ready", "slots", "repaired")
+    table = Table("switch", "address", "ready", "slots", "repaired", "not ready because")
     for row in answer.switches:
         slots = f"{row.slots_in_use}/{row.slots}"
         ready, repaired = "yes" if row.ready else "no", str(row.repaired_entries)
         if not answer.primary:
             ready = repaired = "?"
-        table.add_row(row.name, row.address, ready, slots, repaired)
+        table.add_row(row.name, row.address, ready, slots, repaired, row.reason)
     if not answer.primary:
         note_standby(answer.primary_address)
     Console().print(table)

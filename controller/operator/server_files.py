@@ -103,7 +103,7 @@ def _card(interface: str, mtu: int, offloads: Sequence[str], *, is_port: bool) -
     name = shlex.quote(interface)
     lines = [f"ip link set {name} mtu {mtu} up || exit 1"]
     if is_port:
-        lines += [f"ip address flush dev {name}", f"try sysctl -qw net.ipv6.conf.{name}.disable_ipv6=1"]
+        lines += [f"ip address flush dev {name}", f"try sysctl -qw net/ipv6/conf/{name}/disable_ipv6=1"]
     lines += [f"try ethtool -K {name} {offload} on" for offload in offloads]
     lines += [f"try ethtool -K {name} lro off", f"ring=$(largest_ring {name})"]
     lines.append(

@@ -54,13 +54,21 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
 }
 
 REFUSALS = tuple(_CODES)
+MAX_REFUSAL = 2400
+"""Bytes of a refusal's message."""
 
 
 async def refuse(context: Context, error: Exception) -> NoReturn:
     """Ends a call with the code of one of REFUSALS."""
     code = next(c for t, c in _CODES.items() if isinstance(error, t))
-    await context.abort(code, str(error))
+    await context.abort(code, _that_fits(str(error)))
     raise AssertionError("abort raises")
+
+
+def _that_fits(message: str) -> str:
+    """gRPC drops the status of a call whose headers exceed 8 KiB, and quotes a byte by three."""
+    text = message.encode()
+    return message if len(text) <= MAX_REFUSAL else text[:MAX_REFUSAL].decode(errors="ignore") + " ..."
 
 
 def version() -> str:

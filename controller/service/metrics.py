@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler
 from wsgiref.types import WSGIApplication
 
@@ -20,6 +23,12 @@ from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.member_status import TreeProgress
 from netfold.controller.service.server import ListenError
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS_MAX = 16
+REQUEST_S = 10.0
+"""Seconds for a whole scrape."""
 
 
 @contextmanager
@@ -51,18 +60,51 @@ def listen_for_scrapes(port: int) -> socket.socket:
 
 
 class _Server(ThreadingWSGIServer):
-    """Serves at a socket that listens."""
+    """Serves at a socket that listens. Any process of the machine may connect: a connection has REQUEST_S, and at
+    CONNECTIONS_MAX the next one takes the place of the oldest."""
 
     def __init__(self, listener: socket.socket, application: WSGIApplication) -> None:
-        super().__init__(listener.getsockname(), _SilentHandler, bind_and_activate=False)
+        super().__init__(listener.getsockname(), _Handler, bind_and_activate=False)
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, float] = {}
         self.socket.close()
         self.socket = listener
         self.server_name, self.server_port = listener.getsockname()
         self.setup_environ()
         self.set_app(application)
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            if len(self._open) >= CONNECTIONS_MAX:
+                self._end(next(iter(self._open)))
+            self._open[request] = time.monotonic() + REQUEST_S
+        threading.Thread(
+            target=self.process_request_thread, args=(request, client_address), name="scrape", daemon=True
+        ).start()
 
-class _SilentHandler(WSGIRequestHandler):
+    def service_actions(self) -> None:
+        """Called several times a second."""
+        now = time.monotonic()
+        with self._lock:
+            for request in [r for r, deadline in self._open.items() if deadline < now]:
+                self._end(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        log.debug("a scrape by %s failed", client_address, exc_info=True)
+
+    def _end(self, request: socket.socket) -> None:
+        """Its thread notices and closes it."""
+        del self._open[request]
+        with suppress(OSError):  # the other end has closed it
+            request.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Writes nothing: a scrape is no event."""
 

@@ -122,6 +122,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                     slots_in_use=pools[name].in_use,
                     slots=pools[name].slots,
                     repaired_entries=health.repaired,
+                    reason=controller.fleet.not_ready_because(name),
                 )
             )
         counters = [

@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """P4Runtime election ids: any controller's is above any tool's, so that a tool never takes a switch from a controller.
 
-An id has 128 bits. Controllers set the high word and have their term in the low one; tools have a zero high word."""
+An id has 128 bits. A controller's has a mark, its term, and the number of the stream at its switch: a switch refuses a
+second stream with the id of another one, and it may hold a stream that its controller has ended. Tools have a zero high
+word."""
 
 from __future__ import annotations
 
 import time
 
-_CONTROLLERS = 1 << 64
+_CONTROLLERS = 1 << 96
+_STREAM_BITS = 32
 
 
-def controller_election_id(term: int) -> int:
-    """Of the leader of a term, >= 1: the fencing token of its writes."""
-    return _CONTROLLERS | term
+def controller_election_id(term: int, stream: int) -> int:
+    """The fencing token of the writes of a term's leader by its `stream`-th stream to a switch: both are >= 1."""
+    return _CONTROLLERS | term << _STREAM_BITS | stream
 
 
 def tool_election_id() -> int:

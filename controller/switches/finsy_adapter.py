@@ -12,6 +12,7 @@ P4Info is parsed already. Nothing of finsy is patched."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any, cast
 
@@ -28,6 +29,11 @@ from netfold.controller.switches.port_counters import PortCounts, PortReader
 from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
 
 _PUSH = "SetForwardingPipelineConfig"
+
+
+def log_state_changes_only() -> None:
+    """finsy logs a traceback for each attempt that fails; a session logs each change of its switch's state."""
+    logging.getLogger("finsy").setLevel(logging.CRITICAL + 1)
 
 
 class FinsyConnection:
@@ -70,6 +76,7 @@ class FinsyConnection:
         await self._switch.__aenter__()
 
     async def close(self) -> None:
+        self._switch.cancel_stream()
         await self._switch.__aexit__(None, None, None)
 
     def create_task(self, work: Coroutine[Any, Any, None]) -> None:
@@ -172,6 +179,12 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
         self._p4client = _TimeoutClient(self.address, credentials, wait_for_ready=False)
         self._p4client.timeouts = self._timeouts
         super()._switch_start()  # type: ignore[no-untyped-call]
+
+    def cancel_stream(self) -> None:
+        """At once: a close that is canceled, because it takes too long, would leave the stream open."""
+        stream = None if self._p4client is None else self._p4client._stream
+        if stream is not None:
+            stream.cancel()
 
     def read_entities(self, wanted: Sequence[fy.p4entity.P4Entity]) -> AsyncIterator[object]:
         # finsy's overloads declare its async generator as a coroutine

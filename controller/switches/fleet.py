@@ -60,14 +60,14 @@ class FleetOptions:
 
 
 class Fleet:
-    """`run` runs all sessions until it is canceled. `connect` makes their connections; `now`: the event loop's
-    clock."""
+    """`run` runs all sessions until it is canceled. `term`: the leader's; `connect` makes their connections; `now`: the
+    event loop's clock."""
 
     def __init__(
         self,
         endpoints: Iterable[Endpoint],
         pipeline: Pipeline,
-        election_id: int,
+        term: int,
         events: FleetEvents,
         options: FleetOptions,
         *,
@@ -87,7 +87,7 @@ class Fleet:
             e.name: SwitchSession(
                 e,
                 pipeline,
-                election_id,
+                term,
                 session_events,
                 audit_s=options.audit_s,
                 counter_poll_s=max(options.counter_poll_s, len(endpoints) / MAX_POLLS_PER_S),
@@ -118,6 +118,11 @@ class Fleet:
 
     def health(self, switch: str) -> Health:
         return self.sessions[switch].health
+
+    def not_ready_because(self, switch: str) -> str:
+        """In one line; empty for a switch that is ready."""
+        health = self.health(switch)
+        return "" if health.ready else _brief(health.error)
 
     def failure_cause(self, switch: str) -> str:
         """Address and last error of a switch, in one line."""

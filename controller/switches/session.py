@@ -28,6 +28,7 @@ from netfold.controller.switches.connection import (
     SwitchConnection,
 )
 from netfold.controller.switches.desired_contents import DesiredContents, DesiredContentsInbox
+from netfold.controller.switches.election import controller_election_id
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.finsy_adapter import FinsyConnection, error_text, is_task_canceled
 from netfold.controller.switches.installed_state import ForeignStateError, InstalledState
@@ -80,14 +81,14 @@ class SessionEvents:
 
 
 class SwitchSession:
-    """`run` connects until it is canceled. `counter_poll_s`: seconds between two readings of the port counters;
-    `rpc_timeout_s`: see PUSH_FACTOR. `connect` makes a connection; `now`: the event loop's clock."""
+    """`run` connects until it is canceled. `term`: the leader's; `counter_poll_s`: seconds between two readings of the
+    port counters; `rpc_timeout_s`: see PUSH_FACTOR. `connect` makes a connection; `now`: the event loop's clock."""
 
     def __init__(
         self,
         endpoint: Endpoint,
         pipeline: Pipeline,
-        election_id: int,
+        term: int,
         events: SessionEvents,
         *,
         audit_s: float = 30.0,
@@ -98,7 +99,8 @@ class SwitchSession:
     ) -> None:
         self.endpoint = endpoint
         self._pipeline = endpoint.pipeline or pipeline
-        self._election_id = election_id
+        self._term = term
+        self._streams = 0
         self._events = events
         self._connect = connect
         self._now = now
@@ -176,6 +178,7 @@ class SwitchSession:
     async def _connection(self) -> None:
         """One connection, until it is lost or an error ends it."""
         self._closing.clear()
+        self._streams += 1
         opening = _Opening(self._handshake_timeout_s)
 
         def on_up() -> None:
@@ -186,7 +189,7 @@ class SwitchSession:
             ConnectionRequest(
                 self.endpoint,
                 self._pipeline,
-                self._election_id,
+                controller_election_id(self._term, self._streams),
                 CallTimeouts(self._push_timeout_s, CALL_FACTOR * self._rpc_timeout_s),
                 self._must_push,
                 on_up,

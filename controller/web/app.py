@@ -121,6 +121,7 @@ class _Page:
             lines, number = history.read(number, LINES_AN_EVENT)
             if lines:
                 yield f"id: {number}\n" + "".join(f"data: {line}\n" for line in lines) + "\n"
+                await _yield_to_the_loop()
             elif history.closed:
                 yield f"event: end\nid: {number}\ndata: {{}}\n\n"
                 return
@@ -140,3 +141,9 @@ class _Page:
             if not lines:
                 return
             yield "".join(f"{line}\n" for line in lines)
+            await _yield_to_the_loop()
+
+
+async def _yield_to_the_loop() -> None:
+    """The event loop reports the end of a connection. Until then each write to it is a line of asyncio's log."""
+    await asyncio.sleep(0)

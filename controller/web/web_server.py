@@ -16,10 +16,8 @@ import uvicorn
 
 from netfold.controller.web.access import is_loopback
 from netfold.controller.web.app import make_app
+from netfold.controller.web.bounded_connections import BoundedConnection
 from netfold.controller.web.source import LineSource
-
-MAX_CONNECTIONS = 256
-"""Further ones are refused (503): also those that never send a request."""
 
 GRACE_S = 1
 BACKLOG = 128
@@ -84,7 +82,7 @@ def _server(source: LineSource, options: WebOptions) -> uvicorn.Server:
         lifespan="on",
         server_header=False,
         ws="none",
-        limit_concurrency=MAX_CONNECTIONS,
+        http=BoundedConnection,
         timeout_graceful_shutdown=GRACE_S,
         ssl_certfile=None if security is None else str(security.certificate),
         ssl_keyfile=None if security is None else str(security.key),

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from google.protobuf.message import DecodeError
+
 TRACE = 5
 """Below logging.DEBUG: the steps of an action."""
 
@@ -87,12 +89,12 @@ def set_up_logs(level: LogLevel, device_id: int, *, console: bool, file: LogFile
 
 
 def shorten_grpc_tracebacks(record: logging.LogRecord) -> bool:
-    """A log filter: one line in place of the traceback of an error inside gRPC (a client's abrupt disconnect), or of a
-    call that gRPC has canceled for that."""
+    """A log filter: one line in place of the traceback of an error inside gRPC (a client's abrupt disconnect), of a
+    call that gRPC has canceled for that, or of a message that cannot be decoded."""
     kind, error, _ = record.exc_info or (None, None, None)
     if record.name.partition(".")[0] != "grpc" or kind is None:
         return True
-    if kind.__module__.startswith("grpc.") or kind is asyncio.CancelledError:
+    if kind.__module__.startswith("grpc.") or kind in (asyncio.CancelledError, DecodeError):
         record.msg, record.args = f"{record.getMessage()}: {kind.__name__}: {error}", ()
         record.exc_info = record.exc_text = None
     return True

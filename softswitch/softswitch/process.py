@@ -41,7 +41,14 @@ log = logging.getLogger(__name__)
 EVENTS_AT_ONCE = 64
 # Time for RPCs in progress to end at a stop.
 GRACE_S = 1.0
+# Connections at once; further ones are closed.
+CONNECTIONS_MAX = 256
 GRPC_OPTIONS = (
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
+    # One that is no HTTP/2 connection by then is closed.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    # RPCs and streams of one connection at once; gRPC lets further ones wait.
+    ("grpc.max_concurrent_streams", CONNECTIONS_MAX),
     # Programs have several MB of JSON; gRPC's default limit is 4 MiB.
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
     # An address in use is an error; the default would share it.

@@ -8,6 +8,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,8 +21,9 @@ import pytest
 from grpc._cython import cygrpc
 from kinds import config
 from softswitch.build.compiler import Job
-from softswitch.build.native import default_cache_dir
+from softswitch.build.native import build_shared, default_cache_dir
 from softswitch.engine.abi import engine_library
+from softswitch.errors import PipelineError
 from softswitch.logs import shorten_grpc_tracebacks
 from softswitch.p4runtime.device import device_json, load_pipeline
 from softswitch.p4runtime.status import Code, StatusError
@@ -36,6 +38,17 @@ def test_without_a_compiler_the_switch_ends_with_one_line(tmp_path: Path) -> Non
     last = done.stderr.splitlines()[-1]
     assert last.startswith("softswitch: no C compiler: 'no-such-compiler' is not on PATH"), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_compile_error_is_one_line_with_the_first_error(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.c"
+    source.write_text("int f(void) {\n    return IP_ADDRESSES + more;\n}\n")
+    with pytest.raises(PipelineError) as failed:
+        build_shared([source], tmp_path / "cache", name="wrong")
+    assert re.fullmatch(
+        r"gcc failed on wrong-\w+\.so: \S*wrong\.c:2:12: error: .IP_ADDRESSES. undeclared.*",
+        str(failed.value),
+    )
 
 
 def test_a_full_disk_at_a_push_is_resource_exhausted(tmp_path: Path) -> None:

@@ -66,7 +66,9 @@ class NoGnmi(gnmi_grpc.gNMIServicer):
 
 class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     """`before_update(n)` is called before the nth update ever (from 1) and may raise; what it raises is
-    that update's error. `updates` counts them. A stream that is opened while it is `mute` is never answered."""
+    that update's error. `updates` counts them. A stream that is opened while it is `mute` is never answered; one that
+    is opened while it `refuses` ends with that message, and `refused` counts them. While it `forgets_no_stream`, it
+    keeps each client whose stream has ended."""
 
     def __init__(self, device_id: int = 1) -> None:
         self.device_id = device_id
@@ -82,9 +84,12 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.hangs = asyncio.Event()
         self.mute = False
         self.unanswered = 0
+        self.refuses = ""
+        self.refused = 0
         self.reads = 0
         self.gnmi = NoGnmi()
         self.clients: list[Client] = []
+        self.forgets_no_stream = False
         self.highest_id = 0
         self.credentials: grpc.ServerCredentials | None = None
         self._server: grpc.aio.Server | None = None
@@ -112,6 +117,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             self._server = None
         self.clients.clear()
         self.highest_id = 0
+        self.forgets_no_stream = False
 
     async def restart(self) -> None:
         """As after a power cut: no pipeline, no entries, registers 0."""
@@ -153,6 +159,9 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         if self.mute:
             self.unanswered += 1
             await asyncio.Event().wait()
+        if self.refuses:
+            self.refused += 1
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, self.refuses)
         client: Client | None = None
         requests: asyncio.Queue[p4r.StreamMessageRequest | None] = asyncio.Queue()
         reader = asyncio.create_task(_forward(request_iterator, requests))
@@ -175,7 +184,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
                 yield message
         finally:
             reader.cancel()
-            if client is not None and client in self.clients:
+            if client is not None and client in self.clients and not self.forgets_no_stream:
                 pump.cancel()
                 self.clients.remove(client)
                 self._arbitrate()

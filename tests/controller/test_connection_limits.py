@@ -7,9 +7,13 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
+import struct
+import threading
+import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
+from netfold.controller.service import metrics
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
 from netfold.controller.service.server import Security, serving
 from netfold.controller.service.servicer import Service
@@ -21,18 +25,19 @@ from tests.traffic.tls import make_certificate, reached
 SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\n"
 LIMITS = ConnectionLimits(connections=8, handshake_s=1.0)
 FLOOD = 40
+SCRAPE_THREAD = "scrape"
 
 
 @contextmanager
-def flooded(port: int) -> Iterator[list[socket.socket]]:
+def flooded(port: int, count: int = FLOOD) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(FLOOD)]
+        yield [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(count)]
 
 
 def is_closed(sock: socket.socket) -> bool:
     """By the other end."""
     try:
-        return sock.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) == b""
+        return sock.recv(1, socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
         return False
     except ConnectionError:
@@ -65,6 +70,48 @@ def test_connections_of_strangers_keep_no_member_from_the_controller(tmp_path):
                     await asyncio.to_thread(member.close)
 
     asyncio.run(scenario())
+
+
+def test_connections_of_strangers_keep_no_scrape_from_the_metrics(tmp_path, monkeypatch, capfd):
+    """They send nothing, or a part of a request, or are reset."""
+    monkeypatch.setattr(metrics, "REQUEST_S", 3.0)
+
+    def threads() -> int:
+        return sum(t.name == SCRAPE_THREAD for t in threading.enumerate())
+
+    def scraped(port: int) -> bool:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
+            return b"netfold_switch_ready" in page.read()
+
+    async def scenario():
+        listener = metrics.listen_for_scrapes(0)
+        port = listener.getsockname()[1]
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            with metrics.metrics_server(deployment.controller, port, listener.detach()):
+                with flooded(port, 4 * metrics.CONNECTIONS_MAX) as connections:
+                    for connection in connections[::2]:
+                        with suppress(OSError):  # it is closed by now
+                            connection.sendall(b"GET /metr")
+                    for _ in range(5):
+                        assert await asyncio.to_thread(scraped, port)
+
+                    def left() -> int:
+                        return sum(not is_closed(c) for c in connections)
+
+                    assert left() <= metrics.CONNECTIONS_MAX
+                    await deployment.until(
+                        lambda: threads() <= metrics.CONNECTIONS_MAX, "threads are bounded"
+                    )
+                    reset = struct.pack("ii", 1, 0)
+                    connections[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                    connections.pop().close()
+                    await deployment.until(lambda: left() == 0, "closed without a request")
+                await deployment.until(lambda: threads() == 0, "no thread is left")
+                assert await asyncio.to_thread(scraped, port)
+
+    asyncio.run(scenario())
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_connections_leave_files_for_switches_and_the_store():

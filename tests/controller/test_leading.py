@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -18,8 +19,10 @@ from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
 from netfold.controller.observation.recorder import MIN_PAUSE_S
 from netfold.controller.service.daemon import fingerprint
-from netfold.controller.switches.election import tool_election_id
+from netfold.controller.switches.election import controller_election_id, tool_election_id
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.finsy_adapter import log_state_changes_only
+from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import DEADLINE_S, Deployment, MemberStream, asked, deployed
 
@@ -111,6 +114,57 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
             await deployment.settled()
             assert loser.health("s1").ready, "it leads again when the other one is gone"
 
+    asyncio.run(scenario())
+
+
+def test_a_newer_stream_has_a_higher_election_id_than_all_older_ones_of_its_controller_and_of_older_terms():
+    ids = [controller_election_id(term, stream) for term in (1, 2, 2**31) for stream in (1, 2, 2**20)]
+    assert sorted(set(ids)) == ids
+    assert ids[0] > tool_election_id()
+    assert ids[-1] < 2**128
+
+
+def test_a_controller_leads_again_at_a_switch_that_has_not_noticed_the_end_of_its_last_streams(tmp_path):
+    """P4Runtime refuses a second stream with the election id of another one, also of one that only the switch has."""
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            switch = deployment.switches["s1"]
+            switch.forgets_no_stream = True
+            for streams in (1, 2, 3):
+                await deployment.settled()
+                assert len(switch.clients) == streams
+                switch.end_streams()
+                health = deployment.controller.fleet.health("s1")
+                await deployment.until(lambda health=health: not health.ready, "noticed")
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_refuses_every_stream_is_one_line_of_log_and_a_reason_of_its_status(tmp_path, caplog):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            caplog.clear()
+            switch = deployment.switches["s1"]
+            switch.refuses = "no stream for anyone"
+            refused = switch.refused
+            switch.end_streams()
+            await deployment.until(lambda: switch.refused >= refused + 3, "it was tried again")
+            async with asked(deployment) as stub:
+                (row,) = (await stub.GetStatus(pb.StatusRequest())).switches
+            assert not row.ready
+            assert "no stream for anyone" in row.reason
+            switch.refuses = ""
+            await deployment.settled()
+            async with asked(deployment) as stub:
+                (row,) = (await stub.GetStatus(pb.StatusRequest())).switches
+            assert row.ready
+            assert row.reason == ""
+            (warning,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+            assert warning.startswith("s1 (")
+
+    log_state_changes_only()
     asyncio.run(scenario())
 
 

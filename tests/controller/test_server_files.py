@@ -83,6 +83,23 @@ def test_the_script_of_a_switch_sets_up_its_cards(tmp_path: Path, space: list[st
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
+@pytest.mark.skipif(not shutil.which("sysctl"), reason="SKIPPED: sysctl is not on PATH")
+def test_the_script_of_a_switch_sets_up_a_card_with_a_dot_in_its_name(tmp_path: Path, space: list[str]):
+    """As a VLAN's interface has."""
+    deploy(tmp_path, "switch", "-i", "sw1.7")
+    subprocess.run([*space, "ip", "link", "set", "sw1", "name", "sw1.7"], check=True, timeout=TIMEOUT_S)
+    setting = [*space, "cat", "/proc/sys/net/ipv6/conf/sw1.7/disable_ipv6"]
+    before = subprocess.run(setting, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    if before.returncode != 0:
+        pytest.skip("SKIPPED: this kernel has no IPv6")
+    assert before.stdout.strip() == "0", "else this tests nothing"
+    script = tmp_path / "opt/netfold/bin/netfold-switch-cards"
+    subprocess.run([*space, script], capture_output=True, check=True, timeout=TIMEOUT_S)
+    assert subprocess.check_output(setting, text=True, timeout=TIMEOUT_S).strip() == "1"
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
 def test_the_script_of_a_switch_fails_without_its_card(tmp_path: Path, space: list[str]):
     deploy(tmp_path, "switch", "-i", "absent0")
     script = tmp_path / "opt/netfold/bin/netfold-switch-cards"

@@ -48,6 +48,21 @@ def test_a_program_learns_which_hosts_there_are(tmp_path):
     _run(tmp_path, scenario, servers=1)
 
 
+@pytest.mark.parametrize("name", ["x" * 60_000, "\N{GRINNING FACE}" * 20_000])
+def test_a_refusal_that_names_what_is_long_arrives(tmp_path, name: str):
+    """gRPC drops a status message of more than 8 KiB, and the call's code with it."""
+
+    async def scenario(deployment, stub):
+        for ask in (stub.GetJob, stub.ExplainJob):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await ask(pb.JobName(name=name))
+            assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+            assert name[:100] in refused.value.details()
+            assert refused.value.details().endswith(" ...")
+
+    _run(tmp_path, scenario)
+
+
 def test_refusals_have_a_code_each(tmp_path):
     async def scenario(deployment, stub):
         submit = lambda spec: stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))  # noqa: E731

@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
+
+from tests.house.imports import REPOSITORY
 
 Graph = nx.DiGraph  # of file names, relative to the library's folder
 
@@ -24,6 +28,18 @@ _TYPE = re.compile(r"^(?:struct|union|enum)\b[^;{}()=]*\{.*?^\}[^;]*;", re.MULTI
 _EXTERN = re.compile(r"^extern\b[^;]*;", re.MULTILINE)
 _USE = re.compile(r"(?<![\w.])(?<!->)([A-Za-z_]\w*)")
 _KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "do", "else"}
+
+
+NO_C_OF_OURS = {"p4src", "build", "dist", "out", "node_modules"}
+
+
+def c_files() -> Iterator[Path]:
+    """All C files and headers of the repository; p4src's headers are P4."""
+    for folder, names, files in os.walk(REPOSITORY):
+        names[:] = sorted(name for name in names if name[0] != "." and name not in NO_C_OF_OURS)
+        for name in files:
+            if name.endswith((".c", ".h")):
+                yield Path(folder, name)
 
 
 class Source:

@@ -4,33 +4,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.house.imports import REPOSITORY
+from tests.house.c_graph import c_files
 
 CLANG_FORMAT = Path(sys.executable).with_name("clang-format")
-NO_C_OF_OURS = {"p4src", "build", "dist", "out", "node_modules"}
-
-
-def _c_files() -> Iterator[Path]:
-    for folder, names, files in os.walk(REPOSITORY):
-        names[:] = sorted(name for name in names if name[0] != "." and name not in NO_C_OF_OURS)
-        for name in files:
-            if name.endswith((".c", ".h")):
-                yield Path(folder, name)
 
 
 @pytest.mark.skipif(
     not CLANG_FORMAT.exists(), reason="needs clang-format of the dev extra (pip install -e '.[dev]')"
 )
 def test_c_is_formatted():
-    files = list(_c_files())
+    files = list(c_files())
     assert len(files) > 100
     done = subprocess.run(
         [CLANG_FORMAT, "--dry-run", "-Werror", *files], capture_output=True, text=True, check=False

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -30,9 +31,11 @@ def test_it_is_built_once_and_renamed_into_place(tmp_path):
     stamp = built.stat().st_mtime_ns
     assert native.build([source], tmp_path / "cache") == built
     assert built.stat().st_mtime_ns == stamp
-    source.write_text("int one(void) { return }\n")
-    with pytest.raises(subprocess.CalledProcessError):
+    source.write_text("int one(void) {\n    return missing + more;\n}\n")
+    with pytest.raises(subprocess.SubprocessError) as failed:
         native.build([source], tmp_path / "cache")
+    assert re.search(r"one\.c:2:12: error: .missing. undeclared", str(failed.value).splitlines()[0])
+    assert len(str(failed.value).splitlines()) == 1, "gcc names the function first, and then each error"
     assert [p.name for p in Path(tmp_path / "cache").iterdir()] == [built.name]
 
 

@@ -27,7 +27,7 @@ from tests.traffic.serving import serving
 
 SERVER, PORT, LANES, SLOTS, TREE = "127.57.0.9", 61662, 4, 256, 7
 HOSTS = ("127.57.0.1", "127.57.0.2")
-RUN_SLOTS = 16  # UDP_RUN_SLOTS of traffic/engine/io/udp_batch.h
+RUN_SLOTS = 16  # NF_RUN_SLOTS of traffic/engine/io/udp_batch.h
 UDP_SEGMENT = 103  # not in Python's socket module
 CHILDREN = (10, 20)
 PART = TreeAssignment(TREE, 1.0, SLOTS, SLOTS // 2, 0, SERVER, CHILDREN, ((HOSTS[0],), (HOSTS[1],)))

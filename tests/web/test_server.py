@@ -178,7 +178,7 @@ def test_a_page_of_another_site_that_points_its_name_here_gets_nothing(host: str
     with_page(check)
 
 
-class _Endless:
+class Endless:
     """A source that stays open and has no more lines."""
 
     is_live = True
@@ -203,7 +203,7 @@ def test_streams_that_arrive_together_are_limited_and_closed_ones_make_room(monk
         return int((await reader.readline()).split()[1]), writer
 
     async def scenario() -> None:
-        async with served(_Endless()) as address:
+        async with served(Endless()) as address:
             opened = await asyncio.gather(*(status(address) for _ in range(12)))
             assert sorted(code for code, _ in opened) == [200] * 3 + [503] * 9
             for _, writer in opened:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ SOURCES = tuple(recipe.FOLDER / name for name in (*recipe.SOURCES, *recipe.HEADE
 FLAGS = (*recipe.FLAGS, "-shared")
 HEADERS = Headers(*(recipe.FOLDER / name for name in recipe.HEADERS))
 COMPILE_SECONDS = 300  # on a busy machine
+_ERROR = re.compile(r"\berror:|undefined reference")
 PART_PREFIX = "part-"
 """Of a file that a compiler writes."""
 
@@ -56,7 +58,7 @@ def _built_in() -> ctypes.CDLL | None:
 def build(sources: Sequence[Path], folder: Path, options: Sequence[str] = ("-lm",)) -> Path:
     """Compiles `sources` (headers among them) with `options` into `folder` unless that was done before.
     Safe among processes: the file is renamed into place. Raises OSError without a compiler or if `folder` is another
-    user's, subprocess.SubprocessError if it fails."""
+    user's, subprocess.SubprocessError with the first error if it fails."""
     target = folder / recipe.library_name(sources, options)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid == os.geteuid():
@@ -71,8 +73,25 @@ def build(sources: Sequence[Path], folder: Path, options: Sequence[str] = ("-lm"
     files = [str(source) for source in sources if source.suffix == ".c"]
     with replacing(target) as part:
         command = [compiler, *FLAGS, "-o", str(part), *files, *options]
-        subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMPILE_SECONDS,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+        if done.returncode != 0:
+            raise subprocess.SubprocessError(first_error(done.stderr))
     return target
+
+
+def first_error(output: str) -> str:
+    """The line of a compiler's output that says what is wrong: lines before it name places, and later errors often
+    follow from the first."""
+    lines = output.strip().splitlines() or ["the compiler ended without a message"]
+    return next((line for line in lines if _ERROR.search(line)), lines[0])
 
 
 @contextlib.contextmanager

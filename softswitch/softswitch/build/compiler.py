@@ -8,6 +8,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -28,6 +29,8 @@ FILE_BYTES = 256 << 20
 PROCESSES = 64
 UNPRIVILEGED_UID = 65534
 TRIAL_S = 10
+LINE_MAX = 500
+_ERROR = re.compile(r"\berror:|undefined reference")
 _READY, _NO_OTHER_USER = b"!", b"0"
 FOLDER_PREFIX = "softswitch-gcc-"
 FIRST_USER = 2_000_000_000
@@ -98,7 +101,7 @@ def run(command: Sequence[str], what: str, *, folder: Path, user: int | None = N
     PipelineError."""
     # The compiler must not preload a sanitizer's runtime.
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    environment |= {"TMPDIR": str(folder), "HOME": str(folder)}
+    environment |= {"TMPDIR": str(folder), "HOME": str(folder), "LC_ALL": "C"}
     process = subprocess.Popen(
         [*_as_user(user), *_bounds(user is not None), *command],
         stdin=subprocess.DEVNULL,
@@ -122,7 +125,14 @@ def run(command: Sequence[str], what: str, *, folder: Path, user: int | None = N
     if _compilations.canceled:
         raise PipelineError(f"{what} was not compiled: the switch stops")
     if process.returncode != 0:
-        raise PipelineError(f"gcc failed on {what}:\n{errors[:1400]}")
+        raise PipelineError(f"gcc failed on {what}: {first_error(errors)}")
+
+
+def first_error(output: str) -> str:
+    """The line of a compiler's output that says what is wrong: lines before it name places, and later errors often
+    follow from the first."""
+    lines = output.strip().splitlines() or ["it ended without a message"]
+    return next((line for line in lines if _ERROR.search(line)), lines[0])[:LINE_MAX]
 
 
 def _kill_group(group: int) -> None:

@@ -21,8 +21,7 @@
 #define RETRY_LAST_NS 64000000000ull
 
 enum {
-    VLAN_TAG = 4,
-    LINK_OVERHEAD = ETH_HLEN + 2 * VLAN_TAG, /* what a frame may hold beyond the MTU: addresses, type, two tags */
+    LINK_OVERHEAD = ETH_HLEN + 2 * SS_VLAN_TAG, /* what a frame may hold beyond the MTU: addresses, type, two tags */
     MTU_MAX = 65535, /* an IP packet has no more bytes */
     SEND_BUFFER = 8 * 1024 * 1024,
     RING_BYTES = 8 * 1024 * 1024,

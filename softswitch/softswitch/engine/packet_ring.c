@@ -21,7 +21,6 @@
 enum {
     RING_FRAMES = 1024,
     RECEIVE_BUFFER = 8 * 1024 * 1024, /* of frames that the ring does not hold */
-    VLAN_TAG = 4,
 };
 
 static int set_option(int fd, int option, int value) {
@@ -32,7 +31,7 @@ static int configure(int fd) {
     int error, size = RECEIVE_BUFFER;
     if ((error = set_option(fd, PACKET_VERSION, TPACKET_V2))) return error;
     /* Room before the frame, to put a VLAN tag back that the kernel took out. */
-    if ((error = set_option(fd, PACKET_RESERVE, VLAN_TAG))) return error;
+    if ((error = set_option(fd, PACKET_RESERVE, SS_VLAN_TAG))) return error;
     /* A virtio_net_hdr precedes each frame in both directions; on receive it names an incomplete checksum, and segments. */
     if ((error = set_option(fd, PACKET_VNET_HDR, 1))) return error;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) < 0)
@@ -45,7 +44,7 @@ int ss_ring_open(struct ss_packet_ring *ring, int fd, uint32_t longest, uint32_t
     int error = configure(fd);
     if (error) return error;
     uint32_t need =
-        (uint32_t)TPACKET_ALIGN(TPACKET2_HDRLEN) + VLAN_TAG + (uint32_t)sizeof(struct virtio_net_hdr) + 32 + longest;
+        (uint32_t)TPACKET_ALIGN(TPACKET2_HDRLEN) + SS_VLAN_TAG + (uint32_t)sizeof(struct virtio_net_hdr) + 32 + longest;
     uint32_t frame_size = 2048;
     while (frame_size < need) frame_size *= 2;
     uint32_t frames = bytes / frame_size < RING_FRAMES ? bytes / frame_size : RING_FRAMES;
@@ -80,26 +79,31 @@ static uint8_t *restore_vlan(const struct tpacket2_hdr *frame, uint32_t status, 
         htons(status & TP_STATUS_VLAN_TPID_VALID ? frame->tp_vlan_tpid : ETH_P_8021Q),
         htons(frame->tp_vlan_tci),
     };
-    memmove(data - VLAN_TAG, data, 2 * ETH_ALEN);
-    data -= VLAN_TAG;
+    memmove(data - SS_VLAN_TAG, data, 2 * ETH_ALEN);
+    data -= SS_VLAN_TAG;
     memcpy(data + 2 * ETH_ALEN, tag, sizeof tag);
-    *length += VLAN_TAG;
+    *length += SS_VLAN_TAG;
     return data;
+}
+
+/* Takes the first frame of the queue, which has those that the ring has the first bytes of, in the same order. A call that tells
+ * that the interface went down clears this error and takes none. */
+static ssize_t take_queued(int fd, struct msghdr *message) {
+    ssize_t received;
+    do received = recvmsg(fd, message, MSG_DONTWAIT);
+    while (received < 0 && errno == ENETDOWN);
+    return received;
 }
 
 /* Fetches the frame that the ring has the first bytes of. NULL: lost. */
 static uint8_t *fetch(struct ss_packet_ring *ring, int fd, struct virtio_net_hdr *offload, uint32_t *length) {
-    if (!ring->copy && !(ring->copy = malloc(VLAN_TAG + SS_SUPER_FRAME))) {
-        uint8_t ignored;
-        (void)recv(fd, &ignored, sizeof ignored, MSG_DONTWAIT); /* the next frame of the queue is the ring's next */
-        return NULL;
-    }
-    struct iovec iov[2] = {{offload, sizeof *offload}, {ring->copy + VLAN_TAG, SS_SUPER_FRAME}};
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
-    ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT);
-    if (received < (ssize_t)sizeof *offload || message.msg_flags & MSG_TRUNC) return NULL;
+    if (!ring->copy) ring->copy = malloc(SS_VLAN_TAG + SS_SUPER_FRAME);
+    struct iovec iov[2] = {{offload, sizeof *offload}, {ring->copy ? ring->copy + SS_VLAN_TAG : NULL, SS_SUPER_FRAME}};
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = ring->copy ? 2 : 1};
+    ssize_t received = take_queued(fd, &message);
+    if (!ring->copy || received < (ssize_t)sizeof *offload || message.msg_flags & MSG_TRUNC) return NULL;
     *length = (uint32_t)received - (uint32_t)sizeof *offload;
-    return ring->copy + VLAN_TAG;
+    return ring->copy + SS_VLAN_TAG;
 }
 
 static uint32_t take(struct ss_packet_ring *ring, int fd, struct tpacket2_hdr *frame, uint32_t status, ss_ring_sink *sink,

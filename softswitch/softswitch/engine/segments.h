@@ -14,6 +14,7 @@
 
 enum {
     SS_RUN_FRAMES = 32, /* longer runs save little more */
+    SS_VLAN_TAG = 4, /* bytes */
     SS_SUPER_FRAME = 65536 + 64, /* longest frame that the kernel carries: IPv4's length, behind Ethernet and VLAN headers */
 };
 

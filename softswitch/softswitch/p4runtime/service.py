@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -33,6 +34,14 @@ WRITE_AT_ONCE = 256
 STREAM_BACKLOG = 2048
 # Queued messages from which the stream is ended: the client does not read.
 STREAM_LOST = 2 * STREAM_BACKLOG
+# Streams of all clients at once.
+STREAMS_MAX = 256
+# Time for a stream's first arbitration.
+ARBITRATION_S = 10.0
+# Time for which a client may read nothing of what waits for it.
+UNREAD_S = 60.0
+# Time for the status of a stream that is ended: a client that does not read never takes it.
+STATUS_S = 5.0
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -69,6 +78,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         self._packet_out = packet_out
         self._service = service
         self._closing = asyncio.Event()
+        self._streams = 0
         self._digest_timer: asyncio.TimerHandle | None = None
 
     # --- RPCs ---
@@ -152,29 +162,12 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         # Otherwise the first answer and the status would both send it, if the stream ends while that answer is
         # on its way: gRPC refuses the second one, and the client waits for ever.
         await context.send_initial_metadata(())
-        stream = Stream()
-        tasks = [
-            asyncio.create_task(self._receive_requests(stream, requests)),
-            asyncio.create_task(_send_responses(stream, context)),
-            asyncio.create_task(self._closing.wait()),
-            asyncio.create_task(stream.lost.wait()),
-        ]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                await task
-            if tasks[2] in done:
-                raise StatusError(Code.UNAVAILABLE, "the switch is shutting down")
-            if tasks[3] in done:
-                raise StatusError(
-                    Code.RESOURCE_EXHAUSTED, f"{STREAM_LOST} messages are queued on this stream"
-                )
+            await self._serve_stream(Stream(), requests, context)
         except StatusError as error:
-            await _abort(context, error)
-        finally:
-            for task in tasks:
-                task.cancel()
-            self._notify(self._arbiter.leave(stream))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STATUS_S):
+                    await _abort(context, error)
 
     # --- checks ---
 
@@ -195,20 +188,61 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
 
     # --- streams ---
 
+    async def _serve_stream(
+        self, stream: Stream, requests: AsyncIterator[p4r.StreamMessageRequest], context: Context
+    ) -> None:
+        """Until the client ends the stream. Its election id is free at the return, before the status is sent. Raises
+        StatusError."""
+        if self._streams >= STREAMS_MAX:
+            raise StatusError(Code.RESOURCE_EXHAUSTED, f"there are already {STREAMS_MAX} streams")
+        self._streams += 1
+        receiver = asyncio.create_task(self._receive_requests(stream, requests))
+        ends = [
+            asyncio.create_task(_send_responses(stream, context)),
+            asyncio.create_task(_raise_when_lost(stream)),
+            asyncio.create_task(self._raise_at_shutdown()),
+        ]
+        try:
+            done, _ = await asyncio.wait([receiver, *ends], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                await task
+        except StatusError as error:
+            if stream.role is not None and not self._closing.is_set():
+                log.warning("the stream with election id %s is ended: %s", stream.election_id, error.message)
+            raise
+        finally:
+            for task in (receiver, *ends):
+                task.cancel()
+            self._streams -= 1
+            self._notify(self._arbiter.leave(stream))
+
+    async def _raise_at_shutdown(self) -> NoReturn:
+        await self._closing.wait()
+        raise StatusError(Code.UNAVAILABLE, "the switch is shutting down")
+
     async def _receive_requests(
         self, stream: Stream, requests: AsyncIterator[p4r.StreamMessageRequest]
     ) -> None:
-        async for request in requests:
-            kind = request.WhichOneof("update")
-            if kind == "arbitration":
-                self._notify(self._arbiter.update(stream, request.arbitration))
-                continue
-            try:
-                self._handle(stream, kind, request)
-            except StatusError as error:
-                stream.send(_stream_error(kind, request, error))
-            except SwitchError as error:
-                stream.send(_stream_error(kind, request, from_switch(error)))
+        try:
+            async with asyncio.timeout(ARBITRATION_S) as deadline:
+                async for request in requests:
+                    self._take(stream, request)
+                    if stream.role is not None:
+                        deadline.reschedule(None)
+        except TimeoutError:
+            raise StatusError(Code.DEADLINE_EXCEEDED, f"no arbitration within {ARBITRATION_S:g} s") from None
+
+    def _take(self, stream: Stream, request: p4r.StreamMessageRequest) -> None:
+        kind = request.WhichOneof("update")
+        if kind == "arbitration":
+            self._notify(self._arbiter.update(stream, request.arbitration))
+            return
+        try:
+            self._handle(stream, kind, request)
+        except StatusError as error:
+            stream.send(_stream_error(kind, request, error))
+        except SwitchError as error:
+            stream.send(_stream_error(kind, request, from_switch(error)))
 
     def _handle(self, stream: Stream, kind: str | None, request: p4r.StreamMessageRequest) -> None:
         if not self._arbiter.is_primary(stream):
@@ -293,9 +327,21 @@ def _attempt(loaded: Loaded, update: p4r.Update) -> StatusError | None:
     return None
 
 
-async def _send_responses(stream: Stream, context: Context) -> None:
+async def _send_responses(stream: Stream, context: Context) -> NoReturn:
     while True:
-        await context.write(await stream.outbox.get())
+        message = await stream.outbox.get()
+        try:
+            async with asyncio.timeout(UNREAD_S):
+                await context.write(message)
+        except TimeoutError:
+            raise StatusError(
+                Code.RESOURCE_EXHAUSTED, f"the client has read nothing for {UNREAD_S:g} s"
+            ) from None
+
+
+async def _raise_when_lost(stream: Stream) -> NoReturn:
+    await stream.lost.wait()
+    raise StatusError(Code.RESOURCE_EXHAUSTED, f"{STREAM_LOST} messages are queued on this stream")
 
 
 async def _abort(context: Context, error: StatusError) -> NoReturn:

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus scrapes the controller of a network that is in namespaces of its own."""
+"""The controller of a network that is in namespaces of its own is reached from outside: Prometheus scrapes it, and a
+TCP port that would be inside is refused."""
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import urllib.request
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 from softswitch.testing.ports import free_port
 
+from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.targets import installed_command
 from tests.testbed.network.conftest import new_place
@@ -37,17 +40,20 @@ def network(name: str, mode: NetworkMode) -> Iterator[None]:
 
 
 @contextmanager
-def controller(name: str, folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+def controller(
+    name: str, folder: Path, port: int, listen: str | None = None
+) -> Iterator[subprocess.Popen[str]]:
     command = [installed_command("netfold"), "controller", "run", "single", "--name", name]
     options = [
         "--state",
         folder / "jobs.db",
         "--listen",
-        f"unix:{folder}/c.sock",
+        listen or f"unix:{folder}/c.sock",
         "--metrics-port",
         str(port),
     ]
-    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as process:
+    outside = {k: v for k, v in os.environ.items() if k != NAMESPACE_VARIABLE}
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=outside) as process:
         try:
             yield process
         finally:
@@ -72,3 +78,14 @@ def test_a_metrics_port_in_use_ends_the_controller(mode: NetworkMode, name: str,
             _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 4
     assert f"metrics cannot be served at port {port}" in errors
+
+
+@namespaces
+def test_a_tcp_port_that_only_the_network_would_reach_is_refused(
+    mode: NetworkMode, name: str, tmp_path: Path
+) -> None:
+    with network(name, mode), controller(name, tmp_path, free_port(), "127.0.0.1:9600") as process:
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 2
+    assert f"--listen 127.0.0.1:9600 would be inside the namespaces of network '{name}'" in errors
+    assert "unix:PATH" in errors

@@ -146,6 +146,9 @@ def test_a_program_that_is_not_compiled_is_told(folder: Path) -> None:
         load_exercise(folder / "topology.json")
 
 
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+
 class Terminal:
     """A program at a terminal of its own."""
 
@@ -167,7 +170,7 @@ class Terminal:
         raise AssertionError(self.seen)
 
     def until(self, text: str, timeout_s: float = 60.0) -> str:
-        """What it prints until `text`, that included."""
+        """What it prints until `text`, that included, without colors, which `ip` of newer releases has."""
         deadline = time.monotonic() + timeout_s
         while text not in self.seen:
             assert select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))[0], self.seen
@@ -176,7 +179,7 @@ class Terminal:
             except OSError:  # it has ended
                 pytest.fail(self.seen)
         before, _, self.seen = self.seen.partition(text)
-        return before + text
+        return _COLOR.sub("", before + text)
 
     def type(self, line: str) -> None:
         os.write(self.master, line.encode() + b"\n")

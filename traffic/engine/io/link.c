@@ -14,10 +14,10 @@ enum {
     QUEUE = 1000, /* frames, as the queue of a host's interface */
     ETHERNET = 14,
     IPV4 = 20,
-    UDP = 8,
-    HEADERS = ETHERNET + IPV4 + UDP,
+    DATAGRAM = 8,
+    HEADERS = ETHERNET + IPV4 + DATAGRAM,
     PAD = 2, /* so that packets are aligned */
-    ETHERTYPE_IPV4 = 0x0800,
+    IPV4_TYPE = 0x0800,
     VERSION_AND_LENGTH = 0x45,
     ECN = 3,
     ECN_ECT0 = 2,
@@ -43,8 +43,8 @@ struct link {
     double bytes_per_s, burst, tokens, counted_at;
     uint8_t *queue, *received;
     int64_t first, waiting;
-    struct mmsghdr out[SEND_BATCH], in[UDP_BATCH_IN];
-    struct iovec out_iov[SEND_BATCH], in_iov[UDP_BATCH_IN];
+    struct mmsghdr out[SEND_BATCH], in[NF_BATCH_IN];
+    struct iovec out_iov[SEND_BATCH], in_iov[NF_BATCH_IN];
 };
 
 static void write_mac(uint8_t *at, int64_t mac) {
@@ -99,12 +99,12 @@ struct link *link_open(const struct nf_link_end *end, int64_t port, int64_t pack
     write_mac(l->macs, end->gateway_mac);
     write_mac(l->macs + 6, end->mac);
     l->queue = malloc((size_t)(QUEUE * l->stride));
-    l->received = malloc((size_t)(UDP_BATCH_IN * l->stride));
+    l->received = malloc((size_t)(NF_BATCH_IN * l->stride));
     if (!l->queue || !l->received) {
         link_close(l);
         return NULL;
     }
-    for (int64_t i = 0; i < UDP_BATCH_IN; i++) {
+    for (int64_t i = 0; i < NF_BATCH_IN; i++) {
         l->in_iov[i] = (struct iovec){l->received + i * l->stride + PAD, (size_t)(frame_bytes + 1)};
         l->in[i].msg_hdr = (struct msghdr){.msg_iov = &l->in_iov[i], .msg_iovlen = 1};
     }
@@ -131,10 +131,10 @@ static uint8_t *frame_at(const struct link *l, int64_t place) {
 static void write_frame(struct link *l, uint8_t *frame, const uint8_t *packet, const struct sockaddr_in *to) {
     uint8_t *ip = frame + ETHERNET, *udp = ip + IPV4;
     memcpy(frame, l->macs, sizeof l->macs);
-    write16(frame + sizeof l->macs, ETHERTYPE_IPV4);
+    write16(frame + sizeof l->macs, IPV4_TYPE);
     ip[0] = VERSION_AND_LENGTH;
     ip[1] = ECN_ECT0;
-    write16(ip + 2, (uint32_t)(IPV4 + UDP + l->packet_bytes));
+    write16(ip + 2, (uint32_t)(IPV4 + DATAGRAM + l->packet_bytes));
     write16(ip + 4, 0);
     write16(ip + 6, DO_NOT_FRAGMENT);
     ip[8] = TTL;
@@ -145,9 +145,9 @@ static void write_frame(struct link *l, uint8_t *frame, const uint8_t *packet, c
     write16(ip + 10, ~folded(add_words(0, ip, IPV4)));
     write16(udp, l->port);
     write16(udp + 2, ntohs(to->sin_port));
-    write16(udp + 4, (uint32_t)(UDP + l->packet_bytes));
+    write16(udp + 4, (uint32_t)(DATAGRAM + l->packet_bytes));
     write16(udp + 6, 0); /* no checksum: switches change packets */
-    memcpy(udp + UDP, packet, (size_t)l->packet_bytes);
+    memcpy(udp + DATAGRAM, packet, (size_t)l->packet_bytes);
 }
 
 static int64_t enqueue(struct link *l, const uint8_t *const *packets, const struct sockaddr_in *to, int64_t stride,
@@ -228,20 +228,20 @@ int link_is_full(const struct link *l) { return l->is_full; }
 /* The length of the UDP payload, or -1 for a frame that is none of a packet to this port. */
 static int64_t parse(const struct link *l, const uint8_t *frame, int64_t length, struct sockaddr_in *from) {
     const uint8_t *ip = frame + ETHERNET, *udp = ip + IPV4;
-    if (length < HEADERS || memcmp(frame, l->macs + 6, 6) != 0 || read16(frame + 12) != ETHERTYPE_IPV4) return -1;
+    if (length < HEADERS || memcmp(frame, l->macs + 6, 6) != 0 || read16(frame + 12) != IPV4_TYPE) return -1;
     if (ip[0] != VERSION_AND_LENGTH || ip[9] != IPPROTO_UDP || read16(ip + 6) & FRAGMENT) return -1;
     int64_t total = read16(ip + 2), datagram = read16(udp + 4);
-    if (total > length - ETHERNET || datagram < UDP || datagram > total - IPV4) return -1;
+    if (total > length - ETHERNET || datagram < DATAGRAM || datagram > total - IPV4) return -1;
     if (folded(add_words(0, ip, IPV4)) != 0xffff || read32(ip + 16) != l->address || read16(udp + 2) != l->port) return -1;
     uint32_t pseudo_header = add_words(IPPROTO_UDP + (uint32_t)datagram, ip + 12, 8);
     if (read16(udp + 6) && folded(add_words(pseudo_header, udp, datagram)) != 0xffff) return -1;
     *from = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)read16(udp))};
     from->sin_addr.s_addr = htonl(read32(ip + 12));
-    return datagram - UDP;
+    return datagram - DATAGRAM;
 }
 
 int64_t link_receive(struct link *l, on_datagram *take, void *context, struct udp_batch_errors *errors) {
-    int count = recvmmsg(l->fd, l->in, UDP_BATCH_IN, MSG_DONTWAIT, NULL);
+    int count = recvmmsg(l->fd, l->in, NF_BATCH_IN, MSG_DONTWAIT, NULL);
     if (count < 0) {
         if (is_loss(errno))
             errors->survived++;

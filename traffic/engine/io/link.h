@@ -40,7 +40,7 @@ double link_next_due(const struct link *l);
 /* Whether frames wait for a socket that is full (POLLOUT). */
 int link_is_full(const struct link *l);
 
-/* Passes on the packets for this port that have arrived, without waiting; returns how many frames there were, at most UDP_BATCH_IN. */
+/* Passes on the packets for this port that have arrived, without waiting; returns how many frames there were, at most NF_BATCH_IN. */
 int64_t link_receive(struct link *l, on_datagram *take, void *context, struct udp_batch_errors *errors);
 
 #endif

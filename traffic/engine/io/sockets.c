@@ -19,7 +19,7 @@ struct sockets {
     struct udp_batch *udp_batch;
     struct udp_batch_errors errors;
     int more;
-    struct nf_out out[UDP_BATCH_OUT]; /* [sent, filled) wait until their socket is not full */
+    struct nf_out out[NF_BATCH_OUT]; /* [sent, filled) wait until their socket is not full */
     int64_t sent, filled;
 };
 
@@ -93,7 +93,7 @@ static void take_from_link(void *context, const uint8_t *packet, int64_t length,
 
 static int64_t receive_from_link(struct sockets *s, struct nf_core *core, double now) {
     int64_t count = link_receive(s->link, take_from_link, &(struct link_taker){s, core, now}, &s->errors);
-    s->more = count == UDP_BATCH_IN;
+    s->more = count == NF_BATCH_IN;
     return count;
 }
 
@@ -103,7 +103,7 @@ int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now) {
     s->more = 0;
     for (int64_t i = 0; i < s->count; i++) {
         int64_t count = udp_batch_receive(s->udp_batch, &s->sockets[i], take, &(struct taker){core, i, now}, &s->errors);
-        s->more |= count == UDP_BATCH_IN;
+        s->more |= count == NF_BATCH_IN;
         total += count;
     }
     return total;
@@ -118,7 +118,7 @@ static int64_t send_packets(struct sockets *s, int64_t endpoint, const uint8_t *
 
 /* Sends [sent, filled); 0: a socket is full. */
 static int flush(struct sockets *s, double now) {
-    const uint8_t *packets[UDP_BATCH_OUT];
+    const uint8_t *packets[NF_BATCH_OUT];
     while (s->sent < s->filled) {
         int64_t endpoint = s->out[s->sent].endpoint, count = 0;
         for (int64_t i = s->sent; i < s->filled && s->out[i].endpoint == endpoint; i++) packets[count++] = s->out[i].packet;
@@ -136,7 +136,7 @@ void sockets_send(struct sockets *s, struct nf_core *core, double now) {
     }
     while (s->count && flush(s, now)) {
         s->sent = 0;
-        s->filled = nf_core_send(core, s->out, UDP_BATCH_OUT, now);
+        s->filled = nf_core_send(core, s->out, NF_BATCH_OUT, now);
         if (!s->filled) break;
     }
     if (s->link) link_flush(s->link, now, &s->errors);

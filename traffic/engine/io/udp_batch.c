@@ -14,6 +14,8 @@
 
 #ifndef UDP_SEGMENT /* linux/udp.h */
 #define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
 
@@ -25,10 +27,10 @@ enum { MAX_PENDING = 16 };
 
 struct udp_batch {
     int64_t packet_bytes;
-    struct mmsghdr out[UDP_BATCH_OUT], in[UDP_BATCH_IN];
-    struct iovec out_iov[UDP_BATCH_OUT], in_iov[UDP_BATCH_IN];
-    struct sockaddr_in names[UDP_BATCH_IN];
-    uint8_t control[UDP_BATCH_IN][CONTROL_BYTES] __attribute__((aligned(8)));
+    struct mmsghdr out[NF_BATCH_OUT], in[NF_BATCH_IN];
+    struct iovec out_iov[NF_BATCH_OUT], in_iov[NF_BATCH_IN];
+    struct sockaddr_in names[NF_BATCH_IN];
+    uint8_t control[NF_BATCH_IN][CONTROL_BYTES] __attribute__((aligned(8)));
     union {
         uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
         struct cmsghdr aligned;
@@ -51,7 +53,7 @@ struct udp_batch *udp_batch_create(int64_t packet_bytes) {
     struct udp_batch *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     int64_t buffer_bytes = DATAGRAM_MAX + packet_bytes; /* buffers start at different cache sets */
-    b->buffers = malloc((size_t)(UDP_BATCH_IN * buffer_bytes));
+    b->buffers = malloc((size_t)(NF_BATCH_IN * buffer_bytes));
     if (!b->buffers) {
         free(b);
         return NULL;
@@ -60,8 +62,8 @@ struct udp_batch *udp_batch_create(int64_t packet_bytes) {
     b->segment.aligned = (struct cmsghdr){CMSG_LEN(sizeof(uint16_t)), IPPROTO_UDP, UDP_SEGMENT};
     uint16_t segment = (uint16_t)packet_bytes;
     memcpy(CMSG_DATA(&b->segment.aligned), &segment, sizeof segment);
-    for (int64_t i = 0; i < UDP_BATCH_IN; i++) b->in_iov[i] = (struct iovec){b->buffers + i * buffer_bytes, DATAGRAM_MAX};
-    prepare_receive(b, UDP_BATCH_IN);
+    for (int64_t i = 0; i < NF_BATCH_IN; i++) b->in_iov[i] = (struct iovec){b->buffers + i * buffer_bytes, DATAGRAM_MAX};
+    prepare_receive(b, NF_BATCH_IN);
     return b;
 }
 
@@ -98,7 +100,7 @@ static int is_same(const struct sockaddr_in *a, const struct sockaddr_in *b) {
 }
 
 static int64_t slot_range(const uint8_t *packet) {
-    return __builtin_bswap16(((const struct header *)packet)->slot) / UDP_RUN_SLOTS;
+    return __builtin_bswap16(((const struct header *)packet)->slot) / NF_RUN_SLOTS;
 }
 
 /* Whether the kernel may send both as one. */
@@ -195,10 +197,10 @@ static void deliver(struct udp_batch *b, int at, on_datagram *take, void *contex
 
 /* recvmmsg; reads pending ICMP errors, up to MAX_PENDING in a row. */
 static int receive_messages(struct udp_batch *b, int fd, struct udp_batch_errors *errors) {
-    int count = recvmmsg(fd, b->in, UDP_BATCH_IN, MSG_DONTWAIT, NULL);
+    int count = recvmmsg(fd, b->in, NF_BATCH_IN, MSG_DONTWAIT, NULL);
     for (int pending = 0; count < 0 && is_icmp_error(errno) && pending < MAX_PENDING; pending++) {
         errors->survived++;
-        count = recvmmsg(fd, b->in, UDP_BATCH_IN, MSG_DONTWAIT, NULL);
+        count = recvmmsg(fd, b->in, NF_BATCH_IN, MSG_DONTWAIT, NULL);
     }
     return count;
 }

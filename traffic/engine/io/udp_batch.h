@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 enum {
-    UDP_BATCH_OUT = 128, /* packets of one udp_batch_send, at most */
-    UDP_BATCH_IN = 64,   /* datagrams of one udp_batch_receive, at most */
-    UDP_RUN_SLOTS = 16   /* packets that are one send have slots of one such range: they are one shard's (server/shards.h) */
+    NF_BATCH_OUT = 128, /* packets of one udp_batch_send, at most */
+    NF_BATCH_IN = 64,   /* datagrams of one udp_batch_receive, at most */
+    NF_RUN_SLOTS = 16   /* packets that are one send have slots of one such range: they are one shard's (server/shards.h) */
 };
 
 struct batch_socket {
@@ -38,7 +38,7 @@ void udp_batch_destroy(struct udp_batch *b);
 /* `fd` stays the caller's. */
 struct batch_socket batch_socket_open(int fd);
 
-/* Sends up to UDP_BATCH_OUT packets in order, to to[i] or (`to` NULL) to the connected address. Returns how many of them are
+/* Sends up to NF_BATCH_OUT packets in order, to to[i] or (`to` NULL) to the connected address. Returns how many of them are
  * sent or lost: fewer than `count` if the socket is full, a signal arrived, or the socket failed. Adds to `errors`. */
 int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const struct sockaddr_in *to,
                        int64_t count, struct udp_batch_errors *errors);

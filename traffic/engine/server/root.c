@@ -34,8 +34,8 @@ struct nf_root {
     struct root_tree *trees;
     struct udp_batch *udp_batch;
     uint8_t *rows; /* results to send, */
-    struct sockaddr_in names[UDP_BATCH_OUT];
-    uint8_t first[UDP_BATCH_OUT]; /* their receivers, and whether each is the first result of its sum */
+    struct sockaddr_in names[NF_BATCH_OUT];
+    uint8_t first[NF_BATCH_OUT]; /* their receivers, and whether each is the first result of its sum */
     int64_t waiting;
     struct udp_batch_errors errors;
     struct nf_shards *shards; /* NULL: all slots are this thread's */
@@ -59,7 +59,7 @@ static struct nf_root *create(int wake, int64_t lanes, int64_t port, const struc
     *r = (struct nf_root){.wake = wake, .lanes = lanes, .port = port, .replies = replies, .verdicts = verdicts};
     r->reply_to = calloc((size_t)(replies ? replies : 1), sizeof *reply_to);
     r->udp_batch = udp_batch_create(packet_bytes(r));
-    r->rows = malloc((size_t)(UDP_BATCH_OUT * packet_bytes(r)));
+    r->rows = malloc((size_t)(NF_BATCH_OUT * packet_bytes(r)));
     if (!r->reply_to || !r->udp_batch || !r->rows) {
         nf_root_destroy(r);
         return NULL;
@@ -185,8 +185,8 @@ static void send_rows(struct nf_root *r, const uint8_t *const *rows, const struc
 }
 
 static void flush(struct nf_root *r) {
-    const uint8_t *rows[UDP_BATCH_OUT], *first[UDP_BATCH_OUT];
-    struct sockaddr_in senders[UDP_BATCH_OUT], receivers[UDP_BATCH_OUT];
+    const uint8_t *rows[NF_BATCH_OUT], *first[NF_BATCH_OUT];
+    struct sockaddr_in senders[NF_BATCH_OUT], receivers[NF_BATCH_OUT];
     int64_t some = 0, firsts = 0;
     for (int64_t i = 0; i < r->waiting; i++) {
         const uint8_t *row = r->rows + i * packet_bytes(r);
@@ -213,7 +213,7 @@ static void take(void *context, const uint8_t *packet, int64_t length, int marke
     if (verdict != NF_RESULT_SENT && verdict != NF_RESULT_RESENT && verdict != NF_LATE && verdict != NF_SLOT_REUSED) return;
     r->names[r->waiting] = *from;
     r->first[r->waiting++] = verdict == NF_RESULT_SENT;
-    if (r->waiting == UDP_BATCH_OUT) flush(r);
+    if (r->waiting == NF_BATCH_OUT) flush(r);
 }
 
 /* A packet of another length has no slot: any thread counts it. */

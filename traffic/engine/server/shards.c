@@ -17,7 +17,7 @@
 
 enum { QUEUE = 512, CACHE_LINE = 64, RUN_BITS = 4 };
 
-_Static_assert(1 << RUN_BITS == UDP_RUN_SLOTS, "a shard has whole runs of slots");
+_Static_assert(1 << RUN_BITS == NF_RUN_SLOTS, "a shard has whole runs of slots");
 
 /* Of one writer and one reader. The packets of [taken, filled), modulo QUEUE, are the reader's. */
 struct queue {
