@@ -5,13 +5,13 @@ switches. Both levels take their paths from here, so they simulate the same path
 
 from __future__ import annotations
 
-from collections import deque
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 
 import numpy as np
 
 from netfold.simulator.scenario import NetworkSettings
+from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric
 
 Path = tuple[int, ...]
@@ -81,14 +81,7 @@ class LinkTable:
     def _distance(self, last: str) -> dict[str, int]:
         known = self._distances.get(last)
         if known is None:
-            known = {last: 0}
-            queue = deque([last])
-            while queue:
-                at = queue.popleft()
-                for near in self._near[at]:
-                    if near not in known:
-                        known[near] = known[at] + 1
-                        queue.append(near)
+            known = distances(self._near, last)
             self._distances[last] = known
         return known
 

@@ -11,13 +11,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from netfold.topologies.distances import distances
 from netfold.topologies.ports import Chip, pipe_of, port_faults
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,31}$"
 NAME_RULE = "a name starts with a letter and has at most 32 letters, digits, '_', '.' and '-'"
@@ -219,6 +223,89 @@ class Fabric:
             ports[switch.name].update(switch.ports)
         return ports
 
+    @cached_property
+    def graph(self) -> nx.Graph[str]:
+        """The fabric as a networkx graph, which `from_graph` reads again.
+
+        Nodes have `kind` ("host" or "switch") and the values of their Host or Switch. Edges have `rate` (fabric
+        units), `queue` (packets), `delay_ms`, and `ports`, a mapping from each end to its port number. The graph's own
+        attributes are `name` and `unit`. Do not change it: it is made once for a fabric.
+        """
+        import networkx as nx  # noqa: PLC0415 (a third of the start of a process that needs no graph)
+
+        graph: nx.Graph[str] = nx.Graph(name=self.name, unit=self.unit)
+        for host in self.hosts:
+            graph.add_node(
+                host.name, kind="host", parameter_server=host.parameter_server, capacity=host.capacity
+            )
+        for s in self.switches:
+            graph.add_node(
+                s.name,
+                kind="switch",
+                role=s.role,
+                capacity=s.capacity,
+                slots=s.slots,
+                chip=s.chip,
+                loopbacks=s.loopbacks,
+                children=s.children,
+            )
+        for x in self.links:
+            ports = {x.a: self.ports[x.a][x.b], x.b: self.ports[x.b][x.a]}
+            graph.add_edge(x.a, x.b, rate=x.rate, queue=x.queue, delay_ms=x.delay_ms, ports=ports)
+        return graph
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: nx.Graph[Any],
+        *,
+        name: str | None = None,
+        hosts_per_switch: int = 0,
+        rate: float = 100.0,
+        capacity: float = 400.0,
+        unit: Unit | None = None,
+    ) -> Fabric:
+        """A fabric of an undirected graph: its nodes are hosts and switches, its edges links.
+
+        Nodes and edges may have the attributes that `Fabric.graph` gives them; other attributes are ignored. A node
+        without `kind` is a switch. A node that is an integer n is named `s<n>`, or `h<n>` if it is a host.
+
+        name              name of the fabric; default: the graph's, else "graph"
+        hosts_per_switch  hosts that each switch gets in addition to the graph's, named s3-h1 at switch s3
+        rate              rate of an edge without one, and of the links of these hosts (fabric units)
+        capacity          aggregation capacity of a switch without one (fabric units); 0: it only forwards
+        unit              unit of rates and capacities; default: the graph's, else Mbit/s
+
+        Raises FabricError, which names the node or edge and the expected value.
+        """
+        title = str(name or graph.graph.get("name") or "graph")
+        if graph.is_directed() or graph.is_multigraph():
+            raise FabricError(f"{title}: a directed graph or a multigraph; expected a networkx.Graph")
+        kinds = {node: _kind(title, node, values) for node, values in graph.nodes(data=True)}
+        names = {node: _name(node, kind) for node, kind in kinds.items()}
+        hosts = [
+            Host(names[n], bool(v.get("parameter_server", False)), v.get("capacity"))
+            for n, v in graph.nodes(data=True)
+            if kinds[n] == "host"
+        ]
+        links = [_link(title, names, a, b, v, rate) for a, b, v in graph.edges(data=True)]
+        switches = []
+        for node, values in graph.nodes(data=True):
+            if kinds[node] == "host":
+                continue
+            added = [f"{names[node]}-h{i}" for i in range(1, hosts_per_switch + 1)]
+            hosts += [Host(h) for h in added]
+            links += [Link(h, names[node], rate) for h in added]
+            switches.append(_switch(title, graph, names, node, values, capacity, is_numbered=not added))
+        given = graph.graph.get("unit")
+        return Fabric(
+            title,
+            tuple(hosts),
+            tuple(switches),
+            tuple(links),
+            unit or (given if isinstance(given, Unit) else Unit()),
+        )
+
     def part(self, switches: Iterable[Switch], hosts: Iterable[Host], links: Iterable[Link]) -> Fabric:
         """The fabric reduced to these; switches keep the numbers of their remaining ports."""
         kept = tuple(links)
@@ -273,3 +360,57 @@ class Fabric:
     @cached_property
     def _switches(self) -> dict[str, Switch]:
         return {s.name: s for s in self.switches}
+
+
+_SWITCH_FIELDS = ("slots", "chip", "loopbacks", "children")
+_LINK_FIELDS = ("queue", "delay_ms")
+
+
+def _kind(title: str, node: Any, values: Mapping[str, Any]) -> str:
+    kind = str(values.get("kind", "switch"))
+    if kind not in ("host", "switch"):
+        raise FabricError(f"{title}: node {node!r} is of kind '{kind}'; expected 'host' or 'switch'")
+    return kind
+
+
+def _name(node: Any, kind: str) -> str:
+    return f"{kind[0]}{node}" if isinstance(node, int) else str(node)
+
+
+def _link(
+    title: str, names: Mapping[Any, str], a: Any, b: Any, values: Mapping[str, Any], rate: float
+) -> Link:
+    given = values.get("rate", rate)
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise FabricError(
+            f"{title}: edge {names[a]}-{names[b]} has rate {given!r}; expected a number above 0"
+        )
+    return Link(
+        names[a], names[b], float(given), **{key: values[key] for key in _LINK_FIELDS if key in values}
+    )
+
+
+def _switch(
+    title: str,
+    graph: nx.Graph[Any],
+    names: Mapping[Any, str],
+    node: Any,
+    values: Mapping[str, Any],
+    capacity: float,
+    *,
+    is_numbered: bool,
+) -> Switch:
+    """`is_numbered`: the edges' port numbers hold; a switch with further hosts is numbered anew."""
+    try:
+        role = SwitchRole(values.get("role", SwitchRole.PLAIN))
+    except ValueError:
+        raise FabricError(
+            f"{title}: node {names[node]} has role {values['role']!r}; expected one of {', '.join(SwitchRole)}"
+        ) from None
+    ports = tuple(
+        (names[other], edge["ports"][node])
+        for other, edge in graph.adj[node].items()
+        if is_numbered and node in edge.get("ports", {})
+    )
+    known = {key: values[key] for key in _SWITCH_FIELDS if key in values}
+    return Switch(names[node], role, float(values.get("capacity", capacity)), ports=ports, **known)

@@ -20,7 +20,8 @@ HOST_INTERFACE = "eth0"
 HOST_QUEUE = 1000
 """Queue of a host's link, packets: Linux's default. A switch's queue is the link's `queue`."""
 
-_OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
+WITHOUT_OFFLOADS = tuple(f"{offload} off" for offload in ("rx", "tx", "sg", "tso", "gso", "gro"))
+"""Options of `ethtool -K` with which frames on veth equal frames on a wire."""
 _BURSTS = ("rx on", "tx on", "sg on", "tso on", "gso on", "tx-udp-segmentation on", "gro off")
 _FRAME_OVERHEAD = 14
 _RX_BYTES, _TX_BYTES = 0, 8
@@ -48,6 +49,7 @@ class HostSetup:
     mtu: int
     gateway_known: bool
     bursts: bool
+    interface: str = HOST_INTERFACE
 
 
 def create_veth_pairs(pairs: Sequence[VethPair], mtu: int, timeout_s: float = 60.0) -> None:
@@ -127,8 +129,8 @@ def _add(pair: VethPair, mtu: int) -> str:
 
 def _host_script(setup: HostSetup) -> str:
     """Without bursts offloads are off, so that frames on veth equal frames on a wire."""
-    eth = HOST_INTERFACE
-    offloads = " ".join(_BURSTS if setup.bursts else [f"{o} off" for o in _OFFLOADS])
+    eth = setup.interface
+    offloads = " ".join(_BURSTS if setup.bursts else WITHOUT_OFFLOADS)
     return f"""
 PATH="$PATH:{ADMINISTRATOR}"
 for f in all default; do echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6 || true; done 2>/dev/null
@@ -143,7 +145,7 @@ tc -batch - <<END
 
 def _addressing(setup: HostSetup) -> str:
     """A host routes all packets over its gateway, those to its own rack included: switches are routers."""
-    a, eth = setup.address, HOST_INTERFACE
+    a, eth = setup.address, setup.interface
     if a.gateway_ip is None:
         return f"address add {a.ip}/{a.prefix.prefixlen} dev {eth}\nlink set dev {eth} up\n"
     neighbor = f"neigh replace {a.gateway_ip} lladdr {a.gateway_mac} dev {eth} nud permanent\n"

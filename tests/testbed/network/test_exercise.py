@@ -4,15 +4,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import pty
 import re
-import select
 import shutil
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +22,7 @@ from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import FabricError
 from netfold.topologies.spec import load_exercise, load_fabric
 from tests.testbed.network.conftest import FakeTarget, Place, needs_network
+from tests.testbed.network.terminal import Terminal
 
 PROGRAM = Path(__file__).parents[3] / "softswitch" / "tests" / "programs" / "router"
 
@@ -144,51 +139,6 @@ def test_a_program_that_is_not_compiled_is_told(folder: Path) -> None:
     (folder.parent / "build" / "router.json").unlink()
     with pytest.raises(FabricError, match=r"router\.json is missing: compile the P4 program first"):
         load_exercise(folder / "topology.json")
-
-
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class Terminal:
-    """A program at a terminal of its own."""
-
-    def __init__(self, command: list[str], folder: Path) -> None:
-        self.master, slave = pty.openpty()
-        # what a script starts in the background has interrupts ignored, and leaves that to all its children
-        command = ["env", "--default-signal=INT", "setsid", "--ctty", *command]
-        self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, cwd=folder)
-        os.close(slave)
-        self.seen = ""
-
-    def interrupt(self) -> None:
-        """As a user does, again where nothing happens: Mininet's shell now and then misses one."""
-        for _ in range(5):
-            os.write(self.master, b"\x03")
-            with contextlib.suppress(AssertionError):
-                self.until("mininet>", 10.0)
-                return
-        raise AssertionError(self.seen)
-
-    def until(self, text: str, timeout_s: float = 60.0) -> str:
-        """What it prints until `text`, that included, without colors, which `ip` of newer releases has."""
-        deadline = time.monotonic() + timeout_s
-        while text not in self.seen:
-            assert select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))[0], self.seen
-            try:
-                self.seen += os.read(self.master, 4096).decode(errors="replace")
-            except OSError:  # it has ended
-                pytest.fail(self.seen)
-        before, _, self.seen = self.seen.partition(text)
-        return _COLOR.sub("", before + text)
-
-    def type(self, line: str) -> None:
-        os.write(self.master, line.encode() + b"\n")
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.master)
 
 
 @needs_network
