@@ -222,9 +222,9 @@ MUTANTS = (
     Mutant(
         "heartbeats do not renew leases after the first",
         MEMBERS,
-        "        self._leases.renew(name, host, self.lease_s(name))\n        if not member.joined:",
+        "        self._leases.renew(name, host, self.lease_s(name))\n        if not member.joined or",
         "        if not member.joined:\n            self._leases.renew(name, host, self.lease_s(name))\n"
-        "        if not member.joined:",
+        "        if not member.joined or",
     ),
     Mutant(
         "a job moves though it ended while it was planned",
