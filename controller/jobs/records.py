@@ -142,13 +142,18 @@ class QueuePairs(_Record):
 
 class Member(_Record):
     """A worker or parameter server of a job. `joined`: it has attended at least once; `left`: it is done, after `calls`
-    calls of the job."""
+    calls of the job. `process`: the number of the process that joined last; 0: not known."""
 
     host: str
     parameter_server: bool = False
     joined: bool = False
     left: bool = False
     calls: int = 0
+    process: int = 0
+
+    def is_of_other_process(self, process: int) -> bool:
+        """Another process is known to have joined than this one."""
+        return 0 not in (process, self.process) and process != self.process
 
 
 _PLACES = "_known_places"

@@ -19,12 +19,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
 
-SCHEMA = 4
+SCHEMA = 5
 OTHER_VERSION = (
     "was written by another version of netfold. Run that version until its jobs have ended; or give another --state, "
     "which ends them"
@@ -42,8 +42,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     name TEXT PRIMARY KEY, seq INTEGER NOT NULL, over INTEGER NOT NULL, body TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS members (
-    job TEXT, host TEXT, joined INTEGER NOT NULL, gone INTEGER NOT NULL, calls INTEGER NOT NULL,
-    PRIMARY KEY (job, host)
+    job TEXT, host TEXT, body TEXT NOT NULL, PRIMARY KEY (job, host)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS worked (sender TEXT, receiver TEXT, PRIMARY KEY (sender, receiver)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS epochs (
@@ -53,6 +52,8 @@ CREATE TABLE IF NOT EXISTS revisions (
     switch TEXT, term INTEGER, number INTEGER NOT NULL, PRIMARY KEY (switch, term)
 ) WITHOUT ROWID;
 """
+
+Record = TypeVar("Record", JobRecord, Member)
 
 
 class StoreError(Exception):
@@ -173,16 +174,16 @@ class Store:
     def jobs(self) -> list[JobRecord]:
         """All, in the order of submission. Raises StoreError for one that this version cannot read."""
         rows = self._db.execute("SELECT body FROM jobs ORDER BY seq").fetchall()
-        jobs = [self._record(body) for (body,) in rows]
+        jobs = [self._read(JobRecord, body) for (body,) in rows]
         newer: dict[str, dict[str, Member]] = defaultdict(dict)
-        for job, host, joined, left, calls in self._db.execute("SELECT * FROM members"):
-            newer[job][host] = Member(host=host, joined=joined, left=left, calls=calls)
+        for job, host, body in self._db.execute("SELECT job, host, body FROM members"):
+            newer[job][host] = self._read(Member, body)
         return [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
 
-    def _record(self, body: str) -> JobRecord:
+    def _read(self, kind: type[Record], body: str) -> Record:
         """Raises StoreError."""
         try:
-            return JobRecord.model_validate_json(body)
+            return kind.model_validate_json(body)
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{self._path} {OTHER_VERSION} ({error})") from error
 
@@ -203,8 +204,8 @@ class Store:
 
     def put_member(self, job: str, member: Member) -> None:
         """Write one member of a job: the record of a large job is not written again for each that joins."""
-        row = (job, member.host, member.joined, member.left, member.calls)
-        self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?)", row)
+        row = (job, member.host, member.model_dump_json())
+        self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?)", row)
 
     # ---- links -----------------------------------------------------------------------------------
 
@@ -273,8 +274,4 @@ class Store:
 
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:
     """The job with what was noted of its members after it was written."""
-    members = tuple(
-        newer[m.host].model_copy(update={"parameter_server": m.parameter_server}) if m.host in newer else m
-        for m in job.members
-    )
-    return job.model_copy(update={"members": members})
+    return job.model_copy(update={"members": tuple(newer.get(m.host, m) for m in job.members)})

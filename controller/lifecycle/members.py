@@ -76,20 +76,24 @@ class Members:
         self._timeouts = timeouts
         self._events = events
 
-    def check(self, name: str, host: str, *, new: bool = False) -> JobRecord:
+    def check(self, name: str, host: str, process: int = 0, *, new: bool = False) -> JobRecord:
         """The job, if the host is a member of it, or may become one: `new` processes only, which have received no
-        assignment, as the calls of an old one are not those of the other workers any more. Raises UnknownJobError,
-        NotAMemberError."""
+        assignment, as the calls of an old one are not those of the other workers any more. `process`: 0 is an unknown
+        one. Raises UnknownJobError, NotAMemberError."""
         job = self._registry.get(name)
-        if job.member(host) is None:
+        member = job.member(host)
+        if member is None:
             members = listing([m.host for m in job.members])
             raise NotAMemberError(f"'{host}' is no member of job '{name}'; its members are {members}")
+        if not new and member.is_of_other_process(process):
+            raise NotAMemberError(f"another worker of '{host}' has joined job '{name}' in its place")
         if (
             host in job.excluded
             and not (new and self._takes_newcomers(job, host))
             and host not in job.rejoining
         ):
-            raise NotAMemberError(f"job '{name}' went on without '{host}'; a new worker may join there")
+            hope = "a new worker may join" if self._takes_newcomers(job, host) else "it takes no new worker"
+            raise NotAMemberError(f"job '{name}' went on without '{host}'; {hope} there")
         return job
 
     def _takes_newcomers(self, job: JobRecord, host: str) -> bool:
@@ -133,24 +137,45 @@ class Members:
         )
         return self._registry.get(name)
 
-    def join(self, name: str, host: str, *, is_new: bool) -> None:
-        """The member opens a stream. A process that `is_new` to a job that continues on worker loss, in place of one
-        that left or had an assignment, takes part as a newcomer in a new epoch. Raises UnknownJobError,
-        NotAMemberError."""
-        job = self.check(name, host, new=is_new)
+    def join(self, name: str, host: str, process: int = 0, *, is_new: bool) -> None:
+        """The member opens a stream. A process that `is_new` and comes in place of one that left or had an assignment
+        gets no epoch which that one had: what the first one sent there would count as sent by this one. A worker takes
+        part as a newcomer in a new epoch, or else the first one is lost; a parameter server gets a new epoch. Raises
+        UnknownJobError, NotAMemberError."""
+        job = self.check(name, host, process, new=is_new)
         member = job.member(host)
         if job.state.is_terminal or member is None or host in job.excluded:
             return
+        if not is_new or (process and process == member.process):
+            return
         continues = self._continues(job) and self._takes_newcomers(job, host)
-        if member.left and is_new:
+        if member.left:
             if not continues:
                 raise NotAMemberError(f"'{host}' has left job '{name}', which takes no new worker there")
             job = job.with_member(host, left=False)
             self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, host)}))
-        elif is_new and continues and self._was_assigned(job, member):
-            self._lifecycle.commit(job.model_copy(update={"newcomers": True}))
-            if job.state is JobState.RUNNING:
-                self._raise(name, f"the worker of {host} began again")
+        elif self._registry.needs(job, host) and self._was_assigned(job, member):
+            self._replace(job.with_member(host, process=process), member, continues=continues)
+
+    def _replace(self, job: JobRecord, member: Member, *, continues: bool) -> None:
+        """Another process of the member has begun. `continues`: as a newcomer."""
+        name, host = job.name, member.host
+        if member.parameter_server:
+            why = f"parameter server {host} was started again, with empty slots"
+        elif continues:
+            why = f"the worker of {host} was started again"
+            job = job.model_copy(update={"newcomers": True})
+        else:
+            why = f"the worker of {host} was started again; the calls of its first process are lost"
+            self.handle_loss(name, host, why)
+            return
+        if job.state is JobState.RUNNING or job.previous is not None:  # else no process has had the epoch
+            try:
+                self._raise(job, why)
+            except EpochsExhaustedError as error:
+                self.handle_loss(name, host, str(error))
+        else:
+            self._lifecycle.commit(job)
 
     def _was_assigned(self, job: JobRecord, member: Member) -> bool:
         """An earlier process of the member may have received an assignment: of this controller, or of one before."""
@@ -161,15 +186,17 @@ class Members:
     def _continues(self, job: JobRecord) -> bool:
         return self._registry.order(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE
 
-    def heartbeat(self, name: str, host: str, unusable_epoch: int = 0) -> JobRecord:
+    def heartbeat(self, name: str, host: str, process: int = 0, *, unusable_epoch: int = 0) -> JobRecord:
         """A heartbeat; `unusable_epoch` requests a new epoch. Raises UnknownJobError, NotAMemberError."""
         job = self.check(name, host, new=True)
         member = job.member(host)
         if job.state.is_terminal or member is None or member.left:
             return job
         self._leases.renew(name, host, self.lease_s(name))
-        if not member.joined:
-            self._lifecycle.commit_member(job.with_member(host, joined=True), host)
+        if not member.joined or member.is_of_other_process(process):
+            self._lifecycle.commit_member(
+                job.with_member(host, joined=True, process=process or member.process), host
+            )
         if host in job.excluded and host not in job.rejoining:
             job = self._registry.get(name)
             self._lifecycle.commit(job.model_copy(update={"rejoining": (*job.rejoining, host)}))
@@ -184,7 +211,7 @@ class Members:
         if self._lifecycle.is_affected(job):
             return  # a repair is under way
         if not job.departed:
-            self._raise(name, f"{host} asked for a new epoch")
+            self._start_epoch(job, f"{host} asked for a new epoch")
             return
         hosts = tuple(m.host for m in job.departed)
         why = f"{listing(hosts)} left before {host}"
@@ -216,19 +243,24 @@ class Members:
             if taken := ends.pairs & theirs.pairs:
                 raise NotAMemberError(f"queue pair {min(taken)} of '{ends.host}' is job {other.name}'s")
         if ends.host in job.registered and job.roce_installed_epoch == job.epoch:
-            self._raise(name, f"{ends.host} has other connections: its worker began again")
+            self._start_epoch(job, f"{ends.host} has other connections")
         else:
             self._lifecycle.register(job, ends)
 
-    def _raise(self, name: str, why: str) -> None:
-        job = self._registry.get(name)
+    def _start_epoch(self, job: JobRecord, why: str) -> None:
         try:
-            with self._registry.change():
-                self._registry.write(self._registry.with_new_epoch(job, why))
+            self._raise(job, why)
         except EpochsExhaustedError as error:
-            self._events.publish(EpochsExhausted(name, job.epoch, str(error)))
+            self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
+
+    def _raise(self, job: JobRecord, why: str) -> None:
+        """A new epoch on the same trees; a move ends where it led to. Raises EpochsExhaustedError."""
+        with self._registry.change():
+            self._registry.write(self._registry.with_new_epoch(job, why))
+        if job.previous is None:
+            self._lifecycle.changed(job.name)
         else:
-            self._lifecycle.changed(name)
+            self._lifecycle.replaced(job.name)
 
     def leave(self, name: str, host: str, calls: int = 0) -> None:
         """The member is done, after `calls` calls of the job; with the last worker the job is. A parameter server that

@@ -176,9 +176,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         if status.is_late(stream):
             return
         try:
-            self._controller.members.check(name, host, new=not first.epoch)
-            if not first.leave:
-                self._controller.members.join(name, host, is_new=not first.epoch)
+            self._controller.members.join(name, host, first.process, is_new=not first.epoch)
             self._handle_update(name, host, first)
             is_replacement = status.is_connected(name, host)
             with status.connected(stream):
@@ -209,12 +207,12 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
     def _handle_update(self, name: str, host: str, message: pb.MemberUpdate) -> None:
         """Of the member `host`: a message need not name it again."""
         members, report = self._controller.members, message.report
-        members.check(name, host, new=not message.epoch)
+        members.check(name, host, message.process, new=not message.epoch)
         self._controller.member_status.set_report(name, host, progress_of(report))
         if message.leave:
             members.leave(name, host, report.next_call)
         else:
-            members.heartbeat(name, host, unusable_epoch=message.unusable_epoch)
+            members.heartbeat(name, host, message.process, unusable_epoch=message.unusable_epoch)
             if message.HasField("queue_pairs"):
                 members.register(name, queue_pairs_from(host, message.queue_pairs))
 
@@ -241,9 +239,9 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 and job.epoch != assigned_epoch
                 and self._controller.registry.needs(job, host)
             ):
+                self._controller.member_status.set_assigned(name, host)  # a stream may break in the `yield`
                 yield pb.ControllerUpdate(assignment=self._assignment(job, host), lease_ms=lease_ms)
                 assigned_epoch, left_limit = job.epoch, None
-                self._controller.member_status.set_assigned(name, host)
                 continue
             left = departures_of(job, self._controller.registry.order(name).file)
             if left is not None and left.epoch == assigned_epoch and left.call_limit != left_limit:

@@ -165,7 +165,10 @@ class CoordinatedMembership:
     def report(self, stats: Stats) -> None:
         pass
 
-    def close(self) -> None:
+    def interrupt(self) -> None:
+        pass
+
+    def close(self, *, is_done: bool = True) -> None:
         pass
 
 

@@ -6,6 +6,7 @@ schemes."""
 
 from __future__ import annotations
 
+import secrets
 import select
 import socket
 import time
@@ -23,6 +24,7 @@ from .packet import NO_FLAGS, Flag, Kind, Lanes, Packet, parse, tag_of
 ECT0 = 2
 INITIAL_RTO_S, MAX_RTO_S, REORDER_S = 0.05, 1.0, 0.005
 CLOSING_BYTES = 2 << 20
+NONCE_BITS = 30
 DTYPES = {np.dtype(np.float32): 0, np.dtype(np.int32): 2}
 
 
@@ -44,6 +46,7 @@ class Assignment:
     tree: int
     slots: int
     window: int
+    rank: int
     child: int
     local: Address
     root: Address
@@ -197,17 +200,32 @@ class Worker:
     # ---- inside ----
 
     def _resume(self, deadline: float) -> None:
-        """E2, E3: in the first epoch every worker has started no call."""
-        half_lane = 2 * self._most + 1
+        """E2, E3, E8: in the first epoch every worker has started no call."""
+        half_lane = end = 2 * self._most + 1
         votes = self.zeros()
         votes[half_lane // 2] = 1 << 16 * (half_lane % 2)
+        mask = self._nonce_mask(end)
+        nonce = mask & secrets.randbits(NONCE_BITS)
 
         def take(_: int, result: Packet) -> None:
-            if (result.lanes != votes * self.workers).any():
+            if ((result.lanes & mask) != nonce).any():
+                raise MismatchError("another process of this worker has taken part in the epoch")
+            if (result.lanes[:end] != votes[:end] * self.workers).any():
                 raise MismatchError("a worker has made calls in an earlier epoch")
 
-        self.exchange(self._control, 1, lambda i: Payload(votes), take, deadline)
+        self.exchange(self._control, 1, lambda i: Payload(votes + nonce), take, deadline)
         self._has_resumed = True
+
+    def _nonce_mask(self, end: int) -> Lanes:
+        """E8: the bits behind lane `end` to which this worker alone adds."""
+        mask = self.zeros()
+        free = self._a.lanes - end
+        in_lane = -(-self.workers // free) if free > 0 else NONCE_BITS + 1
+        bits = NONCE_BITS // in_lane
+        if bits:
+            lane, field = divmod(self._a.rank, in_lane)
+            mask[end + lane] = ((1 << bits) - 1) << field * bits
+        return mask
 
     def _chunk(self, stream: Stream, place: int) -> int:
         """S1."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -278,13 +279,17 @@ async def code_of(call: Awaitable[object]) -> grpc.StatusCode:
 
 
 class MemberStream:
-    """One JoinJob stream, as a worker opens it."""
+    """One JoinJob stream, as a worker opens it: of a process of its own, or of an earlier stream's."""
 
-    def __init__(self, stub: pb_grpc.ControllerStub, job: str, host: str) -> None:
+    def __init__(
+        self, stub: pb_grpc.ControllerStub, job: str, host: str, process_of: MemberStream | None = None
+    ) -> None:
         self.job, self.host = job, host
+        self.process: int = secrets.randbits(64) if process_of is None else process_of.process
         self.call = stub.JoinJob()
 
     async def say(self, **fields: object) -> None:
+        fields = {"process": self.process, **fields}
         await self.call.write(pb.MemberUpdate(job=self.job, host=self.host, **fields))
 
     async def hear(self) -> pb.ControllerUpdate:

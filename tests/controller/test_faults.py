@@ -308,7 +308,7 @@ def test_a_job_may_go_on_without_a_worker(tmp_path):
             assert (await members["h1"].hear()).assignment.rank == 0
             for beat in beats:
                 beat.cancel()
-            late = MemberStream(stub, "job", "h2")
+            late = MemberStream(stub, "job", "h2", process_of=members["h2"])
             await late.say(epoch=1)
             assert "went on without 'h2'" in str(await _error_of(late))
             await deployment.settled()

@@ -67,7 +67,7 @@ def test_members_of_a_running_job_hardly_notice_a_new_controller(tmp_path):
             await deployment.kill()
             deployment.start()
             async with asked(deployment) as stub:
-                member = MemberStream(stub, "job", "h2")
+                member = MemberStream(stub, "job", "h2", process_of=member)
                 await member.say()
                 assert (await member.hear()).assignment == first
 

@@ -262,7 +262,7 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             third = [(await m.hear()).assignment for m in members]
             assert {a.epoch for a in third} == {second[0].epoch + 1}
 
-            stranger = MemberStream(stub, "j", "h1")
+            stranger = MemberStream(stub, "j", "h1", process_of=members[0])
             await stranger.say(queue_pairs=_told(third[0].epoch, [999], 4000))
             with pytest.raises(grpc.aio.AioRpcError, match="not those of job"):
                 await asyncio.wait_for(stranger.hear(), 10)
@@ -275,7 +275,7 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             told = (await second_job.hear()).assignment
             await members[0].say(queue_pairs=_told(third[0].epoch, trees, 5000))
             await deployment.until(lambda: bool(deployment.controller.registry.get("j").registered), "heard")
-            second_job = MemberStream(stub, "k", "h1")
+            second_job = MemberStream(stub, "k", "h1", process_of=second_job)
             await second_job.say(queue_pairs=_told(told.epoch, [t.tree for t in told.trees], 5000))
             with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is job j's"):
                 await asyncio.wait_for(second_job.hear(), 10)

@@ -198,9 +198,10 @@ def test_a_member_may_ask_for_a_new_epoch_once(tmp_path):
 def test_a_stream_that_breaks_may_be_opened_again_within_the_lease(tmp_path):
     async def scenario(deployment, stub):
         await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+        members: dict[str, MemberStream] = {}
         for _ in range(3):
             for host in ("h1", "h2"):
-                member = MemberStream(stub, "job", host)
+                member = members[host] = MemberStream(stub, "job", host, members.get(host))
                 await member.say(report=pb.Report(chunks=5, retransmits=1))
                 assert (await member.hear()).assignment.epoch == 1
                 member.call.cancel()

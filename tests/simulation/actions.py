@@ -70,6 +70,12 @@ class Actions:
     def start_member(self, job: str, host: str) -> None:
         self._world.start_member(job, host)
 
+    def start_second(self, job: str, host: str) -> None:
+        """A process beside the first one, which an operator has forgotten."""
+        if (program := self._world.programs.get(job)) and host in program.members:
+            program.excuses.append(f"{host} was started twice")
+            self._world.start_member(job, host, is_second=True)
+
     def break_stream(self, job: str, host: str, half_open: bool) -> None:
         if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
             self._say(f"the stream of {job}/{host} breaks{', half open' if half_open else ''}")

@@ -143,7 +143,8 @@ def scenario_of(seed: int) -> Scenario:
     fabric = FABRICS[name]()
     draw_time = _times(chosen, theme)
     jobs = [*_jobs(chosen, fabric, theme, draw_time)]
-    steps = [*jobs, *_faults(chosen, fabric, theme, draw_time, jobs), *_extras(seed, fabric)]
+    faults = _faults(chosen, fabric, theme, draw_time, jobs)
+    steps = [*jobs, *faults, *_extras(seed, fabric), *_restarts(seed, fabric, jobs)]
     return Scenario(
         seed,
         name,
@@ -219,6 +220,32 @@ def _extras(seed: int, fabric: Fabric) -> Iterator[Step]:
         workers = tuple(chosen.sample(hosts, 2))
         spec = JobSpec("impossible", workers, "none", 60, chosen.random() < 0.8, 0, False, work_s=5.0)
         yield Step(chosen.uniform(0, HORIZON_S * 0.8), "submit", (spec,))
+
+
+MAX_RESTART_S = 3.0
+"""Within a lease."""
+
+
+def _restarts(seed: int, fabric: Fabric, jobs: list[Step]) -> Iterator[Step]:
+    """Of a third of the seeds; the other draws do not depend on these: members of any job that are started again within
+    their leases, in place of a process that has died or beside one that lives."""
+    chosen = random.Random(f"restarts {seed}")
+    if chosen.random() < 2 / 3:
+        return
+    servers = [h.name for h in fabric.hosts if h.parameter_server]
+    for step in (s for s in jobs if s.kind == "submit"):
+        spec = step.arguments[0]
+        assert isinstance(spec, JobSpec)
+        at = step.at_s
+        while chosen.random() < 0.5:
+            host = chosen.choice((*spec.workers, *servers))
+            at += 2.0 + chosen.expovariate(1 / 6)
+            kind = chosen.choice(("kill_member", "kill_member", "vanish_member", "start_second"))
+            if kind == "start_second" and chosen.random() < 0.5:
+                yield Step(at - chosen.uniform(0, 0.2), "break_stream", (spec.name, host, True))
+            yield Step(at, kind, (spec.name, host))
+            if kind != "start_second":
+                yield Step(at + chosen.uniform(0, MAX_RESTART_S), "start_member", (spec.name, host))
 
 
 def _job(chosen: random.Random, fabric: Fabric, theme: Theme, name: str) -> JobSpec:

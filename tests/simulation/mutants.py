@@ -222,9 +222,9 @@ MUTANTS = (
     Mutant(
         "heartbeats do not renew leases after the first",
         MEMBERS,
-        "        self._leases.renew(name, host, self.lease_s(name))\n        if not member.joined:",
+        "        self._leases.renew(name, host, self.lease_s(name))\n        if not member.joined or",
         "        if not member.joined:\n            self._leases.renew(name, host, self.lease_s(name))\n"
-        "        if not member.joined:",
+        "        if not member.joined or",
     ),
     Mutant(
         "a job moves though it ended while it was planned",
@@ -282,6 +282,42 @@ MUTANTS = (
         "return status.is_assigned(name, host) or is_of_earlier",
         "return status.is_assigned(name, host)",
         "a worker begins again while no controller runs",
+    ),
+    Mutant(
+        "a worker that is started again goes on in a job that its loss ends",
+        MEMBERS,
+        "            self.handle_loss(name, host, why)\n            return\n        if job.state",
+        "            return\n        if job.state",
+        "a worker is started again within its lease",
+    ),
+    Mutant(
+        "a worker that is started again keeps the epoch",
+        MEMBERS,
+        '            job = job.model_copy(update={"newcomers": True})\n        else:',
+        '            job = job.model_copy(update={"newcomers": True})\n'
+        "            self._lifecycle.commit(job)\n            return\n        else:",
+        "a worker of an elastic job is started again within its lease",
+    ),
+    Mutant(
+        "a parameter server that is started again keeps the epoch",
+        MEMBERS,
+        'was started again, with empty slots"\n',
+        'was started again, with empty slots"\n            return\n',
+        "a parameter server is started again within its lease",
+    ),
+    Mutant(
+        "a member that is started again may get the epoch from which its job moves",
+        MEMBERS,
+        "if job.state is JobState.RUNNING or job.previous is not None:",
+        "if job.state is JobState.RUNNING:",
+        "a worker is started again while its job moves, and the job goes back",
+    ),
+    Mutant(
+        "a process that another one has replaced takes its place again",
+        MEMBERS,
+        "if not new and member.is_of_other_process(process):",
+        "if False:",
+        "a second worker is started while the first has lost its stream",
     ),
     Mutant(
         "the time in which workers have to join begins anew with each start",

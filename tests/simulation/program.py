@@ -49,7 +49,8 @@ class Program:
     itself, so that it may fail. By epoch: `placements`; their `allocations`; their `entities` with their switches;
     `losses` of each switch's registers when the members got the epoch, whose sums do not survive another; the switches
     that are `carrying` its packets, and the state of all switches in which they were. `took_part`: by host the
-    processes that had an assignment."""
+    processes that had an assignment; `in_epoch`: by host and epoch the first one. `replaced`: processes beside which
+    another one of their host was started."""
 
     spec: JobSpec
     members: dict[str, Member] = field(default_factory=dict)
@@ -67,6 +68,8 @@ class Program:
     allocations: dict[int, int] = field(default_factory=dict)
     carrying: dict[int, tuple[object, set[str]]] = field(default_factory=dict)
     took_part: dict[str, set[Member]] = field(default_factory=dict)
+    in_epoch: dict[tuple[str, int], Member] = field(default_factory=dict)
+    replaced: list[Member] = field(default_factory=list)
 
     def on_restore(self) -> None:
         """The controller's store is an older one: what it says of the job may contradict all that it said since."""
@@ -78,6 +81,7 @@ class Program:
         self.allocations.clear()
         self.carrying.clear()
         self.took_part.clear()
+        self.in_epoch.clear()
 
     @property
     def workers(self) -> set[str]:
@@ -85,4 +89,4 @@ class Program:
 
     @property
     def alive(self) -> list[Member]:
-        return [m for m in self.members.values() if m.is_alive]
+        return [m for m in (*self.members.values(), *self.replaced) if m.is_alive]

@@ -319,6 +319,42 @@ SCENARIOS = {
         Step(9.0, "kill_member", ("a", "h1")),
         Step(9.5, "start_member", ("a", "h1")),
     ),
+    "a worker is started again within its lease": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(8.0, "kill_member", ("a", "h1")),
+        Step(8.5, "start_member", ("a", "h1")),
+    ),
+    "a worker of an elastic job is started again within its lease": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0, is_elastic=True),)),
+        Step(8.0, "kill_member", ("a", "h1")),
+        Step(8.5, "start_member", ("a", "h1")),
+    ),
+    "a worker of a RoCE job is started again within its lease": (
+        Step(1.0, "submit", (job("a", *HOSTS, transport=Transport.ROCE, work_s=60.0, is_elastic=True),)),
+        Step(8.0, "kill_member", ("a", "h1")),
+        Step(8.5, "start_member", ("a", "h1")),
+    ),
+    "a parameter server is started again within its lease": (
+        Step(1.0, "submit", (job("a", "h1", "h3", scheme=NEEDS_SERVER, work_s=60.0),)),
+        Step(8.0, "kill_member", ("a", "ps1")),
+        Step(8.5, "start_member", ("a", "ps1")),
+    ),
+    "a worker is started again while its job moves, and the job goes back": (
+        Step(1.0, "submit", (job("d", "h2", "h4", rate=60, scheme="switchml", work_s=60.0),)),
+        Step(2.0, "submit", (job("b", "h1", "h3", rate=60, scheme="switchml", work_s=7.0),)),
+        Step(
+            4.0, "submit", (job("a", "h1", "h3", rate=100, scheme="switchml", work_s=60.0, is_elastic=True),)
+        ),
+        Step(20.0, "replan"),
+        Step(20.02, "hang", ("spine2", 25.0)),
+        Step(21.0, "kill_member", ("a", "h1")),
+        Step(22.0, "start_member", ("a", "h1")),
+    ),
+    "a second worker is started while the first has lost its stream": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0, is_elastic=True),)),
+        Step(8.0, "break_stream", ("a", "h1", True)),
+        Step(8.05, "start_second", ("a", "h1")),
+    ),
     "a worker never joins, and the controller starts again every 21 s": (
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0, is_elastic=True),)),
         Step(1.1, "keep_away", ("a", "h1")),

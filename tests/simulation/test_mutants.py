@@ -22,15 +22,11 @@ def test_each_mutant_changes_one_place():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.scenario], ids=lambda m: m.name)
-def test_a_scenario_by_hand_finds_its_mutant(mutant):
-    _assert_found("--scenario", mutant.scenario, "--mutant", mutant.name)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
 def test_a_mutant_is_found(mutant):
-    _assert_found("--seeds", f"0:{SEEDS}", "--mutant", mutant.name)
+    """By its scenario, or by seeds where it names none."""
+    where = ("--scenario", mutant.scenario) if mutant.scenario else ("--seeds", f"0:{SEEDS}")
+    _assert_found(*where, "--mutant", mutant.name)
 
 
 def _assert_found(*options: str) -> None:

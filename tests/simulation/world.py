@@ -299,12 +299,16 @@ class World:
         self.programs = {n: p for n, p in self.programs.items() if p.alive}
         self._allocations = {k: n for k, n in self._allocations.items() if k[0] in self.programs}
 
-    def start_member(self, job: str, host: str) -> None:
+    def start_member(self, job: str, host: str, *, is_second: bool = False) -> None:
+        """A process of the host, unless there is one. `is_second`: beside that."""
         program = self.programs.get(job)
         if program is None or not program.is_acknowledged or program.work_left_s <= 0:
             return
-        if host in program.absent or (host in program.members and program.members[host].is_alive):
+        first = program.members.get(host)
+        if host in program.absent or (first is not None and first.is_alive and not is_second):
             return
+        if first is not None and first.is_alive:
+            program.replaced.append(first)
         member = Member(job, host, lambda: self._server, self._qpns, self.history)
         member.on_assignment = self._on_assignment
         program.members[host] = member
@@ -314,7 +318,7 @@ class World:
         """Note the placement that belongs to the epoch."""
         assert member.assignment is not None
         program, epoch = self.programs[member.job], member.assignment.epoch
-        self._check_newcomer(program, member)
+        self._check_process(program, member)
         if (
             epoch in program.placements
             or self.controller is None
@@ -329,18 +333,29 @@ class World:
             program.losses[epoch] = {name: s.losses for name, s in self.switches.items()}
             self._check_installed(program, epoch)
 
-    def _check_newcomer(self, program: Program, member: Member) -> None:
-        """A process in place of one that was in a call is in no epoch that takes it for that one."""
+    def _check_process(self, program: Program, member: Member) -> None:
+        """No two processes of a host take part in one epoch: what the first has sent, or holds, counts as the second
+        one's. A second one of a worker takes part only where the others learn that it is in no call."""
         assert member.assignment is not None
-        took_part = program.took_part.setdefault(member.host, {member})
-        if member in took_part or not program.spec.is_elastic or program.spec.transport is not Transport.UDP:
+        host, epoch = member.host, member.assignment.epoch
+        if program.in_epoch.setdefault((host, epoch), member) is not member:
+            self._note_wrong_process(program, member, "which an earlier process had")
+            return
+        took_part = program.took_part.setdefault(host, {member})
+        if member in took_part or host not in program.workers:
             return
         took_part.add(member)
-        if member.host in program.workers and not member.assignment.allow_newcomers:
-            self.violations.append(
-                f"{member.host} began again, and takes part in epoch {member.assignment.epoch} of "
-                f"{program.spec.name} without a word to the others"
-            )
+        if not program.spec.is_elastic or program.spec.transport is not Transport.UDP:
+            self._note_wrong_process(program, member, "which takes no newcomers")
+        elif not member.assignment.allow_newcomers:
+            self._note_wrong_process(program, member, "without a word to the others")
+
+    def _note_wrong_process(self, program: Program, member: Member, why: str) -> None:
+        assert member.assignment is not None
+        self.violations.append(
+            f"{member.host} began again, and takes part in epoch {member.assignment.epoch} of "
+            f"{program.spec.name}, {why}"
+        )
 
     def _check_installed(self, program: Program, epoch: int) -> None:
         """Members have an epoch only when the switches hold its entries: all that nothing has happened to."""

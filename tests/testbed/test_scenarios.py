@@ -13,6 +13,8 @@ import pytest
 from netfold.testbed.deployment import Deployment, Results, RunningJob, Setup
 from netfold.testbed.errors import ProcessFailedError, RunError
 from netfold.testbed.network.faults import Faults
+from netfold.testbed.network.targets import installed_command
+from netfold.testbed.processes import HostTask, ProcessGroup
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
@@ -111,6 +113,53 @@ def test_a_job_goes_on_without_a_killed_worker_if_it_says_so(unharmed: Deploymen
     job.workers.kill(victim)
     outcomes = job.workers.outcomes(FINISH_S)
     assert {h for h, (code, _) in outcomes.items() if code == 0} == set(FEW) - {victim}, outcomes
+
+
+@contextmanager
+def started_again(
+    system: Deployment, job: RunningJob, host: str, command: str, *flags: object
+) -> Iterator[ProcessGroup]:
+    """Another process of the member, at once, within the lease of the first one, which has been killed."""
+    out = job.progress.with_name(f"{host}-again.json")
+    member = ["--job", job.name, "--controller", system.service.address, "--host", host, "--out", out]
+    task = HostTask(host, [installed_command("netfold"), command, *member, *flags], out)
+    with ProcessGroup(system.net, [task]) as running:
+        yield running
+
+
+def test_a_worker_that_is_started_again_at_once_fails_the_job_by_name(unharmed: Deployment) -> None:
+    job = unharmed.start_job("again", LONG, FEW, scheme="switchml", lease_ms=60_000)
+    wait_for_progress(unharmed, job)
+    victim = FEW[-1]
+    job.workers.kill(victim)
+    with started_again(unharmed, job, victim, "worker", *LONG) as again:
+        outcomes = {**job.workers.outcomes(30.0), **again.outcomes(30.0)}
+    assert all(code == 1 for code, _ in outcomes.values()), outcomes
+    assert all(f"the worker of {victim} was started again" in line for _, line in outcomes.values()), outcomes
+
+
+@pytest.mark.parametrize("quorum", [0, len(FEW)])
+def test_a_server_that_is_started_again_at_once_costs_an_epoch_and_no_sum(
+    unharmed: Deployment, quorum: int
+) -> None:
+    name = f"server-again-{quorum}"
+    with losses(unharmed, 0.01, seed=5):
+        job = unharmed.start_job(
+            name,
+            LONG,
+            FEW,
+            scheme="none",
+            parameter_servers=["ps1"],
+            lease_ms=60_000,
+            **({"quorum": quorum} if quorum else {}),
+        )
+        wait_for_progress(unharmed, job)
+        job.servers.kill("ps1")
+        with started_again(unharmed, job, "ps1", "ps") as again:
+            results = job.workers.wait(FINISH_S, unharmed.check)
+            assert again.outcomes(FINISH_S)["ps1"][0] == 0
+    assert_exact(results)
+    assert max(r["restarts"] for r in results.values()) >= 1
 
 
 def test_a_restarted_switch_costs_an_epoch_and_no_sum(system: Deployment) -> None:

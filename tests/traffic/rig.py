@@ -68,7 +68,10 @@ class Members:
     def report(self, stats: Stats) -> None:
         self.reports.append(stats.calls)
 
-    def close(self) -> None:
+    def interrupt(self) -> None:
+        pass
+
+    def close(self, *, is_done: bool = True) -> None:
         pass
 
     def change(self, assignment: Assignment) -> None:

@@ -140,7 +140,7 @@ def example_worker(
 ) -> Iterator[Reduce]:
     worker = second_worker.Worker(
         second_worker.Assignment(
-            EPOCH, workers, LANES, TREE, slots, slots // 2, rank, (host(rank), port), (root, port)
+            EPOCH, workers, LANES, TREE, slots, slots // 2, rank, rank, (host(rank), port), (root, port)
         )
     )
     try:

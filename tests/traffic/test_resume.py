@@ -20,6 +20,7 @@ from tests.model.network import Violation
 from tests.model.newcomers import Newcomers
 
 MODULUS, LANES, MAX_DEPTH = 9, 40, 4
+HEADER_WORDS = 4
 _N, _I = ctypes.c_int64, ctypes.c_int
 
 
@@ -46,6 +47,10 @@ class Votes(ctypes.Structure):
     )
 
 
+class NonceField(ctypes.Structure):
+    _fields_ = (("lane", _N), ("shift", _I), ("mask", ctypes.c_uint32))
+
+
 class Outcome(ctypes.Structure):
     _fields_ = (
         ("is_desync", _I),
@@ -63,6 +68,9 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     found.resume_vote.restype, found.resume_evaluate_votes.restype = Votes, Outcome
     found.resume_evaluate_votes.argtypes = [ctypes.c_void_p, ctypes.c_void_p, _N, ctypes.c_void_p]
     found.resume_offer.argtypes = [ctypes.c_void_p, _N, _N]
+    found.resume_nonce_field.restype = NonceField
+    found.resume_nonce_field.argtypes = [ctypes.c_void_p, _N, _N]
+    found.resume_write_nonce.argtypes = found.resume_has_nonce.argtypes = [NonceField, _N, ctypes.c_void_p]
     found.resume_read_votes.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, _N]
     return found
 
@@ -86,7 +94,7 @@ def size_of(call: int) -> int:
 
 def exchange(code: ctypes.CDLL, terms: Terms, states: tuple[State, ...]) -> list[Outcome]:
     """What each worker concludes from the sums of the votes."""
-    packets = np.zeros((len(states), 4 + LANES), np.uint32)
+    packets = np.zeros((len(states), HEADER_WORDS + LANES), np.uint32)
     these = [This(s.next_call, s.first_call, s.is_newcomer, s.was_started) for s in states]
     for state, this, row in zip(states, these, packets, strict=True):
         votes = code.resume_vote(ctypes.byref(terms), ctypes.byref(this))
@@ -218,3 +226,35 @@ def test_the_greatest_call_number_is_found_byte_by_byte(code: ctypes.CDLL, bits:
                 number.byte_max = largest
                 code.resume_take_call_byte(ctypes.byref(number))
         assert {number.newest_call for number in numbers} == {max(calls)}
+
+
+@pytest.mark.parametrize("has_newcomers", [False, True])
+@pytest.mark.parametrize(("workers", "lanes"), [(2, 32), (5, 32), (23, 32), (120, 32), (300, 64), (247, 256)])
+def test_each_worker_finds_its_nonce_in_the_sum_and_no_other_process_does(
+    code, workers, lanes, has_newcomers
+):
+    chosen = random.Random(8)
+    terms = Terms(workers, MAX_DEPTH, 0, has_newcomers)
+    fields = [code.resume_nonce_field(ctypes.byref(terms), lanes, rank) for rank in range(workers)]
+    nonces = [chosen.getrandbits(30) for _ in range(workers)]
+    summed = np.zeros(HEADER_WORDS + lanes, ">u4")
+    for field, nonce in zip(fields, nonces, strict=True):
+        row = np.zeros_like(summed)
+        code.resume_write_nonce(field, nonce, row.ctypes.data)
+        summed += row
+    first = 3 * MODULUS + 1 if has_newcomers else MODULUS
+    assert not summed[: HEADER_WORDS + first].any(), "votes have their lanes for themselves"
+    assert summed.max() < 1 << 30, "no node saturates"
+    for field, nonce in zip(fields, nonces, strict=True):
+        assert field.mask, "there is room"
+        assert code.resume_has_nonce(field, nonce, summed.ctypes.data)
+        other = nonce ^ (1 + chosen.randrange(field.mask))
+        assert not code.resume_has_nonce(field, other, summed.ctypes.data)
+
+
+@pytest.mark.parametrize(("workers", "lanes", "depth"), [(2, 9, 4), (31, 10, 4), (4, 1, 0)])
+def test_without_room_there_is_no_nonce(code, workers, lanes, depth):
+    terms = Terms(workers, depth, 0, 0)
+    assert [code.resume_nonce_field(ctypes.byref(terms), lanes, r).mask for r in range(workers)] == [
+        0
+    ] * workers

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -122,6 +123,10 @@ class Call:
     remainder: NDArray[np.float32] | None = None
 
 
+NONCE_BITS = 30
+"""Of a lane of the resume chunk (docs/reference/protocol.md, E8)."""
+
+
 def to_engine_assignment(
     assignment: Assignment, endpoints: Sequence[str], congestion: Congestion
 ) -> EngineAssignment:
@@ -136,6 +141,7 @@ def to_engine_assignment(
         lanes=assignment.lanes,
         workers=assignment.workers,
         rank=assignment.rank,
+        nonce=secrets.randbits(NONCE_BITS),
         rounds=ROUNDS,
         congestion=list(Congestion).index(congestion),
         wire_bytes=FRAME_OVERHEAD_BYTES + packet_bytes(assignment.lanes),

@@ -67,7 +67,7 @@ class Membership(Protocol):
 
     def wait(self, seconds: float) -> Assignment:
         """The newest assignment, waiting for the first. Raises JobFailedError, ControllerUnreachableError,
-        AllReduceTimeoutError."""
+        AllReduceTimeoutError, WorkerClosedError."""
 
     def current(self) -> Assignment:
         """The newest assignment, without waiting. Raises JobFailedError, ControllerUnreachableError."""
@@ -86,7 +86,11 @@ class Membership(Protocol):
     def report(self, stats: Stats) -> None:
         """Called when a worker starts and after each all-reduce; the next heartbeat carries `stats`."""
 
-    def close(self) -> None: ...
+    def interrupt(self) -> None:
+        """Ends `wait` and `request_new_epoch` of all threads, now and later: the worker is being closed."""
+
+    def close(self, *, is_done: bool = True) -> None:
+        """Leaves the job. `is_done`: after calls that all succeeded, for which the controller has to learn of it."""
 
 
 class StaticMembership:
@@ -113,5 +117,8 @@ class StaticMembership:
     def report(self, stats: Stats) -> None:
         pass
 
-    def close(self) -> None:
+    def interrupt(self) -> None:
+        pass
+
+    def close(self, *, is_done: bool = True) -> None:
         pass

@@ -29,6 +29,7 @@ from netfold.traffic.errors import (
     JobFailedError,
     MembershipLostError,
     TrafficError,
+    WorkerClosedError,
 )
 from netfold.traffic.membership.assignment import Assignment, Timing, TreeAssignment, WorkersLeft
 from netfold.traffic.membership.base import STALL_TIMEOUT_S, Stats
@@ -155,6 +156,7 @@ class ControllerMembership:
         self._stats = Stats()
         self._on_change: Callable[[], None] | None = None
         self._changed = threading.Condition()
+        self._is_interrupted = False
         self._leaving = threading.Event()
         self._is_last_sent = False  # on the present stream, the update with which it leaves
         self._has_left = False  # the controller has received that
@@ -166,13 +168,19 @@ class ControllerMembership:
     def wait(self, seconds: float) -> Assignment:
         """The newest assignment; waits for the first, at most `seconds`.
 
-        Raises JobFailedError, ControllerUnreachableError, InvalidAssignmentError, AllReduceTimeoutError."""
+        Raises JobFailedError, ControllerUnreachableError, InvalidAssignmentError, AllReduceTimeoutError,
+        WorkerClosedError."""
 
         def has_outcome() -> bool:
             return self._state.assignment is not None or self._state.failure is not None
 
         with self._changed:
-            if not self._changed.wait_for(has_outcome, seconds):
+            self._changed.wait_for(lambda: has_outcome() or self._is_interrupted, seconds)
+            if not has_outcome():
+                if self._is_interrupted:
+                    raise WorkerClosedError(
+                        f"job {self._job}: {self._host} was closed before its first assignment"
+                    )
                 if not self._is_connected:
                     raise ControllerUnreachableError(
                         f"job {self._job}: no controller at {self._where.address}{self._unreachable_reason}, and no "
@@ -208,7 +216,14 @@ class ControllerMembership:
         with self._changed:
             self._unusable_epoch = epoch
             self._changed.notify_all()
-            return self._changed.wait_for(has_new_epoch, max(0.0, seconds))
+            self._changed.wait_for(lambda: has_new_epoch() or self._is_interrupted, max(0.0, seconds))
+            return has_new_epoch()
+
+    def interrupt(self) -> None:
+        """See `Membership.interrupt`."""
+        with self._changed:
+            self._is_interrupted = True
+            self._changed.notify_all()
 
     def describe_stall(self) -> str:
         return describe_stall(self._where, self._job, STALL_TIMEOUT_S)
@@ -216,14 +231,14 @@ class ControllerMembership:
     def report(self, stats: Stats) -> None:
         self._stats = stats
 
-    def close(self) -> None:
-        """Leaves the job: returns when the controller has received the last update. A member that took part waits up to
-        LEAVE_TIMEOUT_S for a controller that is away, any other CLOSE_TIMEOUT_S."""
+    def close(self, *, is_done: bool = True) -> None:
+        """Leaves the job: returns when the controller has received the last update. A member that took part and
+        `is_done` waits up to LEAVE_TIMEOUT_S for a controller that is away, any other CLOSE_TIMEOUT_S."""
         self._leaving.set()
         with self._changed:
             self._changed.notify_all()
         self._thread.join(self.CLOSE_TIMEOUT_S)
-        if self._thread.is_alive() and self._state.assignment is not None:
+        if is_done and self._thread.is_alive() and self._state.assignment is not None:
             timeout = min(self.LEAVE_TIMEOUT_S, self._reconnect_timeout_s)
             log.warning(
                 "job %s: %s waits up to %g s for the controller at %s, to leave",

@@ -50,7 +50,7 @@ CANCEL_TIMEOUT_S: Final = 5.0
 
 
 class WorkerLostError(Exception):
-    """The worker's process has ended, or is silent."""
+    """The worker's process has ended, is silent, or cannot take part in an epoch."""
 
 
 @dataclass
@@ -96,17 +96,22 @@ class MemberAgent:
     def _step(self) -> None:
         watched = [self._stream] if self._job is None else [self._stream, self._job.changed]
         readable, _, _ = select.select(watched, [], [], self._lease_s)
-        if self._stream in readable:
+        if self._stream in readable or self._silence_left_s() == 0.0:
             self._receive()
-        elif time.monotonic() - self._received_at > self._lease_s:
-            raise WorkerLostError(f"the MPI process on {self._host.name} is silent for {self._lease_s:g} s")
         if self._job is not None and self._job.changed in readable:
             self._job.changed.recv(MESSAGE_BYTES)
             self._follow(self._job)
 
     # ---- the worker ----
 
+    def _silence_left_s(self) -> float:
+        """How long the worker may still be silent."""
+        return max(0.0, self._received_at + self._lease_s - time.monotonic())
+
     def _receive(self) -> bytes:
+        """The next message, which is acted on. Raises WorkerLostError."""
+        if not select.select([self._stream], [], [], self._silence_left_s())[0]:
+            raise WorkerLostError(f"the MPI process on {self._host.name} is silent for {self._lease_s:g} s")
         message = self._stream.recv(MESSAGE_BYTES)
         if not message:
             raise WorkerLostError(f"the MPI process on {self._host.name} has ended without MPI_Finalize")
@@ -196,7 +201,14 @@ class MemberAgent:
             self._send_text(MessageType.ENDED, f"{error}")
             return
         if assignment.epoch != job.epoch:
-            self._attempt(lambda: self._enter(job, assignment))
+            try:
+                self._enter(job, assignment)
+            except (TransportError, ValueError) as error:
+                reason = (
+                    f"the MPI process on {self._host.name} cannot enter epoch {assignment.epoch}: {error}"
+                )
+                self._send_text(MessageType.ENDED, reason)
+                raise WorkerLostError(reason) from error
         elif assignment.workers_left is not None:
             message = DeparturesMessage(
                 type=MessageType.DEPARTURES, epoch=job.epoch, departures=departures_of(assignment)

@@ -102,6 +102,7 @@ static void enter_epoch(struct nm_member *m, const struct nm_packet *packet) {
         char reason[NM_REASON_BYTES];
         snprintf(reason, sizeof reason, "the epoch cannot be entered: %s", strerror(error));
         end_with(m, reason);
+        nm_agent_send_text(m->agent, NM_ENDED, reason); /* the other ranks need not wait for this one */
         return;
     }
     pthread_mutex_lock(&m->lock);

@@ -137,6 +137,7 @@ class Agent:
             host=self._host,
             leave=self._left.is_set(),
             unusable_epoch=self._unusable_epoch,
+            epoch=self._epoch,
             queue_pairs=self._queue_pairs,
             process=self._process,
             stream=self._stream_number,

@@ -270,6 +270,7 @@ class Worker:
             if assignment.workers_left is not None and assignment.workers_left.is_final:
                 raise workers_left_error(assignment, self._engine.totals().next_call)
             if not self._membership.request_new_epoch(epoch, deadline - time.monotonic()):
+                self._refuse_if_closed()
                 raise AllReduceTimeoutError(
                     f"job {self._membership.current().job}: a call failed in epoch {epoch}, and the controller started "
                     "no new epoch before the deadline"
@@ -402,12 +403,15 @@ class Worker:
 
     def close(self) -> None:
         """Ends all calls, also those of other threads, and leaves the job. A handle's callback may call it; the other
-        handles are finished before it returns."""
+        handles are finished before it returns. Where calls have failed, also by this, it does not wait for a controller
+        that is away."""
         with self._state_lock:
             if self._closed:
                 return
             self._closed = True
+            is_done = not self._in_flight and not self._engine.totals().has_failed_call
         self._membership.on_change(None)
+        self._membership.interrupt()
         self._engine.stop()
         if self._completion_thread is threading.current_thread():
             self._complete_background_calls()  # in a callback: the thread's own loop ends when it returns
@@ -415,7 +419,7 @@ class Worker:
             self._completion_thread.join()
         self.stats.next_call = self._engine.totals().next_call
         self._membership.report(self.stats)
-        self._membership.close()
+        self._membership.close(is_done=is_done)
         with self._idle:
             self._idle.wait_for(lambda: not self._in_flight)
         with self._epoch_lock:

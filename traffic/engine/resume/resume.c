@@ -106,3 +106,23 @@ void resume_read_votes(const struct resume_terms *terms, struct resume_votes *su
     }
     sums->newcomers = __builtin_bswap32(from[2 * CALL_MODULUS]);
 }
+
+/* The lanes behind the votes are divided among the workers, 30 bits of each lane. */
+struct resume_nonce_field resume_nonce_field(const struct resume_terms *terms, int64_t lanes, int64_t rank) {
+    enum { BITS = 30 };
+    int64_t first = terms->has_newcomers ? 3 * CALL_MODULUS + 1 : modulus(terms);
+    if (lanes <= first) return (struct resume_nonce_field){0};
+    int64_t in_lane = (terms->workers + lanes - first - 1) / (lanes - first);
+    if (in_lane > BITS) return (struct resume_nonce_field){0};
+    int bits = (int)(BITS / in_lane);
+    return (struct resume_nonce_field){first + rank / in_lane, (int)(rank % in_lane) * bits, (1u << bits) - 1};
+}
+
+void resume_write_nonce(struct resume_nonce_field field, int64_t nonce, struct header *h) {
+    if (field.mask) lanes_of(h)[field.lane] |= __builtin_bswap32(((uint32_t)nonce & field.mask) << field.shift);
+}
+
+int resume_has_nonce(struct resume_nonce_field field, int64_t nonce, struct header *h) {
+    uint32_t sum = field.mask ? __builtin_bswap32(lanes_of(h)[field.lane]) : 0;
+    return (sum >> field.shift & field.mask) == ((uint32_t)nonce & field.mask);
+}

@@ -30,6 +30,13 @@ struct resume_worker {
     int was_started; /* `next_call` was started in an earlier epoch */
 };
 
+/* Where the resume chunk's lanes have a worker's nonce: no other worker adds to these bits. The mask is 0 where there is no room. */
+struct resume_nonce_field {
+    int64_t lane;
+    int shift;
+    uint32_t mask;
+};
+
 /* The search for the greatest call number. */
 struct resume_number {
     int64_t byte; /* CALL_ID_BYTES: complete */
@@ -75,5 +82,14 @@ struct resume_outcome resume_evaluate_votes(const struct resume_terms *terms, co
 /* The lanes of the resume chunk; `lanes`: their number. */
 void resume_write_votes(const struct resume_terms *terms, const struct resume_votes *v, struct header *h);
 void resume_read_votes(const struct resume_terms *terms, struct resume_votes *sums, struct header *h, int64_t lanes);
+
+struct resume_nonce_field resume_nonce_field(const struct resume_terms *terms, int64_t lanes, int64_t rank);
+
+/* Adds the nonce of this process to the lanes of the resume chunk. */
+void resume_write_nonce(struct resume_nonce_field field, int64_t nonce, struct header *h);
+
+/* Whether the sum is one to which this process contributed. If not, the nodes took its packets for duplicates of another process's,
+ * and their results are those of that one's calls. */
+int resume_has_nonce(struct resume_nonce_field field, int64_t nonce, struct header *h);
 
 #endif

@@ -21,6 +21,9 @@ struct resume_exchange {
     struct resume_terms terms;
     struct resume_number number;
     struct resume_votes votes, sums;
+    struct resume_nonce_field nonce_field;
+    int64_t nonce;
+    int is_of_other_process; /* the votes of this epoch are summed without this process */
     struct resume_outcome outcome;
 };
 

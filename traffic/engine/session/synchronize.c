@@ -14,19 +14,23 @@ static void fill(const struct tree *t, const struct segment *s, int64_t chunk, s
     const struct resume_exchange *e = s->owner;
     (void)chunk;
     clear_lanes(t, h);
-    if (e->number.byte < CALL_ID_BYTES)
+    if (e->number.byte < CALL_ID_BYTES) {
         h->exponent = (uint8_t)e->number.byte_sent;
-    else
+    } else {
         resume_write_votes(&e->terms, &e->votes, h);
+        resume_write_nonce(e->nonce_field, e->nonce, h);
+    }
 }
 
 static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h, double now) {
     struct resume_exchange *e = s->owner;
     (void)chunk, (void)now;
-    if (e->number.byte < CALL_ID_BYTES)
+    if (e->number.byte < CALL_ID_BYTES) {
         e->number.byte_max = h->exponent;
-    else
+    } else {
         resume_read_votes(&e->terms, &e->sums, h, t->lanes);
+        e->is_of_other_process = !resume_has_nonce(e->nonce_field, e->nonce, h);
+    }
     return NF_PENDING;
 }
 
@@ -57,7 +61,9 @@ void synchronize_reset(struct nf_core *core) {
     core->resume = (struct resume_exchange){
         .terms = {a->workers, core->max_depth, a->quorum > 0, has_newcomers(a)},
         .number.byte = has_newcomers(a) ? 0 : CALL_ID_BYTES,
+        .nonce = a->nonce,
     };
+    core->resume.nonce_field = resume_nonce_field(&core->resume.terms, a->lanes, a->rank);
 }
 
 static int64_t send_call_byte(struct nf_core *core) {
@@ -91,6 +97,12 @@ static int64_t send_votes(struct nf_core *core) {
 
 static int64_t take_votes(struct nf_core *core) {
     struct resume_exchange *e = &core->resume;
+    if (e->is_of_other_process) {
+        if (core->first)
+            snprintf(core->first->outcome.message, NF_MESSAGE_BYTES,
+                     "another process of this worker has taken part in the epoch");
+        return NF_CALL_DESYNC;
+    }
     struct resume_worker worker = this_worker(core);
     e->outcome = resume_evaluate_votes(&e->terms, &worker, e->number.newest_call, &e->sums);
     core->next_call = e->outcome.next_call;

@@ -31,6 +31,7 @@ struct nf_departures {
 struct nf_assignment {
     int64_t epoch, lanes, workers;
     int64_t rank; /* of this worker, 0 ... workers - 1 */
+    int64_t nonce; /* of this process, random, 0 ... 2^30 - 1: docs/reference/protocol.md, E8 */
     int64_t rounds; /* how often a slot can be used in an epoch */
     int64_t congestion; /* enum nf_congestion */
     int64_t wire_bytes, tree_count;

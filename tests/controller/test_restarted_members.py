@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of members that are started again within their leases: no epoch is of two processes of a host."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from netfold.protocol import netfold_pb2 as pb
+from netfold.topologies.generators import single_switch
+from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+
+HOSTS = ("h1", "h2", "ps1")
+SPEC = "name: job\nworkers: [h1, h2]\nscheme: none\nrate: 20\n"
+
+
+async def started(stub, earlier: dict[str, MemberStream] | None = None) -> dict[str, MemberStream]:
+    """A stream of each member, of the processes of `earlier` ones."""
+    streams = {h: MemberStream(stub, "job", h, earlier and earlier[h]) for h in HOSTS}
+    for stream in streams.values():
+        await stream.say()
+    return streams
+
+
+async def first_epoch(deployment: Deployment, stub, policy: str) -> dict[str, MemberStream]:
+    """A job whose root is a parameter server; the streams of its members, which have its first epoch."""
+    await deployment.settled()
+    await deployment.controller.submit(f"{SPEC}on_worker_loss: {policy}\n", queue=False)
+    await deployment.runs("job")
+    streams = await started(stub)
+    assert {(await s.hear()).assignment.epoch for s in streams.values()} == {1}
+    return streams
+
+
+def a_deployment(tmp_path: Path) -> AbstractAsyncContextManager[Deployment]:
+    return deployed(single_switch(2, parameter_servers=1), tmp_path)
+
+
+async def expect_loss(again: MemberStream, other: MemberStream) -> None:
+    await again.say()
+    ended = (await again.hear()).ended
+    assert ended.state == pb.FAILED
+    assert ended.reason.startswith("the worker of h2 was started again")
+    while not (update := await other.hear()).HasField("ended"):
+        pass
+    assert update.ended == ended
+
+
+def test_a_worker_that_is_started_again_ends_a_job_that_fails_on_a_loss(tmp_path):
+    async def scenario() -> None:
+        async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
+            streams = await first_epoch(deployment, stub, "fail")
+            await expect_loss(MemberStream(stub, "job", "h2"), streams["h1"])
+
+    asyncio.run(scenario())
+
+
+def test_so_it_does_where_the_controller_was_started_again_too(tmp_path):
+    async def scenario() -> None:
+        async with a_deployment(tmp_path) as deployment:
+            async with asked(deployment) as stub:
+                streams = await first_epoch(deployment, stub, "fail")
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                h1 = MemberStream(stub, "job", "h1", streams["h1"])
+                await h1.say(epoch=1)
+                await expect_loss(MemberStream(stub, "job", "h2"), h1)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+def test_a_parameter_server_that_is_started_again_has_a_new_epoch(tmp_path, policy):
+    async def scenario() -> None:
+        async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
+            streams = await first_epoch(deployment, stub, policy)
+            again = MemberStream(stub, "job", "ps1")
+            await again.say()
+            for stream in (again, streams["h1"], streams["h2"]):
+                assert (await stream.hear()).assignment.epoch == 2
+            assert not deployment.controller.registry.get("job").newcomers
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("epoch", [0, 1], ids=["without its assignment", "with it"])
+def test_a_member_that_comes_again_to_another_controller_keeps_its_epoch(tmp_path, epoch):
+    """Also one that has not received what the last controller has sent."""
+
+    async def scenario() -> None:
+        async with a_deployment(tmp_path) as deployment:
+            async with asked(deployment) as stub:
+                streams = await first_epoch(deployment, stub, "fail")
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                for host in HOSTS:
+                    stream = MemberStream(stub, "job", host, streams[host])
+                    await stream.say(epoch=epoch)
+                    assert (await stream.hear()).assignment.epoch == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_process_that_another_one_has_replaced_is_refused(tmp_path, leaves):
+    async def scenario() -> None:
+        async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
+            streams = await first_epoch(deployment, stub, "continue")
+            again = MemberStream(stub, "job", "ps1")
+            await again.say()
+            assert (await again.hear()).assignment.epoch == 2
+            first = MemberStream(stub, "job", "ps1", streams["ps1"])
+            await first.say(epoch=1, leave=leaves)
+            with pytest.raises(grpc.aio.AioRpcError, match="another worker of 'ps1' has joined"):
+                await first.call.read()
+            await again.say(unusable_epoch=2)
+            assert (await again.hear()).assignment.epoch == 3
+            assert not deployment.controller.registry.get("job").member("ps1").left
+
+    asyncio.run(scenario())
