@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import finsy as fy
@@ -47,7 +48,7 @@ from netfold.controller.lifecycle.events import (
 )
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_admission import PacketModel
-from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import MemberStatus
@@ -110,11 +111,13 @@ class Controller:
         clock: Clock | None = None,
         connect: Connect = FinsyConnection,
     ) -> None:
-        clock = clock or SystemClock()
+        clock = self.clock = clock or SystemClock()
         self.config = config
         self.options = options
         self.registry = JobRegistry(config, options.wire, store, clock)
         self.tasks = BackgroundTasks()
+        self._left = {j.name for j in self.registry.all()}
+        """Jobs that the last controller left."""
         self.member_status = MemberStatus()
         self.events = EventBus()
         self.failures = FailureState()
@@ -138,7 +141,9 @@ class Controller:
             options.wire.lanes,
             self.fleet,
             self.registry,
+            self.slots.check_forwards,
             self.failure_monitor.links_changed,
+            self._plan_early_jobs_again,
             options.probe_s,
         )
         leases = Leases(self.events)
@@ -319,6 +324,18 @@ class Controller:
         moved = [j.name for j in chosen if await self.migrations.replan(j.name)]
         self.placements.try_queue()
         return moved
+
+    def _plan_early_jobs_again(self) -> None:
+        """All links have answered a probe since the start: jobs that were planned before had not all of the fabric."""
+        early = [j.name for j in self.registry.all() if j.state.is_installed and j.name not in self._left]
+        self.tasks.spawn(self._replan_running(early), "jobs that were planned before all links were known")
+
+    async def _replan_running(self, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(UnknownJobError):
+                while self.registry.get(name).state is JobState.INSTALLING:
+                    await self.changes.wait(name)
+                await self.migrations.replan(name)
 
     # ---- FleetEvents ------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,14 @@ from typing import Any
 
 import grpc
 
-from netfold.protocol.runtime import DEFAULT_NAME, default_name, is_root, runtime_folder
+from netfold.protocol.runtime import (
+    DEFAULT_NAME,
+    FolderError,
+    check_own,
+    default_name,
+    is_root,
+    runtime_folder,
+)
 
 TOKEN_KEY = "authorization"
 
@@ -51,20 +57,11 @@ def default_socket() -> str:
 
 
 def check_default_socket() -> None:
-    """Raises ConnectError if another user could have put the default socket where it is, or could take it away:
-    without a runtime folder of the user's own it lies in /tmp, under a name that any user can guess."""
-    folder = Path(default_socket().removeprefix("unix:")).parent
-    for at in (folder.parent, folder):
-        try:
-            found = at.lstat()
-        except OSError:
-            continue
-        shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
-        if stat.S_ISLNK(found.st_mode) or found.st_uid not in (0, os.geteuid()) or shared:
-            raise ConnectError(
-                f"{at} belongs to another user, or others may write to it: its socket is not to be trusted; "
-                "set XDG_RUNTIME_DIR, or name an address"
-            )
+    """Raises ConnectError if another user could have put the default socket where it is, or could take it away."""
+    try:
+        check_own(Path(default_socket().removeprefix("unix:")).parent)
+    except FolderError as error:
+        raise ConnectError(str(error)) from error
 
 
 def _callers_socket() -> str | None:

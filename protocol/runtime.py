@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 RUN_DIRECTORY_VARIABLE = "NETFOLD_RUN_DIR"
@@ -22,6 +23,48 @@ def runtime_folder() -> Path:
         return ROOTS_FOLDER
     user = _user_outside()
     return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/netfold-{user}") / "netfold"
+
+
+class FolderError(Exception):
+    """The runtime folder is not this user's alone."""
+
+
+def check_runtime_folder() -> None:
+    """See `check_own`. A folder that $NETFOLD_RUN_DIR names is taken as it is. Raises FolderError."""
+    if not os.environ.get(RUN_DIRECTORY_VARIABLE):
+        check_own(runtime_folder())
+
+
+def make_runtime_folder() -> None:
+    """Raises FolderError, OSError."""
+    if os.environ.get(RUN_DIRECTORY_VARIABLE):
+        runtime_folder().mkdir(parents=True, exist_ok=True)
+    else:
+        make_own(runtime_folder())
+
+
+def make_own(folder: Path) -> None:
+    """Make a folder and the one above it, for this user; root's can be read by all. Raises FolderError, OSError."""
+    mode = 0o755 if is_root() else 0o700
+    for at in (folder.parent, folder):
+        at.mkdir(mode=mode, parents=True, exist_ok=True)
+    check_own(folder)
+
+
+def check_own(folder: Path) -> None:
+    """Raises FolderError if another user could have put the folder where it is, or could write to it: without a runtime
+    folder of the user's own it lies in /tmp, under a name that any user can guess. What is not there passes."""
+    for at in (folder.parent, folder):
+        try:
+            found = at.lstat()
+        except OSError:
+            continue
+        is_shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+        if stat.S_ISLNK(found.st_mode) or found.st_uid not in (0, os.geteuid()) or is_shared:
+            raise FolderError(
+                f"{at} is a link, belongs to another user, or others may write to it: what is in it is not to be "
+                "trusted; set XDG_RUNTIME_DIR"
+            )
 
 
 def default_name() -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from netfold.controller.lifecycle.clock import Clock
@@ -40,6 +41,10 @@ class FailureMonitor:
         self._events = events
         self._up: set[str] = set()
         self._connecting: set[str] = set(fleet.sessions)
+        self._timed: set[str] = set()
+        """Switches that have a restart timeout."""
+        self._cuts: Counter[frozenset[str]] = Counter()
+        """How often each link went down."""
 
     def start(self) -> None:
         for switch in self._fleet.sessions:
@@ -62,17 +67,26 @@ class FailureMonitor:
         elif switch in self._up:
             self._up.discard(switch)
             self._call_later(self._timeouts.reroute, self._on_unreachable, switch)
-            self._call_later(self._timeouts.restart, self._on_restart_timeout, switch)
+            self._time_restart(switch)
 
     def links_changed(self, down: frozenset[frozenset[str]]) -> None:
         """All links between switches that are down now."""
         before = self._failures.failed.links
+        self._failures.awaited = (self._failures.awaited - (before - down)) | (down - before)
         self._publish_failed(FailedElements(down, self._failures.failed.switches))
         for link in down - before:
+            self._cuts[link] += 1
+            self._call_later(self._timeouts.restart, self._on_link_timeout, link, self._cuts[link])
             elements = FailedElements(frozenset((link,)))
-            self._events.publish(ElementsFailed(elements, f"link {'-'.join(sorted(link))} is down", True))
+            self._events.publish(ElementsFailed(elements, f"link {_name(link)} is down", False))
         if before - down:
             self._events.publish(CapacityFreed())
+
+    def _on_link_timeout(self, link: frozenset[str], cut: int) -> None:
+        """Jobs without another plan fail."""
+        if self._cuts[link] == cut and link in self._failures.failed.links:
+            why = f"link {_name(link)} is down for {self._timeouts.restart:g} s"
+            self._give_up(link, ElementsFailed(FailedElements(frozenset((link,))), why, True))
 
     def _on_start_timeout(self, switch: str) -> None:
         """The switch has not been ready since the start. One that answers may still be loading its pipeline."""
@@ -83,7 +97,7 @@ class FailureMonitor:
             self._call_later(START_CHECK_S, self._on_start_timeout, switch)
             return
         self._on_unreachable(switch)
-        self._call_later(self._timeouts.restart, self._on_restart_timeout, switch)
+        self._time_restart(switch)
         self._mark_known(switch)
 
     def _mark_known(self, switch: str) -> None:
@@ -102,25 +116,38 @@ class FailureMonitor:
         elements = FailedElements(switches=frozenset((switch,)))
         self._events.publish(ElementsFailed(elements, f"switch {switch} is unreachable", False))
 
-    def _on_restart_timeout(self, switch: str, was_preempted: bool = False) -> None:
-        """Jobs without another plan fail, unless another controller is primary: the switch then still adds up."""
+    def _time_restart(self, switch: str) -> None:
+        if switch not in self._timed:
+            self._timed.add(switch)
+            self._call_later(self._timeouts.restart, self._on_restart_timeout, switch)
+
+    def _on_restart_timeout(self, switch: str) -> None:
+        """Jobs without another plan fail, unless another controller is primary: the switch then still adds up. And
+        unless the switch is silent: what is only slow is not dead, and jobs wait for it."""
         health, seconds = self._fleet.health(switch), self._timeouts.restart
         if health.ready:
+            self._timed.discard(switch)
             return
-        is_early = self._clock.monotonic_s() - health.since < seconds * 0.9
-        if health.preempted or (is_early and was_preempted):
-            if not is_early:  # it may be held for ever
+        left_s = seconds - (self._clock.monotonic_s() - health.since)
+        is_early = left_s > 0.1 * seconds
+        if health.silent or health.preempted or is_early:
+            if health.preempted and not is_early:  # it may be held for ever
                 self._failures.awaited -= {switch}
                 self._events.publish(FailuresChanged())
-            self._call_later(seconds, self._on_restart_timeout, switch, health.preempted)
+            self._call_later(left_s if is_early else seconds, self._on_restart_timeout, switch)
             return
-        if is_early:  # it was ready meanwhile, and has a timeout of its own
-            return
-        self._failures.awaited -= {switch}
+        self._timed.discard(switch)
         why = f"switch {switch} is unreachable for {seconds:g} s ({health.error})"
-        elements = FailedElements(switches=frozenset((switch,)))
-        self._events.publish(ElementsFailed(elements, why, True))
+        self._give_up(switch, ElementsFailed(FailedElements(switches=frozenset((switch,))), why, True))
+
+    def _give_up(self, element: str | frozenset[str], event: ElementsFailed) -> None:
+        self._failures.awaited -= {element}
+        self._events.publish(event)
 
     def _publish_failed(self, failed: FailedElements) -> None:
         self._failures.failed = failed
         self._events.publish(FailuresChanged())
+
+
+def _name(link: frozenset[str]) -> str:
+    return "-".join(sorted(link))

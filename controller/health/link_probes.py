@@ -3,9 +3,10 @@
 """Which links between switches work.
 
 The controller sends READ packets from each switch to its neighbors; a neighbor's answer to the controller proves the
-link in that direction. Silence alone proves nothing: a switch on a busy machine answers late. So the port counters of
-both ends decide: a link is down when the sender's departures grow, the receiver's arrivals do not, and probes get no
-answer. A switch that reports its ports (gNMI) is believed at once."""
+link in that direction. Silence alone proves nothing: a switch on a busy machine sends and answers late. So there are
+other witnesses. Both ends have to answer a READ of the controller's own, the sender after it got the probe, the
+receiver after that: each has then processed what it got before. And the receiver's port counter must not have grown
+since. A switch that reports its ports (gNMI) is believed at once."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from netfold.controller.jobs.store import StoreError
@@ -29,14 +31,10 @@ MAX_LOST = 5
 """Probes in a row without an answer, the last one just sent, after which a link may be down."""
 
 SUSPECT_LOST = 3
-"""Probes in a row without an answer, after which port counters are read."""
+"""Probes in a row without an answer, after which witnesses are read."""
 
 MIN_STALLED = 2
-"""Readings in which the sender has sent and the receiver has received nothing: the link is down."""
-
-MAX_IDLE = 10
-"""Readings in which the sender has sent nothing, not even probes: the link counts as down. (A Tofino drops packets to a
-port that is down before it counts them.)"""
+"""Times that both ends forwarded packets, and the receiver had received nothing from the sender: the link is down."""
 
 MAX_PROBES_PER_S = 500
 """In the whole fabric."""
@@ -47,37 +45,35 @@ Hop = tuple[str, str]
 
 @dataclass
 class _HopState:
-    """`lost`: probes since the last answer; `seen`: a probe has been answered at some time. `baseline`: departures and
-    arrivals when the hop became suspect; `stalled`, `idle`: readings since then (MIN_STALLED, MAX_IDLE)."""
+    """`lost`: probes since the last answer; `seen`: a probe has been answered at some time. `baseline`: arrivals when
+    the hop became suspect; `stalled`: see MIN_STALLED."""
 
     lost: int = 0
     seen: bool = False
-    baseline: tuple[int, int] | None = None
+    baseline: int | None = None
     stalled: int = 0
-    idle: int = 0
 
     def reset(self) -> None:
-        self.lost, self.baseline, self.stalled, self.idle = 0, None, 0, 0
+        self.lost, self.baseline, self.stalled = 0, None, 0
 
-    def on_counters(self, sent: int, received: int) -> None:
-        if self.baseline is None or sent < self.baseline[0] or received < self.baseline[1]:
-            self.baseline = (sent, received)  # the first reading, or the first after a restart
-        elif received > self.baseline[1]:
+    def on_arrivals(self, received: int) -> None:
+        if self.baseline is None or received < self.baseline:
+            self.baseline = received  # the first reading, or the first after a restart
+        elif received > self.baseline:
             self.reset()
-        elif sent > self.baseline[0]:
-            self.stalled += 1
         else:
-            self.idle += 1
+            self.stalled += 1
 
     @property
     def is_down(self) -> bool:
-        is_proven = self.stalled >= MIN_STALLED or self.idle >= MAX_IDLE
-        return self.seen and self.lost >= MAX_LOST and is_proven
+        return self.seen and self.lost >= MAX_LOST and self.stalled >= MIN_STALLED
 
 
 class LinkProbes:
-    """`on_change(down)` is called with all links that are down, after each change of that set. `run` probes until it is
-    canceled; `period_s` 0 turns probing off."""
+    """`on_change(down)` is called with all links that are down, after each change of that set; `on_known` once, when
+    each link between switches has answered a probe in both directions. `check_forwards(switch)` returns when the switch
+    has processed what it got before, and raises SwitchUnreachableError. `run` probes until it is canceled; `period_s` 0
+    turns probing off."""
 
     def __init__(
         self,
@@ -85,7 +81,9 @@ class LinkProbes:
         lanes: int,
         fleet: Fleet,
         registry: JobRegistry,
+        check_forwards: Callable[[str], Awaitable[None]],
         on_change: Callable[[frozenset[frozenset[str]]], None],
+        on_known: Callable[[], None],
         period_s: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -94,7 +92,9 @@ class LinkProbes:
         self._fleet = fleet
         self._registry = registry
         self._worked = registry.worked
+        self._check_forwards = check_forwards
         self._on_change = on_change
+        self._on_known = on_known
         self._period_s = period_s
         self._sleep = sleep
         fabric = config.fabric
@@ -104,6 +104,7 @@ class LinkProbes:
             if not fabric.is_host(link.a) and not fabric.is_host(link.b)
             for hop in ((link.a, link.b), (link.b, link.a))
         }
+        self._unknown = set(self._hops)
         self._turn = deque(self._hops)
         self._neighbor = {(s.name, p): n for s in fabric.switches for n, p in fabric.ports[s.name].items()}
         self._reported: set[frozenset[str]] = set()
@@ -116,7 +117,7 @@ class LinkProbes:
         while True:
             began = clock()
             await self._probe(self._next_hops())
-            await self._read_suspects()
+            await self._read_witnesses()
             self._update_down_links()
             await self._sleep(max(0.0, self._period_s - (clock() - began)))
 
@@ -135,6 +136,10 @@ class LinkProbes:
             return
         state.reset()
         state.seen = True
+        if (neighbor, switch) in self._unknown:
+            self._unknown.discard((neighbor, switch))
+            if not self._unknown:
+                self._on_known()
         if frozenset((neighbor, switch)) in self._down:
             self._update_down_links()
 
@@ -172,9 +177,9 @@ class LinkProbes:
             except SwitchUnreachableError:
                 state.reset()
 
-    # ---- port counters --------------------------------------------------------------------------------
+    # ---- witnesses ------------------------------------------------------------------------------------
 
-    async def _read_suspects(self) -> None:
+    async def _read_witnesses(self) -> None:
         suspects = [
             hop
             for hop, state in self._hops.items()
@@ -182,18 +187,28 @@ class LinkProbes:
         ]
         if not suspects:
             return
+        senders = await self._forwarding({a for a, _ in suspects})
+        sent = [(a, b) for a, b in suspects if a in senders]
+        receivers = await self._forwarding({b for _, b in sent})
         ports = self._config.fabric.ports
-        sent = await self._read_ports([(a, ports[a][b]) for a, b in suspects], arrivals=False)
-        # after the departures: arrivals that are counted now may include packets that were sent since
-        received = await self._read_ports([(b, ports[b][a]) for a, b in suspects], arrivals=True)
-        for a, b in suspects:
-            departures, arrivals = sent.get((a, ports[a][b])), received.get((b, ports[b][a]))
-            if departures is not None and arrivals is not None:
-                self._hops[a, b].on_counters(departures, arrivals)
+        received = await self._read_arrivals([(b, ports[b][a]) for a, b in sent if b in receivers])
+        for a, b in sent:
+            if (arrivals := received.get((b, ports[b][a]))) is not None:
+                self._hops[a, b].on_arrivals(arrivals)
 
-    async def _read_ports(
-        self, places: Iterable[tuple[str, int]], *, arrivals: bool
-    ) -> dict[tuple[str, int], int]:
+    async def _forwarding(self, switches: Iterable[str]) -> set[str]:
+        """Those that process packets now."""
+        found: set[str] = set()
+
+        async def check(switch: str) -> None:
+            with suppress(SwitchUnreachableError):
+                await self._check_forwards(switch)
+                found.add(switch)
+
+        await asyncio.gather(*map(check, switches))
+        return found
+
+    async def _read_arrivals(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Bytes by switch and port; a switch that cannot be read is left out."""
         by_switch: dict[str, list[int]] = defaultdict(list)
         for switch, port in places:
@@ -201,9 +216,8 @@ class LinkProbes:
         found: dict[tuple[str, int], int] = {}
 
         async def read(switch: str, ports: list[int]) -> None:
-            rx_ports, tx_ports = (ports, []) if arrivals else ([], ports)
             try:
-                counts = await self._fleet.sessions[switch].read_ports(rx_ports, tx_ports)
+                counts = await self._fleet.sessions[switch].read_ports(ports, [])
             except SwitchUnreachableError:
                 return
             found.update({(switch, p): int(n) for p, n in zip(ports, counts.sum(axis=1), strict=True)})

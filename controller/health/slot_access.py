@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.management import SlotView, management_packet
@@ -14,7 +15,8 @@ from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol.wire import Kind
 from netfold.topologies.fabric import Switch
 
-ANSWER_TIMEOUT_S = 1.0
+ANSWER_TIMEOUT_S = 5.0
+"""A switch on a busy machine answers late."""
 
 
 class SlotAccess:
@@ -50,7 +52,7 @@ class SlotAccess:
         try:
             packet = management_packet(self._config, self._lanes, switch, kind, slot, self._request)
             await self._fleet.sessions[switch].packet_out(packet, egress_port)
-            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            async with Deadline(ANSWER_TIMEOUT_S):
                 return await answer
         except TimeoutError:
             raise SwitchUnreachableError(
@@ -58,6 +60,11 @@ class SlotAccess:
             ) from None
         finally:
             self._waiting.pop(key, None)
+
+    async def check_forwards(self, switch: str) -> None:
+        """Returns when the switch has answered a READ: it has processed what it got before. Raises
+        SwitchUnreachableError."""
+        await self.manage(switch, Kind.READ, 0)
 
     def on_answer(self, switch: str, view: SlotView) -> bool:
         """Take the answer to a READ or RESET of the controller. False: the packet came from a neighbor."""

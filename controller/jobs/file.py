@@ -23,7 +23,7 @@ from netfold.topologies.fabric import Fabric
 from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, parse_document
 
 MAX_CHARACTERS = 256 << 10
-"""Of a job file; YAML is read in the event loop."""
+"""Of a job file."""
 MIN_DEFAULT_LEASE_MS, LEASE_MS_A_MEMBER = 3000, 10
 """Of a job file without `lease_ms` (docs/decisions/0049)."""
 
@@ -34,7 +34,7 @@ _DURATION = re.compile(r"\d{1,6}(\.\d{1,3})?(ms|s)$")
 _DURATION_EXAMPLES = "50ms or 0.5s"
 
 HostName = Annotated[str, Field(min_length=1, max_length=32)]
-OptionValue = bool | int | float | str
+OptionValue = bool | int | float | Annotated[str, Field(max_length=256)]
 
 
 class JobError(SpecError):
@@ -126,7 +126,7 @@ class JobFile(BaseModel):
     scheme: str = "auto"
     options: dict[str, OptionValue] = {}
     published: dict[str, Rate] = {}
-    seed: Annotated[int, _Number, Field(ge=0)] = 0
+    seed: Annotated[int, _Number, Field(ge=0, le=10**18)] = 0
     priority: Annotated[int, _Number, Field(ge=-100, le=100)] = 0
     rate: Rate | None = None
     min_rate: Rate | None = None

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine
 
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.switches.deadline import lateness
 
 log = logging.getLogger(__name__)
 
@@ -17,9 +18,6 @@ NO_JOB = ""
 
 STORE_RETRY_S = 1.0
 """Between two attempts of a change that the store refuses: a full disk has no event for free space."""
-
-LATE_S = 0.5
-"""A timer that fires so late belongs to a process that was suspended: messages have not been read yet."""
 
 
 class BackgroundTasks:
@@ -52,8 +50,8 @@ class BackgroundTasks:
         task.add_done_callback(lambda _: work.close())  # it may have been canceled before it began
 
     def call_later(self, seconds: float, call: Callable[..., None], *args: object, job: str = NO_JOB) -> None:
-        """Start a timer; `forget` ends those of a job. After a suspension of the process it fires later, by the length
-        of the suspension or `seconds`, whichever is less."""
+        """Start a timer; `forget` ends those of a job. After each suspension of the process it fires later, by the
+        length of the suspension or `seconds`, whichever is less."""
         self._set(seconds, seconds, call, args, job)
 
     def _set(
@@ -65,9 +63,8 @@ class BackgroundTasks:
 
         def fire() -> None:
             self._drop(job, timer)
-            late = loop.time() - due
-            if more and late > LATE_S:
-                self._set(min(late, more), 0.0, call, args, job)
+            if grace := lateness(loop.time() - due, more):
+                self._set(grace, more, call, args, job)
                 return
             try:
                 call(*args)

@@ -22,10 +22,12 @@ class JobRunning:
 
 @dataclass(frozen=True)
 class JobStranded:
-    """An installed job lost a member, or switches failed to take its entries. It has to be placed again."""
+    """An installed job lost a member, or switches failed to take its entries. It has to be placed again. `is_final`:
+    without another plan it ends; else it waits where it is."""
 
     job: str
     reason: str
+    is_final: bool = True
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from netfold.controller.switches.failed_elements import FailedElements
 class FailureState:
     """The failure monitor sets `failed`, `awaited` and `known`; routes and plans avoid what has failed.
 
-    awaited  switches of `failed` that may soon be back: no job without another plan fails yet
+    awaited  switches and links of `failed` that may soon be back: no job without another plan fails yet
     changes  how often `failed` was set: what failed and is back may have refused a plan meanwhile
     known    each switch has been ready since the start, or its start timeout has passed
     """
@@ -21,9 +21,10 @@ class FailureState:
     def __init__(self) -> None:
         self._failed = FailedElements()
         self.changes = 0
-        self.awaited: frozenset[str] = frozenset()
+        self.awaited: frozenset[str | frozenset[str]] = frozenset()
         self.known = asyncio.Event()
-        self._unresponsive: dict[str, frozenset[str]] = {}
+        self._refusing: dict[str, frozenset[str]] = {}
+        self._slow: dict[str, frozenset[str]] = {}
 
     @property
     def failed(self) -> FailedElements:
@@ -35,14 +36,20 @@ class FailureState:
         self.changes += 1
 
     def of(self, job: str) -> FailedElements:
-        """What the job's plan avoids: what has failed, and switches that did not take its entries in time."""
-        return FailedElements(
-            self.failed.links, self.failed.switches | self._unresponsive.get(job, frozenset())
-        )
+        """What the job's plan avoids: what has failed, and switches that did not take its entries."""
+        nothing = frozenset[str]()
+        avoided = self._refusing.get(job, nothing) | self._slow.get(job, nothing)
+        return FailedElements(self.failed.links, self.failed.switches | avoided)
 
-    def avoid(self, job: str, switches: Iterable[str]) -> None:
-        """Until the job runs or has ended."""
-        self._unresponsive[job] = self._unresponsive.get(job, frozenset()).union(switches)
+    def avoid(self, job: str, switches: Iterable[str], *, slow: bool = False) -> None:
+        """Until the job runs or has ended. `slow`: the switches may take its entries yet."""
+        avoided = self._slow if slow else self._refusing
+        avoided[job] = avoided.get(job, frozenset()).union(switches)
+
+    def forgive_slow(self, job: str) -> bool:
+        """Avoid no longer what is only slow. True: there was such a switch."""
+        return self._slow.pop(job, None) is not None
 
     def forget(self, job: str) -> None:
-        self._unresponsive.pop(job, None)
+        self._refusing.pop(job, None)
+        self._slow.pop(job, None)

@@ -99,8 +99,7 @@ class JobRegistry:
             order = resolve_job(job.spec_yaml, self._setting.fabric, name)
         if job.added and (missing := tuple(h for h in job.added if h not in order.workers)):
             order = order.model_copy(update={"workers": (*order.workers, *missing)})
-        if not job.state.is_terminal:  # that of a job that is over would stay for good
-            self._orders[name] = order
+        self._orders[name] = order
         return order
 
     def is_host(self, name: str) -> bool:
@@ -182,10 +181,10 @@ class JobRegistry:
         self._store.put(job)
         self._jobs[job.name] = job
         if job.state.is_terminal:
-            self._orders.pop(job.name, None)
             past = sorted((j for j in self._jobs.values() if j.state.is_terminal), key=lambda j: -j.seq)
             for old in past[HISTORY:]:
                 del self._jobs[old.name]
+                self._orders.pop(old.name, None)
 
     def write_member(self, job: JobRecord, host: str) -> None:
         """Of the job only this member is another."""

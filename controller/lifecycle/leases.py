@@ -9,10 +9,12 @@ import asyncio
 
 from netfold.controller.lifecycle.events import EventBus, LeaseExpired
 from netfold.controller.lifecycle.member_status import Holder
+from netfold.controller.switches.deadline import lateness
 
 GRACE_S = 0.2
 """Grace after a lease: a heartbeat may be read late. A process that was suspended finds timers due before it has read
-the heartbeats that arrived: the grace is longer by as much as the timer is late, at most by a lease."""
+the heartbeats that arrived: the grace is longer by as much as the timer is late, at most by a lease. And there is
+another one while its own timer is late."""
 
 
 class Leases:
@@ -55,11 +57,18 @@ class Leases:
         if not self._was_renewed(holder):
             loop = asyncio.get_running_loop()
             end, seconds = self._leases[holder]
-            grace = GRACE_S + min(loop.time() - end, seconds)
-            self._timers[holder] = loop.call_later(grace, self._fire, holder)
+            self._give_grace(holder, GRACE_S + min(loop.time() - end, seconds))
 
-    def _fire(self, holder: Holder) -> None:
-        if not self._was_renewed(holder):
+    def _give_grace(self, holder: Holder, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers[holder] = loop.call_later(seconds, self._fire, holder, loop.time() + seconds)
+
+    def _fire(self, holder: Holder, due: float) -> None:
+        if self._was_renewed(holder):
+            return
+        if grace := lateness(asyncio.get_running_loop().time() - due, self._leases[holder][1]):
+            self._give_grace(holder, grace)
+        else:
             del self._leases[holder], self._timers[holder]
             self._events.publish(LeaseExpired(*holder))
 

@@ -362,6 +362,8 @@ class Members:
     def _join_late(self, name: str) -> None:
         job = self._registry.get(name)
         absent = [m.host for m in job.members if not m.joined and self._registry.needs(job, m.host)]
-        for host in absent if job.state.is_installed else ():
-            seconds = self._registry.order(name).file.join_s
+        if not absent or not job.state.is_installed:
+            return
+        seconds = self._registry.order(name).file.join_s
+        for host in absent:
             self.handle_loss(name, host, f"{listing(absent)} did not join within {seconds:g} s")

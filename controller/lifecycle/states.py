@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 
 from netfold.controller.jobs.records import JobRecord, JobState, QueuePairs
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
@@ -31,6 +30,10 @@ from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.roce_feature import is_complete
 
 log = logging.getLogger(__name__)
+
+
+MIN_REFUSALS = 3
+"""Writes in a row that a switch refuses, after which it refuses for good."""
 
 
 class Lifecycle:
@@ -137,12 +140,12 @@ class Lifecycle:
         job = self._registry.get(name)
         if job.state is not JobState.RUNNING or self._linking.get(name) != version:
             return
-        if late := self._late_switches(job, version):
-            why = f"switches did not take its RoCE connections in {seconds:g} s: {_listed(late)}"
-            self._failures.avoid(name, late)
-            self._events.publish(JobStranded(name, why))
-        else:  # only the store has not taken that they are installed
+        late = self._late_switches(job, version)
+        if not self._refusing(late):  # they are slow, or only the store has not taken that they are installed
             self._await_link(job, version, seconds)
+        if late:
+            why = f"switches did not take its RoCE connections in {seconds:g} s: {self._listed(late)}"
+            self._strand(name, why, late)
 
     def retarget(self) -> int:
         return self._fleet.set_desired(
@@ -259,20 +262,38 @@ class Lifecycle:
             return
         version = self._awaited.get(name, 0)
         late = self._late_switches(job, version)
-        if not late:  # only the store has not taken that they are installed
-            self._await(job, version, seconds)
-            return
-        why = f"switches did not take its entries in {seconds:g} s: {_listed(late)}"
-        if self._can_go_back(job):
+        why = f"switches did not take its entries in {seconds:g} s: {self._listed(late)}"
+        if late and self._can_go_back(job):
             self._go_back(job, why)
-        else:
-            self._failures.avoid(name, late)
-            self._events.publish(JobStranded(name, why))
+            return
+        if not self._refusing(late):  # they are slow, or only the store has not taken that they are installed
+            self._await(job, version, seconds)
+        if late:
+            self._strand(name, why, late)
 
-    def _late_switches(self, job: JobRecord, version: int) -> dict[str, str]:
-        """Of its new placement, those that do not hold this version, with their errors."""
-        late = (s for s in self._new_switches(job) if not self._fleet.holds(s, version))
-        return {s: self._fleet.health(s).error or "busy" for s in late}
+    def late_switches(self, name: str) -> list[str]:
+        """Switches that a job waits for, which have not taken its entries or connections yet."""
+        version = self._awaited.get(name) or self._linking.get(name)
+        return [] if version is None else self._late_switches(self._registry.get(name), version)
+
+    def _late_switches(self, job: JobRecord, version: int) -> list[str]:
+        """Of its new placement, those that do not hold this version."""
+        return [s for s in self._new_switches(job) if not self._fleet.holds(s, version)]
+
+    def _refusing(self, switches: list[str]) -> bool:
+        """One of them is connected and refuses. What is slow takes the entries later; and what is not connected does
+        when it is back, or the failure monitor gives it up."""
+        found = map(self._fleet.health, switches)
+        return any(h.preempted or (h.reached and h.refusals >= MIN_REFUSALS) for h in found)
+
+    def _listed(self, switches: list[str]) -> str:
+        return "; ".join(f"{s}: {self._fleet.health(s).error or 'it is too busy'}" for s in switches)
+
+    def _strand(self, name: str, why: str, late: list[str]) -> None:
+        """The job moves away from these switches. Without another plan it ends if one refuses, or else waits."""
+        refused = self._refusing(late)
+        self._failures.avoid(name, late, slow=not refused)
+        self._events.publish(JobStranded(name, why, is_final=refused))
 
     def _can_go_back(self, job: JobRecord) -> bool:
         """What failed under the previous placement may be back; other jobs may have its capacity by then."""
@@ -299,7 +320,3 @@ class Lifecycle:
         self._failures.forget(name)
         self._leases.end_job(name)
         self._tasks.forget(name)
-
-
-def _listed(errors: Mapping[str, str]) -> str:
-    return "; ".join(f"{switch}: {error}" for switch, error in errors.items())

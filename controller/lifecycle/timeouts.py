@@ -12,7 +12,8 @@ class ControllerTimeouts:
     """In seconds.
 
     reroute   from the loss of a switch until jobs move around it
-    restart   from the loss of a switch until jobs without another plan fail
+    restart   from the loss of a switch or link until jobs without another plan fail; a switch that takes connections
+              and is only silent is waited for
     start     after the controller's start, until switches connect and members renew their leases
     install   for switches to take a job's entries
     plan      of a planning task, in addition to the time limit of its job

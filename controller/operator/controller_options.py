@@ -213,7 +213,8 @@ class TimingOptions:
         typer.Option(
             min=0.5,
             max=LONGEST_S,
-            help="Seconds that a switch may be unreachable before its jobs fail.",
+            help="Seconds that a switch may take no connections, or a link be down, before jobs without another "
+            "plan fail.",
             rich_help_panel=_TIMING,
         ),
     ] = 8.0

@@ -6,6 +6,7 @@ planning_client.py requests the plans."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from netfold.controller.lifecycle.events import (
     MembersRejoining,
 )
 from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.job_admission import PlanTimeoutError, RefusedError
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Loads, Plan
@@ -37,6 +38,18 @@ WORTH_MOVING = 1.05
 """Ratio of the new rate to the present one above which `replan` migrates a job."""
 
 
+PLAN_AGAIN_S = 10.0
+"""Between a plan that was not found in time and the next attempt: the machine may only be busy."""
+
+
+@dataclass(frozen=True)
+class _Postponed:
+    """What a job waits to do, `why` it could not, and how it is done again."""
+
+    why: str
+    retry: Callable[[], None]
+
+
 @dataclass(frozen=True)
 class _Repair:
     """A requested repair. `fail`: the job ends if there is no other plan."""
@@ -47,7 +60,8 @@ class _Repair:
 
 class MigrationScheduler:
     """Moves installed jobs, one at a time. A repair takes what reservations of queued jobs hold; a migration that only
-    gains does not. What finds no plan while a switch may soon be back is postponed until it is, or is given up."""
+    gains does not. What finds no plan while a switch or link may soon be back is postponed until it is, or is given up;
+    what finds none in time is tried again."""
 
     def __init__(
         self,
@@ -69,13 +83,13 @@ class MigrationScheduler:
         self._repairs: dict[str, _Repair] = {}
         self._admitting: set[str] = set()
         self._renewing: set[str] = set()
-        self._postponed: dict[tuple[str, str], Callable[[], None]] = {}
+        self._postponed: dict[tuple[str, str], _Postponed] = {}
         """By job and kind."""
 
     # ---- events ---------------------------------------------------------------------------------
 
     def on_job_stranded(self, event: JobStranded) -> None:
-        self.repair(event.job, event.reason)
+        self.repair(event.job, event.reason, fail=event.is_final)
 
     def on_epochs_exhausted(self, event: EpochsExhausted) -> None:
         self.renew(event.job, event.epoch, event.reason)
@@ -115,7 +129,8 @@ class MigrationScheduler:
         ends."""
 
         def on_error(error: Exception) -> None:
-            self._lifecycle.end(name, JobState.FAILED, f"{why}, and the planner crashed: {error}")
+            reason = f"{why}, and the planner crashed: {error}"
+            self._tasks.persist(self._lifecycle.end, name, JobState.FAILED, reason, job=name)
 
         if name not in self._renewing:
             self._renewing.add(name)
@@ -173,17 +188,30 @@ class MigrationScheduler:
             log.info("job %s stays where it is: %s", job.name, error)
             return False
 
-    def _postpone(self, name: str, kind: str, retry: Callable[[], None]) -> bool:
-        """True if a switch may soon be back; then `retry` is called."""
-        if not self._failures.awaited:
+    def postponed(self, name: str) -> list[str]:
+        """Why an installed job waits to move."""
+        return [p.why for (job, _), p in self._postponed.items() if job == name]
+
+    def _postpone(self, name: str, kind: str, error: RefusedError, retry: Callable[[], None]) -> bool:
+        """True if a switch or link may soon be back, or time was short: then `retry` is called. Or there is nothing to
+        do."""
+        if name not in self._registry or not self._registry.get(name).state.is_installed:
+            return True  # it has ended while it was planned
+        is_late = isinstance(error, PlanTimeoutError)
+        if not self._failures.awaited and not is_late:
             return False
-        self._postponed[name, kind] = retry
+        self._postponed[name, kind] = _Postponed(str(error), retry)
+        if is_late:
+            self._tasks.call_later(PLAN_AGAIN_S, self._retry, name, kind, job=name)
         return True
 
+    def _retry(self, name: str, kind: str) -> None:
+        if (postponed := self._postponed.pop((name, kind), None)) is not None:
+            postponed.retry()
+
     def _retry_postponed(self) -> None:
-        postponed, self._postponed = self._postponed, {}
-        for retry in postponed.values():
-            retry()
+        for name, kind in list(self._postponed):
+            self._retry(name, kind)
 
     # ---- planning tasks -------------------------------------------------------------------------
 
@@ -203,10 +231,13 @@ class MigrationScheduler:
                 await self._move(job, request.why, 0.0, (), is_urgent=True)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
-                must_retry = conditions() != before
+                must_retry = conditions() != before or self._failures.forgive_slow(name)
                 log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
-                if latest.fail and not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
-                    self._end_or_postpone(name, latest.why, error)
+                waits = latest.fail or isinstance(
+                    error, PlanTimeoutError
+                )  # what is not final is followed by more
+                if waits and not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
+                    self._end_or_postpone(name, latest, error)
             finally:
                 latest = self._repairs.pop(name)
             if must_retry:
@@ -221,9 +252,10 @@ class MigrationScheduler:
             await asyncio.sleep(STORE_RETRY_S)
             self.repair(name, latest.why, fail=latest.fail)
 
-    def _end_or_postpone(self, name: str, why: str, error: RefusedError) -> None:
-        if not self._postpone(name, "repair", lambda: self.repair(name, why)):
-            reason = f"{why}, and there is no other plan: {error}"
+    def _end_or_postpone(self, name: str, request: _Repair, error: RefusedError) -> None:
+        retry = functools.partial(self.repair, name, request.why, fail=request.fail)
+        if not self._postpone(name, "repair", error, retry) and request.fail:
+            reason = f"{request.why}, and there is no other plan: {error}"
             self._lifecycle.end(name, JobState.FAILED, reason)
 
     async def _renew(self, name: str, epoch: int, why: str) -> None:
@@ -234,18 +266,25 @@ class MigrationScheduler:
             try:
                 await self._move(job, why, 0.0, (), is_urgent=True)
             except RefusedError as error:
-                if self._postpone(name, "epochs", lambda: self.renew(name, epoch, why)):
+                if self._postpone(name, "epochs", error, lambda: self.renew(name, epoch, why)):
                     return
                 if self._registry.get(name).state.is_installed:
                     reason = f"{why}, and it cannot move to other slots: {error}"
                     self._lifecycle.end(name, JobState.FAILED, reason)
 
+        must_retry = False
         try:
             await self._plan_scheduler.run(PlanPriority.REPAIR, work)
         except UnknownJobError:
             log.debug("job %s is forgotten", name)
+        except StoreError as error:
+            log.error("job %s is moved to other slots again in %g s: %s", name, STORE_RETRY_S, error)
+            await asyncio.sleep(STORE_RETRY_S)
+            must_retry = True
         finally:
             self._renewing.discard(name)
+        if must_retry:
+            self.renew(name, epoch, why)
 
     async def _admit(self, name: str) -> None:
         async def work(_: bool) -> None:
@@ -258,7 +297,7 @@ class MigrationScheduler:
                 why = f"{', '.join(sorted(joining))} joined"
                 await self._move(job, why, 0.0, (), is_urgent=True, joining=joining)
             except RefusedError as error:
-                if not self._postpone(name, "newcomers", lambda: self.admit(name)):
+                if not self._postpone(name, "newcomers", error, lambda: self.admit(name)):
                     self._refuse_newcomers(name, str(error))
 
         must_retry = False
@@ -333,7 +372,7 @@ class MigrationScheduler:
         *,
         may_break: bool,
     ) -> JobRecord:
-        """Make before break: the older placement stays until the new one is installed. Where its slots leave no room
+        """Make before break: a placement that was installed stays until the new one is. Where its slots leave no room
         for both, and the job `may_break`, the new one replaces it. Raises RefusedError."""
         try:
             placed = self._registry.with_placement(job, order, plan, reservations)
@@ -343,7 +382,8 @@ class MigrationScheduler:
             return self._registry.with_placement(
                 job, order, plan, reservations, gives_up_slots=True
             ).model_copy(update={"previous": None})
-        return placed.model_copy(update={"previous": job.previous or job.placement})
+        ran = job.placement if job.state is JobState.RUNNING else None
+        return placed.model_copy(update={"previous": job.previous or ran})
 
 
 def _with(job: JobRecord, joining: frozenset[str]) -> JobRecord:

@@ -5,7 +5,6 @@ jobs and reservations, within a deadline."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
 import math
@@ -29,6 +28,7 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads, either_load
+from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.fabric import Fabric
 
@@ -153,7 +153,7 @@ class PlanningClient:
         seconds, time_limit = self._deadline(order, is_urgent=is_urgent)
         failed = self._failures.failed
         try:
-            async with asyncio.timeout(seconds):
+            async with Deadline(seconds):
                 while True:
                     failed, avoided, without = self._failures.failed, current_failures(), lost()
                     trees, enough = (

@@ -29,6 +29,8 @@ MAX_LINKS = 4
 MAX_SWITCHES = 8
 """Switches of a tree whose packets are shown one by one."""
 
+_TOO_BUSY = "this machine is too busy, or the switch hangs; the job goes on by itself when the switch answers"
+
 _FORWARD = {
     Verdict.ACCUMULATED,
     Verdict.RESULT_SENT,
@@ -107,10 +109,18 @@ def _plan(job: JobRecord) -> Iterator[str]:
 
 def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:
     unready = [s for s in controller.lifecycle.switches_of(job) if not controller.fleet.health(s).ready]
+    now = controller.clock.monotonic_s()
     for switch in unready:
-        yield f"Switch {switch} is not ready: {controller.fleet.health(switch).error}."
+        health = controller.fleet.health(switch)
+        yield f"Switch {switch} is not ready: {health.error}."
+        if health.silent:
+            yield f"It waits for {switch}, for {now - health.since:.0f} s now: {_TOO_BUSY}."
     if not unready:
         yield f"All its switches are ready: {listing(controller.lifecycle.switches_of(job))}."
+    if late := [s for s in controller.lifecycle.late_switches(job.name) if s not in unready]:
+        yield f"Switch {listing(late)} has not taken the job's entries yet: {_TOO_BUSY}."
+    for why in controller.migrations.postponed(job.name):
+        yield f"It waits to move: {why}."
 
 
 def _members(controller: Controller, job: JobRecord) -> Iterator[str]:

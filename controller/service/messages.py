@@ -25,6 +25,7 @@ from netfold.controller.lifecycle.members import NotAMemberError
 from netfold.controller.planning.document import plan_document
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.scheduling.plan_process import PlannerCrashedError
+from netfold.controller.service.request_texts import plain_text
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric, FabricError
@@ -57,11 +58,19 @@ REFUSALS = tuple(_CODES)
 MAX_REFUSAL = 2400
 """Bytes of a refusal's message."""
 
+MAX_DETAILS = 4000
+"""Characters of a refusal: gRPC sends it as a header, and ends the call where headers are long."""
+
 
 async def refuse(context: Context, error: Exception) -> NoReturn:
     """Ends a call with the code of one of REFUSALS."""
     code = next(c for t, c in _CODES.items() if isinstance(error, t))
+<<<<<<< HEAD
     await context.abort(code, _that_fits(str(error)))
+=======
+    lines = "\n".join(plain_text(line, MAX_DETAILS) for line in str(error).splitlines())
+    await context.abort(code, lines[:MAX_DETAILS])
+>>>>>>> slow
     raise AssertionError("abort raises")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import grpc
 
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
+from netfold.controller.service.request_texts import PlainTexts
 from netfold.controller.service.shutdown import CallsInFlight
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import TOKEN_KEY, ConnectError, check_default_socket, default_socket
-from netfold.protocol.runtime import is_root
+from netfold.protocol.connection import TOKEN_KEY, default_socket
+from netfold.protocol.runtime import FolderError, make_own
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,8 @@ async def serving(
     """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`); gives the address. `limits`: None: those of the
     process. Raises ListenError."""
     calls = CallsInFlight()
-    interceptors = [calls] if security is None else [_Tokens(security), calls]
+    doors: list[_Interceptor] = [] if security is None else [_Tokens(security)]
+    interceptors = [*doors, PlainTexts(), calls]
     options = [
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", MAX_MESSAGE),
@@ -94,7 +97,7 @@ def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> st
     try:
         if listen.startswith("unix:"):
             _clear(Path(listen.removeprefix("unix:")))
-            if not server.add_insecure_port(listen):
+            if not _bind_alone(server, listen):
                 raise ListenError(f"cannot listen at {listen}")
             return listen
         if security is None:
@@ -108,15 +111,21 @@ def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> st
     return f"{listen.rsplit(':', 1)[0]}:{port}"
 
 
+def _bind_alone(server: grpc.aio.Server, listen: str) -> int:
+    """Only this user may connect to a unix socket, whatever the process's umask is."""
+    before = os.umask(0o177)
+    try:
+        return server.add_insecure_port(listen)
+    finally:
+        os.umask(before)
+
+
 def _clear(path: Path) -> None:
     """Remove the socket of a process that is gone; leave one that answers."""
     if f"unix:{path}" == default_socket():
-        mode = 0o755 if is_root() else 0o700
-        path.parent.parent.mkdir(parents=True, exist_ok=True, mode=mode)
-        path.parent.mkdir(exist_ok=True, mode=mode)
         try:
-            check_default_socket()
-        except ConnectError as error:
+            make_own(path.parent)
+        except FolderError as error:
             raise ListenError(str(error)) from error
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     if not path.exists():

@@ -47,6 +47,9 @@ class SwitchConnection(Protocol):
 
     async def close(self) -> None: ...
 
+    async def is_listening(self) -> bool:
+        """The switch takes connections, whether or not it answers then: its machine is there, and its server."""
+
     def create_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` beside the connection; it is canceled when the channel breaks."""
 

@@ -29,6 +29,8 @@ from netfold.controller.switches.port_counters import PortCounts, PortReader
 from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
 
 _PUSH = "SetForwardingPipelineConfig"
+_LOST = "Internal error from Core"
+"""gRPC's message, of the code INTERNAL, where a stream is written to whose call is over."""
 
 
 def log_state_changes_only() -> None:
@@ -78,6 +80,15 @@ class FinsyConnection:
     async def close(self) -> None:
         self._switch.cancel_stream()
         await self._switch.__aexit__(None, None, None)
+
+    async def is_listening(self) -> bool:
+        host, _, port = self._endpoint.address.rpartition(":")
+        try:
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        except (OSError, ValueError):
+            return False
+        writer.close()
+        return True
 
     def create_task(self, work: Coroutine[Any, Any, None]) -> None:
         self._switch.create_task(work)
@@ -232,8 +243,21 @@ def is_task_canceled() -> bool:
     return task is None or task.cancelling() > 0
 
 
+def is_late(error: fy.P4ClientError) -> bool:
+    """The switch may answer yet: only the time of the RPC is over."""
+    return error.code is fy.GRPCStatusCode.DEADLINE_EXCEEDED
+
+
 def error_text(error: fy.P4ClientError) -> str:
-    """Code and message of the first refused update, or else of the RPC."""
+    """Code and message of the first refused update, or else of the RPC; what gRPC says of itself in other words."""
     for detail in error.details.values():
         return f"{detail.canonical_code.name}: {detail.message}"
+    if is_late(error):
+        return "it did not answer in time"
+    if error.message == _LOST:
+        return "the connection was lost"
+    if (
+        error.code is fy.GRPCStatusCode.UNAVAILABLE
+    ):  # gRPC names the address, and each layer, before the cause
+        return f"no connection: {error.message.rpartition(': ')[2]}"
     return f"{error.code.name}: {error.message}"

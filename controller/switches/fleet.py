@@ -127,12 +127,4 @@ class Fleet:
     def failure_cause(self, switch: str) -> str:
         """Address and last error of a switch, in one line."""
         address, error = self.sessions[switch].endpoint.address, self.health(switch).error
-        return f"{address}: {_brief(error)}" if error else address
-
-
-def _brief(error: str) -> str:
-    """gRPC names the address of a failed connection again, and each layer of it: the code and the cause are left."""
-    if "; last error: " in error:
-        code, *_, cause = error.split(": ")
-        error = f"{code}: {cause}"
-    return textwrap.shorten(error, MAX_CAUSE)
+        return f"{address}: {textwrap.shorten(error, MAX_CAUSE)}" if error else address

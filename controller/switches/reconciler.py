@@ -16,7 +16,7 @@ import finsy as fy
 
 from netfold.controller.jobs.revisions import Revision
 from netfold.controller.switches.desired_contents import DesiredContents, DesiredContentsInbox
-from netfold.controller.switches.finsy_adapter import error_text
+from netfold.controller.switches.finsy_adapter import error_text, is_late
 from netfold.controller.switches.install import write_batches
 from netfold.controller.switches.installed_state import ForeignStateError, InstalledState
 from netfold.controller.switches.switch_health import HealthReporter
@@ -94,8 +94,10 @@ class Reconciler:
     async def _recover(self, error: fy.P4ClientError, desired: DesiredContents, failures: int) -> None:
         """Read what the failed write left, and wait: until there are newer desired contents, or with exponential
         backoff."""
-        self._reporter.health.error = error_text(error)
-        log.warning("%s: a write failed: %s", self._reporter.name, self._reporter.health.error)
+        health = self._reporter.health
+        health.error, health.silent = error_text(error), is_late(error)
+        health.refusals += not health.silent
+        log.warning("%s: a write failed: %s", self._reporter.name, health.error)
         await self._installed.read()
         with suppress(TimeoutError):
             pause = min(MIN_RETRY_S * 2 ** (failures - 1), MAX_RETRY_S)

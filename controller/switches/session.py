@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import finsy as fy
@@ -27,10 +27,11 @@ from netfold.controller.switches.connection import (
     PortCounters,
     SwitchConnection,
 )
+from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.desired_contents import DesiredContents, DesiredContentsInbox
 from netfold.controller.switches.election import controller_election_id
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
-from netfold.controller.switches.finsy_adapter import FinsyConnection, error_text, is_task_canceled
+from netfold.controller.switches.finsy_adapter import FinsyConnection, error_text, is_late, is_task_canceled
 from netfold.controller.switches.installed_state import ForeignStateError, InstalledState
 from netfold.controller.switches.port_counter_poller import PortCounterPoller
 from netfold.controller.switches.port_counters import AnswerError, PortCounts
@@ -48,6 +49,13 @@ RPC_TIMEOUT_S = 5.0
 PUSH_FACTOR, CALL_FACTOR = 6.0, 2.0
 """Timeouts of a pipeline push, and of RPCs that read or write tables, as multiples of the RPC timeout."""
 
+MAX_PATIENCE = 6.0
+"""Factor of all timeouts, at most. It doubles where a switch did not answer in time, which may only be slow, until a
+reading of its counters takes less than the RPC timeout."""
+
+LISTENING_S = 2.0
+"""For a switch's machine to take a connection, which its kernel does, however busy the switch is."""
+
 KEEPALIVE_CELL = 0
 """Cell of the counter `verdicts` that is read as keepalive where there are no port counters."""
 
@@ -57,7 +65,11 @@ CLOSED_CHANNEL_ERRORS = (AssertionError, asyncio.InvalidStateError, grpc.aio.Usa
 
 
 class SwitchUnreachableError(Exception):
-    """The switch is not connected, or does not answer in time."""
+    """The switch is not connected, or (`silent`) takes connections and does not answer in time."""
+
+    def __init__(self, message: str = "", *, silent: bool = False) -> None:
+        super().__init__(message)
+        self.silent = silent
 
 
 @dataclass(frozen=True)
@@ -109,8 +121,7 @@ class SwitchSession:
         self._audit_s = audit_s
         self._counter_poll_s = counter_poll_s
         self._rpc_timeout_s = rpc_timeout_s
-        self._push_timeout_s = PUSH_FACTOR * rpc_timeout_s
-        self._handshake_timeout_s = rpc_timeout_s
+        self._patience = 1.0
         self._closing = asyncio.Event()
         self._must_push = False
         self._connected: SwitchConnection | None = None
@@ -131,7 +142,9 @@ class SwitchSession:
             try:
                 await self._connection()
             except fy.P4ClientError as error:
-                self._reporter.set_failed(error_text(error))
+                self._set_failed(error_text(error), silent=is_late(error))
+            except SwitchUnreachableError as error:
+                self._set_failed(str(error), silent=error.silent)
             except GNMIClientError as error:  # finsy first requests the ports
                 self._reporter.set_failed(f"{error.code.name}: {error.message}")
             except asyncio.CancelledError:
@@ -145,11 +158,19 @@ class SwitchSession:
             pause = MIN_RECONNECT_S if is_lasting else min(2 * pause, MAX_RECONNECT_S)
             await asyncio.sleep(pause)
 
+    def _set_failed(self, error: str, *, silent: bool) -> None:
+        self._reporter.set_failed(error, silent=silent)
+        if silent:
+            self._patience = min(2 * self._patience, MAX_PATIENCE)
+
+    def _timeout_s(self, factor: float = 1.0) -> float:
+        return factor * self._patience * self._rpc_timeout_s
+
     async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
         """(packets, bytes) of cells of the counter `verdicts`, at least one. Raises SwitchUnreachableError."""
         connection = self._usable_connection()
         with self._reachable("its counters cannot be read"):
-            async with asyncio.timeout(self._rpc_timeout_s):
+            async with Deadline(self._timeout_s()):
                 return await connection.read_counters(cells)
 
     async def read_ports(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> PortCounts:
@@ -162,7 +183,7 @@ class SwitchSession:
 
     async def _read_port_counters(self, counters: PortCounters) -> PortCounts:
         with self._reachable("its counters cannot be read"):
-            async with asyncio.timeout(self._rpc_timeout_s):
+            async with Deadline(self._timeout_s()):
                 return await counters.read()
 
     async def packet_out(self, payload: bytes, egress_port: int = 0) -> None:
@@ -170,7 +191,7 @@ class SwitchSession:
         SwitchUnreachableError."""
         connection = self._usable_connection()
         with self._reachable("it takes no packet"):
-            async with asyncio.timeout(self._rpc_timeout_s):
+            async with Deadline(self._timeout_s()):
                 await connection.send_packet(payload, egress_port)
 
     # ---- the connection --------------------------------------------------------------------------
@@ -179,18 +200,18 @@ class SwitchSession:
         """One connection, until it is lost or an error ends it."""
         self._closing.clear()
         self._streams += 1
-        opening = _Opening(self._handshake_timeout_s)
+        opening = Deadline(min(self._timeout_s(), PUSH_FACTOR * self._rpc_timeout_s))
 
         def on_up() -> None:
-            self.health.reached = True
-            opening.extend(self._push_timeout_s)
+            self._reporter.set_reached()
+            opening.extend(self._timeout_s(PUSH_FACTOR))
 
         connection = self._connect(
             ConnectionRequest(
                 self.endpoint,
                 self._pipeline,
                 controller_election_id(self._term, self._streams),
-                CallTimeouts(self._push_timeout_s, CALL_FACTOR * self._rpc_timeout_s),
+                CallTimeouts(self._timeout_s(PUSH_FACTOR), self._timeout_s(CALL_FACTOR)),
                 self._must_push,
                 on_up,
                 self._closing.set,
@@ -206,23 +227,32 @@ class SwitchSession:
                 self._connected = None
                 if self.health.ready or not self.health.error:
                     self._reporter.set_failed("the connection was lost")
-                async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                    await connection.close()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                        await connection.close()
         finally:
             self._connected = None
             self.health.reached = False
 
-    async def _open(self, connection: SwitchConnection, opening: _Opening) -> None:
+    async def _open(self, connection: SwitchConnection, opening: Deadline) -> None:
         """Connect; raises SwitchUnreachableError. A switch that restarts during the handshake may never answer it. So
-        the first timeout is short, and doubles with each attempt, as the switch may only be slow."""
+        the first timeout is short."""
         began = self._now()
         try:
-            async with opening.limited():
+            async with opening:
                 await connection.open()
         except TimeoutError as error:
-            self._handshake_timeout_s = min(2 * self._handshake_timeout_s, self._push_timeout_s)
-            raise SwitchUnreachableError(f"it did not answer for {self._now() - began:.0f} s") from error
-        self._handshake_timeout_s = self._rpc_timeout_s
+            raise SwitchUnreachableError(
+                f"it did not answer for {self._now() - began:.0f} s",
+                silent=await self._is_listening(connection),
+            ) from error
+
+    async def _is_listening(self, connection: SwitchConnection) -> bool:
+        try:
+            async with Deadline(LISTENING_S):
+                return await connection.is_listening()
+        except TimeoutError:
+            return False
 
     async def _on_channel_ready(self, connection: SwitchConnection) -> None:
         """The channel is up, arbitration is decided, the pipeline is there. Canceled when the channel breaks or another
@@ -238,12 +268,12 @@ class SwitchSession:
         try:
             await work()
         except fy.P4ClientError as error:
-            self._reporter.set_failed(error_text(error))
+            self._set_failed(error_text(error), silent=is_late(error))
         except ForeignStateError as error:
             self._must_push = True
             self._reporter.set_failed(f"{error}; the pipeline is pushed again")
         except SwitchUnreachableError as error:
-            self._reporter.set_failed(str(error))
+            self._set_failed(str(error), silent=error.silent)
         except asyncio.CancelledError:
             # an RPC in progress when its channel closes raises this, though this task was not canceled
             if is_task_canceled():
@@ -287,11 +317,15 @@ class SwitchSession:
 
         async def poll() -> bool:
             async with connection.rpc_lock:
-                if not counters:
-                    await self.read_counters([KEEPALIVE_CELL])
-                    return False
                 sent_at = self._now()
-                counts = await self._read_port_counters(counters)
+                if counters:
+                    counts = await self._read_port_counters(counters)
+                else:
+                    await self.read_counters([KEEPALIVE_CELL])
+            if self._now() - sent_at < self._rpc_timeout_s:
+                self._patience = 1.0
+            if not counters:
+                return False
             return self._events.ports_counted(endpoint.name, counts, sent_at)
 
         try:
@@ -314,30 +348,14 @@ class SwitchSession:
             yield
         except TimeoutError as error:
             raise SwitchUnreachableError(
-                f"switch {name}: {failure} within {self._rpc_timeout_s:g} s"
+                f"switch {name}: {failure} within {self._timeout_s():g} s", silent=True
             ) from error
         except fy.P4ClientError as error:
-            raise SwitchUnreachableError(f"switch {name}: {failure}: {error_text(error)}") from error
+            raise SwitchUnreachableError(
+                f"switch {name}: {failure}: {error_text(error)}", silent=is_late(error)
+            ) from error
         except (asyncio.CancelledError, *CLOSED_CHANNEL_ERRORS) as error:
             # the channel was closed during this RPC, or before it
             if isinstance(error, asyncio.CancelledError) and is_task_canceled():
                 raise
             raise SwitchUnreachableError(f"switch {name}: {failure}: it is not connected") from error
-
-
-class _Opening:
-    """The deadline of a handshake, which begins with `seconds` and may be extended."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._deadline: asyncio.Timeout | None = None
-
-    def limited(self) -> asyncio.Timeout:
-        """A context that raises TimeoutError at the deadline."""
-        self._deadline = asyncio.timeout(self._seconds)
-        return self._deadline
-
-    def extend(self, seconds: float) -> None:
-        """To so many seconds from now, unless the deadline is over."""
-        if self._deadline is not None and not self._deadline.expired():
-            self._deadline.reschedule(asyncio.get_running_loop().time() + seconds)

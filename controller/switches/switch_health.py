@@ -20,7 +20,10 @@ class Health:
     reached     the server answers; it may still be loading the pipeline
     error       why it is not ready, or why the last write failed
     preempted   another controller is primary: the switch runs, and takes no writes
-    since       when `ready` or `preempted` last changed (event loop's clock)
+    silent      only time is against it: it takes connections and has not answered yet, as it hangs, or its machine is
+                too busy
+    since       when `ready`, `preempted` or `silent` last changed (event loop's clock)
+    refusals    writes in a row that the switch refused
     repaired    entries that differed when they were read
     converge_s  duration of the last writes
     """
@@ -30,7 +33,9 @@ class Health:
     applied: int = 0
     error: str = "not connected yet"
     preempted: bool = False
+    silent: bool = True
     since: float = field(default_factory=time.monotonic)
+    refusals: int = 0
     repaired: int = 0
     converge_s: float = 0.0
     audits: int = 0
@@ -59,17 +64,25 @@ class HealthReporter:
         health = self.health
         if not health.ready:
             health.since = self._now()
-        health.ready, health.applied, health.error, health.preempted = True, version, "", False
+        health.ready, health.applied, health.error = True, version, ""
+        health.preempted, health.silent, health.refusals = False, False, 0
         self._is_first = False
         self._on_change(self.name)
 
-    def set_failed(self, error: str, *, preempted: bool = False) -> None:
+    def set_reached(self) -> None:
+        """It takes connections: only time is against it now."""
         health = self.health
-        is_change = health.ready or health.preempted != preempted
+        if not health.silent:
+            health.since = self._now()
+        health.reached, health.silent, health.error = True, True, "it is connected, and not ready yet"
+
+    def set_failed(self, error: str, *, preempted: bool = False, silent: bool = False) -> None:
+        health = self.health
+        is_change = health.ready or (health.preempted, health.silent) != (preempted, silent)
         if is_change:
             health.since = self._now()
         if is_change or self._is_first:
             log.warning("%s (%s): %s", self.name, self._address, error)
         self._is_first = False
-        health.ready, health.error, health.preempted = False, error, preempted
+        health.ready, health.error, health.preempted, health.silent = False, error, preempted, silent
         self._on_change(self.name)

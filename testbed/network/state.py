@@ -21,7 +21,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from netfold.protocol.runtime import default_name, runtime_folder
+from netfold.protocol.runtime import (
+    FolderError,
+    check_runtime_folder,
+    default_name,
+    make_runtime_folder,
+    runtime_folder,
+)
 from netfold.testbed.network.errors import AlreadyUpError, NetworkError, NotUpError, UnknownElementError
 from netfold.testbed.network.locks import is_locked, try_lock
 from netfold.testbed.network.tools import tool
@@ -110,12 +116,16 @@ class State:
 
 class RunDirectory:
     """The files of the network `name`: state, the owner's lock, sockets, logs, and `work` for other files of its
-    lifetime."""
+    lifetime. Raises NetworkError if the runtime folder is not this user's alone."""
 
     def __init__(self, name: str | None = None) -> None:
         name = default_name() if name is None else name
         if not _NAME.match(name):
             raise NetworkError(f"network name '{name}': expected 1 to 6 lower-case letters")
+        try:
+            check_runtime_folder()
+        except FolderError as error:
+            raise NetworkError(str(error)) from error
         self.name = name
         self.path = runtime_folder() / name
         self.logs = self.path / "logs"
@@ -128,6 +138,12 @@ class RunDirectory:
 
     def prepare(self) -> None:
         """Create the folders."""
+        try:
+            make_runtime_folder()
+        except FolderError as error:
+            raise NetworkError(str(error)) from error
+        except OSError as error:
+            raise NetworkError(f"cannot make the folder {runtime_folder()}: {error.strerror}") from error
         make_folder(self.logs)
 
     def acquire(self) -> None:

@@ -216,7 +216,7 @@ def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
         ("name: a\non_worker_loss: panic\n", "on_worker_loss is 'panic'"),
         ("name: a\nname: b\n", "'name' is given twice"),
         ("#" * (300 << 10), "a job file has at most 262144"),
-        ("name: " + "[" * 5000, "nested too deeply"),
+        ("name: " + "[" * 5000, "nested more than 64 deep"),
     ],
 )
 def test_a_bad_job_file_names_line_and_field(spec, message, tmp_path):
@@ -237,3 +237,26 @@ def test_a_refusal_explains_a_few_switches_that_are_down_and_names_the_others():
         plan_order(fabric, PlanRequest(order, broken=FailedElements(switches=leaves), causes=causes))
     down = [f"leaf{n} (10.0.0.1:{n}: it did not answer)" for n in (1, 2, 3)]
     assert str(refused.value).endswith(f"down: {', '.join(down)}, leaf4")
+
+
+@pytest.mark.parametrize("depth", [70, 60_000])
+@pytest.mark.parametrize("deep", ["[", "{a: ", "- "])
+def test_a_deeply_nested_job_file_is_refused_and_ends_no_process(deep, depth):
+    """libyaml composes values by recursion: its stack would end."""
+    with pytest.raises(SpecError, match="nested more than 64 deep"):
+        resolve_job(("name: " if deep != "- " else "") + deep * depth, single_switch(2))
+
+
+@pytest.mark.parametrize(
+    "line", ["seed: ", "rate: ", "options: {time_limit: ", "slots: ", "workers: ", "elements: 0x"]
+)
+def test_no_number_of_a_job_file_has_more_digits_than_python_reads_at_once(line):
+    with pytest.raises(SpecError, match=r"a number of 1800\d\d characters; expected at most 64"):
+        resolve_job(f"name: a\n{line}{'9' * 180_000}{'}' if '{' in line else ''}\n", single_switch(2))
+
+
+def test_a_seed_and_a_texts_option_have_limits():
+    with pytest.raises(SpecError, match="must be less than or equal to 1000000000000000000"):
+        resolve_job(f"name: a\nseed: {10**18 + 1}\n", single_switch(2))
+    with pytest.raises(SpecError, match="at most 256 characters"):
+        resolve_job(f"name: a\noptions: {{split: '{'x' * 300}'}}\n", single_switch(2))

@@ -12,6 +12,8 @@ import grpc
 import pytest
 
 from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.service.explain import explain
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
@@ -110,6 +112,55 @@ def test_a_job_that_cannot_do_without_a_switch_fails_with_a_reason(tmp_path):
             assert "switch s1 is unreachable for 3 s" in deployment.controller.registry.get("job").reason
             await deployment.switches["s1"].start()
             await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_that_cannot_do_without_a_link_has_the_restart_timeout_for_it_to_come_back(tmp_path):
+    """Also where another link of the same pair of racks is wrongly called down for a moment."""
+
+    async def scenario():
+        fabric = leaf_spine(2, 1, 2)
+        async with deployed(fabric, tmp_path) as deployment:
+            controller = deployment.controller
+            await _running(deployment, SPREAD)
+            link = frozenset(("leaf1", "spine1"))
+            controller.failure_monitor.links_changed(frozenset((link,)))
+            await deployment.idle()
+            assert deployment.state("job") is JobState.RUNNING
+            controller.failure_monitor.links_changed(frozenset())
+            await asyncio.sleep(deployment.options.timeouts.restart)  # the timeout of the first time is over
+            assert deployment.state("job") is JobState.RUNNING
+            controller.failure_monitor.links_changed(frozenset((link,)))
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
+            assert "link leaf1-spine1 is down for 3 s" in controller.registry.get("job").reason
+            controller.failure_monitor.links_changed(frozenset())
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_waits_for_a_switch_that_hangs_and_which_it_cannot_do_without(tmp_path):
+    """For longer than any timeout: what is slow is not dead. The job says what it waits for."""
+
+    async def scenario():
+        timeouts = ControllerTimeouts(reroute=0.05, restart=0.5, start=10.0)
+        async with deployed(single_switch(2), tmp_path, rpc_timeout_s=0.3, timeouts=timeouts) as deployment:
+            await _running(deployment, LOCAL)
+            controller, clock = deployment.controller, asyncio.get_running_loop().time
+            health = controller.fleet.health("s1")
+            deployment.switches["s1"].hangs.set()
+            await deployment.until(lambda: health.silent, "it is silent")
+            assert "within 0.3 s" in health.error
+            await deployment.until(lambda: clock() - health.since > 4 * timeouts.restart, "for long")
+            assert deployment.state("job") is JobState.RUNNING
+            steps = await explain(controller, "job")
+            assert any("It waits for s1" in s and "this machine is too busy" in s for s in steps)
+            deployment.switches["s1"].hangs.clear()
+            await deployment.settled()
+            await deployment.runs("job")
             deployment.assert_exact()
 
     asyncio.run(scenario())

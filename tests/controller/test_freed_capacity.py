@@ -135,3 +135,36 @@ def test_a_job_is_moved_without_room_for_both_of_its_placements(tmp_path):
             assert deployment.state("job") is JobState.INSTALLING
 
     asyncio.run(scenario())
+
+
+def test_a_job_that_was_planned_before_all_links_were_known_is_planned_again(tmp_path):
+    """Right after the start a spine is missing, and the second job gets what the first leaves at the other one."""
+
+    async def scenario():
+        timeouts = replace(PATIENT, reroute=0.1, start=0.5)
+        deployment = Deployment(leaf_spine(2, 2, 2), tmp_path, probe_s=0.05, timeouts=timeouts)
+        late = deployment.switches["spine2"]
+        others = [s for s in deployment.switches.values() if s is not late]
+        for switch in deployment.switches.values():
+            await switch.start()
+        await late.stop()  # it has its port
+        deployment.start()
+        try:
+            controller = deployment.controller
+            for name, workers in (("first", "h1, h3"), ("second", "h2, h4")):
+                job = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nreroute: off\n"
+                await controller.submit(job, queue=True)
+                await deployment.runs(name)
+            assert controller.registry.get("second").placement.plan.rate == pytest.approx(40)
+            await late.start()
+            others.append(late)
+            await deployment.until(
+                lambda: controller.registry.get("second").placement.plan.rate == pytest.approx(60), "moved"
+            )
+            await deployment.runs("second")
+        finally:
+            await deployment.kill()
+            for switch in others:
+                await switch.stop()
+
+    asyncio.run(scenario())

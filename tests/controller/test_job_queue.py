@@ -7,10 +7,12 @@ from __future__ import annotations
 import asyncio
 
 from netfold.controller.jobs.records import JobState, Placement
+from netfold.controller.lifecycle.events import JobStranded
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.operator.job_text import headline
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.service.explain import explain
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, deployed
@@ -132,17 +134,27 @@ def test_a_job_whose_switch_takes_no_entries_is_planned_around_it(tmp_path, monk
     asyncio.run(scenario())
 
 
-def test_a_job_that_cannot_avoid_such_a_switch_fails(tmp_path, monkeypatch):
+def test_a_job_that_cannot_avoid_such_a_switch_waits_for_it_and_says_so(tmp_path, monkeypatch):
+    """Only time is against it, however often the installation is late."""
+
     async def scenario():
-        timeouts = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=0.5)
+        timeouts = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=0.1)
         async with deployed(single_switch(2), tmp_path, timeouts=timeouts) as deployment:
+            controller = deployment.controller
             await deployment.settled()
-            monkeypatch.setattr(deployment.controller.fleet, "holds", lambda s, version: False)
-            await deployment.controller.submit(ALL.format("first"), queue=False)
-            await deployment.until(lambda: deployment.state("first") is JobState.FAILED, "ended", within_s=5)
-            reason = deployment.controller.registry.get("first").reason
-            assert "switches did not take its entries in 0.5 s" in reason
-            assert "there is no other plan" in reason
+            late = []
+            controller.events.subscribe(JobStranded, late.append)
+            with monkeypatch.context() as patch:
+                patch.setattr(controller.fleet, "holds", lambda s, version: False)
+                await controller.submit(ALL.format("first"), queue=False)
+                await deployment.until(lambda: len(late) >= 3, "late three times")
+                assert "switches did not take its entries in 0.1 s: s1: it is too busy" in late[0].reason
+                assert deployment.state("first") is JobState.INSTALLING
+                steps = await explain(controller, "first")
+                assert any("s1 has not taken the job's entries yet" in s and "too busy" in s for s in steps)
+            controller.lifecycle.settle()
+            await deployment.runs("first")
+            assert not any("too busy" in s for s in await explain(controller, "first"))
 
     asyncio.run(scenario())
 

@@ -14,6 +14,7 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.job_admission import PlanRequest
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
+from netfold.controller.service.explain import explain
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
@@ -228,8 +229,10 @@ class NeverDone(PlanThread):
         return await super().plan(request)
 
 
-def test_repairs_of_one_job_do_not_pile_up_behind_a_slow_planner(tmp_path):
-    """First jobs may wait for their switch, then they may not: a job under way or in line is asked for once."""
+def test_a_repair_that_finds_no_plan_in_time_is_made_again_and_ends_no_job(tmp_path, monkeypatch):
+    """First jobs may wait for their switch, then they may not: a job under way or in line is asked for once at a
+    time."""
+    monkeypatch.setattr("netfold.controller.scheduling.migration_scheduler.PLAN_AGAIN_S", 0.1)
 
     async def scenario():
         plans = NeverDone(FABRIC)
@@ -242,8 +245,13 @@ def test_repairs_of_one_job_do_not_pile_up_behind_a_slow_planner(tmp_path):
                 await deployment.runs(name)
             plans.held = True
             await deployment.switches["leaf1"].stop()
+            await deployment.until(lambda: plans.asked > len(names), "made again")
+            assert [t.get_name() for t in deployment.controller.tasks.under_way].count("repair of job a") <= 1
+            assert not any(deployment.state(n).is_terminal for n in names)
+            await deployment.until(lambda: deployment.controller.migrations.postponed("a") != [], "postponed")
+            assert any("was found within" in s for s in await explain(deployment.controller, "a"))
+            plans.held = False
             await deployment.until(lambda: all(deployment.state(n).is_terminal for n in names), "over")
-            assert plans.asked == len(names)
             assert "leaf1 is unreachable for 0.4 s" in deployment.controller.registry.get("a").reason
 
     asyncio.run(scenario())

@@ -66,6 +66,33 @@ def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
     asyncio.run(scenario())
 
 
+def test_a_job_without_epochs_moves_to_other_slots_when_the_disk_has_room_again(tmp_path, monkeypatch):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
+            controller, change = deployment.controller, deployment.store.change
+            await deployment.settled()
+            await controller.submit(JOB, queue=False)
+            await deployment.runs("job")
+            before = controller.registry.get("job")
+            tried: list[int] = []
+
+            @contextmanager
+            def full() -> Iterator[None]:
+                tried.append(1)
+                raise StoreError("database or disk is full")
+                yield
+
+            monkeypatch.setattr(deployment.store, "change", full)
+            controller.migrations.renew("job", before.epoch, "all epochs are used up")
+            await deployment.until(lambda: len(tried) >= 2, "tried again")
+            assert deployment.state("job") is JobState.RUNNING
+            monkeypatch.setattr(deployment.store, "change", change)
+            await deployment.until(lambda: controller.registry.get("job").epoch > before.epoch, "moved")
+            await deployment.runs("job")
+
+    asyncio.run(scenario())
+
+
 def test_a_plan_worker_whose_controller_died_ends_without_a_trace():
     fabric = single_switch(2)
     program = f"from {plan_worker.__name__} import main; main()"

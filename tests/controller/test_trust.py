@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import stat
 import subprocess
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
             deployment.devices = {}
             deployment.start()
             await deployment.until(
-                lambda: "UNAVAILABLE" in deployment.controller.fleet.health("s1").error, "refused"
+                lambda: "no connection" in deployment.controller.fleet.health("s1").error, "refused"
             )
             assert switch.reads == reads
         finally:
@@ -97,7 +98,7 @@ def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
         try:
             deployment.start()
             await deployment.until(
-                lambda: "UNAVAILABLE" in deployment.controller.fleet.health("s1").error, "refused"
+                lambda: "no connection" in deployment.controller.fleet.health("s1").error, "refused"
             )
             assert switch.reads == 0
         finally:
@@ -135,8 +136,13 @@ def give_away(folder: Path) -> None:
     os.chown(folder, 4242, 4242)
 
 
+def replace_by_link(folder: Path) -> None:
+    moved = folder.rename(folder.with_suffix(".moved"))
+    folder.symlink_to(moved)
+
+
 @pytest.mark.root
-@pytest.mark.parametrize("spoil", [give_away, lambda f: f.chmod(0o777)])
+@pytest.mark.parametrize("spoil", [give_away, lambda f: f.chmod(0o777), replace_by_link])
 @pytest.mark.parametrize("upper", [False, True])
 def test_a_default_socket_in_a_folder_of_another_user_is_not_used(spoil, upper, default_socket):
     if spoil is give_away and is_only_user():
@@ -153,6 +159,22 @@ def test_a_default_socket_in_a_folder_of_another_user_is_not_used(spoil, upper, 
 
     with pytest.raises(ListenError, match="is not to be trusted"):
         asyncio.run(serve())
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_a_unix_socket_is_open_to_its_user_alone_whatever_the_umask_is(umask, tmp_path):
+    socket = tmp_path / "controller.sock"
+
+    async def mode() -> int:
+        async with serving(ControllerServicer(), f"unix:{socket}", None):
+            return stat.S_IMODE(socket.stat().st_mode)
+
+    before = os.umask(umask)
+    try:
+        assert asyncio.run(mode()) == 0o600
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
 
 
 def test_the_state_is_in_one_place_from_wherever_the_controller_starts(monkeypatch):

@@ -17,6 +17,7 @@ PAGE = REPOSITORY / "docs/how-to/troubleshooting.md"
 INTERNAL = {
     "AnswerError": "a switch whose counters do not fit is reported as unreachable",
     "ForeignStateError": "the controller pushes the pipeline again",
+    "FolderError": "becomes a ConnectError, ListenError or NetworkError",
     "InvalidPlanError": "a defect of a planner, by the validator",
     "NoSolutionError": "a planner tries another way",
     "ShellEndedError": "becomes a NamespaceError, or is met while a network is taken down",

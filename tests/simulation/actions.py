@@ -10,6 +10,7 @@ from collections.abc import Callable
 from netfold.controller.jobs.records import Transport
 from netfold.protocol import netfold_pb2 as pb
 from tests.simulation.disk import CommitFault
+from tests.simulation.loop import VirtualLoop
 from tests.simulation.program import JobSpec
 from tests.simulation.scenario import Step
 from tests.simulation.switch import Rogue
@@ -165,15 +166,44 @@ class Actions:
         self._world.switches[switch].forget_elections()
 
     def hang(self, switch: str, lasts_s: float) -> None:
+        """No excuse for the end of a job: what hangs may go on."""
         self._say(f"{switch} hangs")
-        self._world.note_change(switch)
         self._world.switches[switch].is_running.clear()
         self._for(f"hang {switch}", lasts_s, lambda: self._go_on(switch))
 
     def _go_on(self, switch: str) -> None:
         self._say(f"{switch} goes on")
-        self._world.note_change(switch)
         self._world.switches[switch].is_running.set()
+
+    def slow(self, switch: str, delay_s: float, lasts_s: float) -> None:
+        """Each way to and from the switch takes up to so long. No excuse, either."""
+        self._say(f"{switch} is slow: up to {delay_s:g} s a way")
+        self._world.note_busy(lasts_s)
+        self._world.switches[switch].delay_s = delay_s
+        self._for(f"slow {switch}", lasts_s, lambda: self._speed_up(switch))
+
+    def _speed_up(self, switch: str) -> None:
+        self._say(f"{switch} is as fast as before")
+        self._world.switches[switch].delay_s = 0.0
+
+    def slow_planner(self, lasts_s: float) -> None:
+        """Plans take longer than they may."""
+        self._say("the planner is slow")
+        self._world.note_busy(lasts_s)
+        self._world.plans.is_busy = True
+        self._for("planner", lasts_s, self._speed_up_planner)
+
+    def _speed_up_planner(self) -> None:
+        self._say("the planner is as fast as before")
+        self._world.plans.is_busy = False
+
+    def stall(self, lasts_s: float) -> None:
+        """The machine stands still, and with it the event loop: timers are due before answers have been read."""
+        self._say(f"the machine stands still for {lasts_s:g} s")
+        self._world.note_busy(lasts_s)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.suspend(lasts_s)
 
     def drift(self, switch: str, where: float) -> None:
         lost = self._world.switches[switch].drift(where)
@@ -226,6 +256,7 @@ class Actions:
         world.disk.is_full = False
         world.disk.clear()
         world.plans.crashes = 0
+        self._speed_up_planner()
         for link in list(world.cut):
             self._mend(link)
         for a, b in world.links():
@@ -237,6 +268,7 @@ class Actions:
             if not switch.is_up:
                 self._power_back(name)
             switch.is_running.set()
+            switch.delay_s = 0.0
             switch.is_refusing = False
             for rogue in list(switch.rogues):
                 self._dismiss(name, rogue)

@@ -107,7 +107,7 @@ class Call(Generic[Result]):
             self.answer.set_exception(error)
 
     def _travel(self, then: Callable[[], None]) -> None:
-        self._travels = self._later(self._draws.delay_s(f"way to {self._switch.name}"), then)
+        self._travels = self._later(self._switch.way_s(f"way to {self._switch.name}"), then)
 
     def _later(self, seconds: float, then: Callable[[], None]) -> asyncio.TimerHandle:
         return self._loop.call_later(seconds, then, context=contextvars.Context())

@@ -70,6 +70,9 @@ class SimulatedConnection:
         if self.is_primary and (self.request.must_push or not self.switch.has_pipeline):
             await self._rpc(self._push, self.request.timeouts.push_s)
 
+    async def is_listening(self) -> bool:
+        return self.switch.is_up and not self.switch.is_refusing
+
     async def close(self) -> None:
         if self in self.switch.connections:
             self.switch.connections.remove(self)
@@ -121,9 +124,7 @@ class SimulatedConnection:
     def packet_in(self, port: int, payload: bytes) -> None:
         loop = asyncio.get_running_loop()
         metadata = {"ingress_port": port or self._cpu_port, "bitmap": 0}
-        loop.call_later(
-            self._draws.delay_s("packet in"), self._take, fy.P4PacketIn(payload, metadata=metadata)
-        )
+        loop.call_later(self.switch.way_s("packet in"), self._take, fy.P4PacketIn(payload, metadata=metadata))
 
     def drop(self) -> None:
         """The channel breaks. Calls that are under way end with an error."""
@@ -196,7 +197,7 @@ class SimulatedConnection:
             call.abandon()
 
     async def _travel(self) -> None:
-        await asyncio.sleep(self._draws.delay_s(f"way to {self.switch.name}"))
+        await asyncio.sleep(self.switch.way_s(f"way to {self.switch.name}"))
 
 
 class SimulatedPortCounters:

@@ -20,6 +20,11 @@ SHARES = (0.3, 0.7, 0.95)
 
 DURATIONS_S = (0.0, 0.3, 2.0, 6.0, 12.0, 25.0, 40.0)
 
+SLOW_S = (1.0, 4.0, 12.0)
+"""A message to or from a slow switch takes up to so long."""
+
+STALLS_S = (1.0, 3.0, 8.0, 20.0)
+
 BURST_S = 1.5
 """Mean time between the moment of a burst and what happens."""
 
@@ -127,6 +132,25 @@ THEMES = {
         rates=(40, 60, 100),
         durations_s=(2.0, 6.0, 12.0, 25.0),
         noise=0.2,
+    ),
+    "busy": Theme(
+        {
+            "slow": 4,
+            "hang": 3,
+            "stall": 3,
+            "slow_planner": 1,
+            "drop_connections": 1,
+            "cut_link": 1,
+            "power_cut": 1,
+        },
+        jobs=(2, 5),
+        count=(3, 5, 8),
+        work_s=(20.0, 60.0),
+        rates=(20, 40),
+        durations_s=(2.0, 6.0, 12.0, 25.0, 40.0),
+        member_faults=0.05,
+        noise=0.2,
+        probes=0.8,
     ),
     "restores": Theme({"restore_store": 3, "power_cut": 1, "restart_controller": 1}, count=(2, 4), noise=0.1),
 }
@@ -348,6 +372,9 @@ def _faults(
         "fill_disk": lambda: (lasts(),),
         "restore_store": lambda: (lasts(),),
         "cross_traffic": lambda: (*chosen.sample(chosen.choice(links), 2), chosen.choice(SHARES), lasts()),
+        "slow": lambda: (switch(), chosen.choice(SLOW_S), lasts()),
+        "slow_planner": lambda: (lasts(),),
+        "stall": lambda: (chosen.choice(STALLS_S),),
         "crash_planner": tuple,
         "replan": tuple,
     }

@@ -17,11 +17,12 @@ RECENT_S = 30.0
 
 
 def possible_plan(world: World, job: JobRecord) -> str:
-    """Why a job could go on: nothing failed lately, or there is a plan around all that did. Empty: it could not."""
+    """Why a job could go on: nothing failed lately, or there is a plan around all that did. Empty: it could not. What
+    hangs or is slow has not failed: no job ends for time alone."""
     assert world.controller is not None
     now = asyncio.get_running_loop().time()
     recent = {e for e, at in world.changed_at.items() if now - at < RECENT_S}
-    down = {n for n, s in world.switches.items() if not s.is_up or not s.is_running.is_set() or s.rogues}
+    down = {n for n, s in world.switches.items() if not s.is_up or s.rogues}
     down |= {n for n, s in world.switches.items() if now - s.refused_at < RECENT_S and n in job.reason}
     links = frozenset(e for e in recent if isinstance(e, frozenset)) | frozenset(world.cut)
     switches = frozenset(e for e in recent if isinstance(e, str)) | frozenset(down)

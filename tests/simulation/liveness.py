@@ -54,12 +54,13 @@ class Liveness:
         world = self._world
         assert world.controller is not None
         now = asyncio.get_running_loop().time()
+        is_busy = now < world.busy_until
         self._check_absent(jobs, now - world.started_at)
-        if world.disk.is_full:
+        if world.disk.is_full or is_busy:
             self._overtaken.clear()
         else:
             self._overtaken.look(jobs)
-        if world.disk.is_full or now - world.started_at < world.controller.options.timeouts.start:
+        if world.disk.is_full or is_busy or now - world.started_at < world.controller.options.timeouts.start:
             self._over_failed.clear()
             self._fitting.clear()
             self._untried.clear()

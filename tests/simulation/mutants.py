@@ -209,8 +209,9 @@ MUTANTS = (
     Mutant(
         "a job that cannot be installed fails",
         STATES,
-        "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))\n\n",
-        "            self.end(name, JobState.FAILED, why)\n\n",
+        "            self._await(job, version, seconds)\n        if late:\n            self._strand(name, why, late)\n",
+        "            self._await(job, version, seconds)\n"
+        "        if late:\n            self.end(name, JobState.FAILED, why)\n",
         "a job is placed over a spine that hangs",
     ),
     Mutant(
@@ -236,8 +237,8 @@ MUTANTS = (
     Mutant(
         "a repair without a plan ends its job though a switch may soon be back",
         "scheduling/migration_scheduler.py",
-        "        if not self._failures.awaited:",
-        "        if True:",
+        "        if not self._failures.awaited and not is_late:",
+        "        if not is_late:",
         "a worker leaves while the only spine takes no connections for a moment",
     ),
     Mutant(
@@ -250,16 +251,15 @@ MUTANTS = (
     Mutant(
         "a RoCE job fails while only the disk has not taken that it is connected",
         STATES,
-        "            self._await_link(job, version, seconds)\n\n    def retarget",
-        "            self.end(name, JobState.FAILED, 'not connected')\n\n    def retarget",
+        "            self._await_link(job, version, seconds)\n        if late:\n",
+        "            self.end(name, JobState.FAILED, 'not connected')\n            return\n        if late:\n",
         "the disk is full when the connections of a RoCE job are installed",
     ),
     Mutant(
         "a RoCE job fails whose connections a switch does not take, and does not move",
         STATES,
-        "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))\n"
-        "        else:",
-        "            self.end(name, JobState.FAILED, why)\n        else:",
+        '{self._listed(late)}"\n            self._strand(name, why, late)\n\n    def retarget',
+        '{self._listed(late)}"\n            self.end(name, JobState.FAILED, why)\n\n    def retarget',
         "a spine hangs before a RoCE job's connections are installed",
     ),
     Mutant(
@@ -327,6 +327,43 @@ MUTANTS = (
         "a worker never joins, and the controller starts again every 21 s",
     ),
 )
+
+
+BUSY_MUTANTS = (
+    Mutant(
+        "a silent switch is taken for dead",
+        "health/failure_monitor.py",
+        "if health.silent or health.preempted or is_early:",
+        "if health.preempted or is_early:",
+        "a switch that a job cannot do without hangs for long",
+    ),
+    Mutant(
+        "a slow switch is taken for one that refuses",
+        STATES,
+        "        return any(h.preempted or (h.reached and h.refusals >= MIN_REFUSALS) for h in found)",
+        "        return bool(switches)",
+    ),
+    Mutant(
+        "a plan that is not found in time is taken for none",
+        MIGRATIONS,
+        "is_late = isinstance(error, PlanTimeoutError)",
+        "is_late = False",
+    ),
+    Mutant(
+        "a late timer of a lease gives no grace",
+        "lifecycle/leases.py",
+        "if grace := lateness(asyncio.get_running_loop().time() - due, self._leases[holder][1]):",
+        "if grace := 0.0:",
+        "the machine stands still twice in a row",
+    ),
+    Mutant(
+        "a job goes back to a placement that was never installed",
+        MIGRATIONS,
+        "ran = job.placement if job.state is JobState.RUNNING else None",
+        "ran = job.placement",
+    ),
+)
+MUTANTS += BUSY_MUTANTS
 
 
 def mutant_named(name: str) -> Mutant:

@@ -16,10 +16,13 @@ from netfold.topologies.fabric import Fabric
 from tests.simulation.faults import Draws
 from tests.simulation.process import Process
 
+BUSY_S = 40.0
+"""Twice as long as a repair may take."""
+
 
 class SimulatedPlans:
-    """See PlanBackend. `crashes`: of the next plans, how many the process does not survive. `requests`: by job, all so
-    far."""
+    """See PlanBackend. `is_busy`: plans take up to BUSY_S. `crashes`: of the next plans, how many the process does not
+    survive. `requests`: by job, all so far."""
 
     def __init__(self, fabric: Fabric, draws: Draws, *, is_slow: bool = False) -> None:
         self.is_slow = is_slow
@@ -27,6 +30,7 @@ class SimulatedPlans:
         self._durations_s = (1.0, 3.0) if is_slow else (0.01, 0.05, 0.2, 1.0, 3.0)
         self._draws = draws
         self.crashes = 0
+        self.is_busy = False
         self.requests: Counter[str] = Counter()
         self._under_way = 0
         self._ended_at = 0.0
@@ -66,6 +70,8 @@ class _Backend:
         self._process.check()
         draws = self._plans._draws
         lasts = draws.of("plan").choice(self._plans._durations_s)
+        if self._plans.is_busy:
+            lasts += draws.of("busy plan").uniform(0, BUSY_S)
         with self._plans.counted(request.order.file.name):
             await asyncio.sleep(0.02 if draws.is_calm else lasts)
         if self._plans.crashes:

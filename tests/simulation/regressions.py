@@ -37,6 +37,24 @@ SCENARIOS = {
         Step(1.0, "submit", (job("a", "h1", "h3"),)),
         fill_disk(4.0, 20.0),
     ),
+    "a switch that a job cannot do without hangs for long": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(8.0, "hang", ("leaf1", 40.0)),
+    ),
+    "a switch that a job cannot do without is slow when the job is installed": (
+        Step(5.0, "slow", ("leaf1", 2.0, 40.0)),
+        Step(6.0, "submit", (job("a", "h1", "h3", work_s=10.0),)),
+    ),
+    "the planner is slow when a job has to move": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(7.5, "slow_planner", (30.0,)),
+        Step(8.0, "power_cut", ("spine1", 30.0)),
+    ),
+    "the machine stands still twice in a row": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(10.0, "stall", (8.0,)),
+        Step(12.0, "stall", (20.0,)),
+    ),
     "a lease runs out while the disk is full": (
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
         Step(8.0, "kill_member", ("a", "h1")),

@@ -47,6 +47,7 @@ class SimulatedSwitch:
         self.is_refusing = False  # connections; packets get through
         self.is_running = asyncio.Event()  # cleared: it hangs
         self.is_running.set()
+        self.delay_s = 0.0  # each way takes up to so much longer: it is slow
         self.highest_id = 0
         self.connections: list[SimulatedConnection] = []
         self.rogues: list[Rogue] = []
@@ -118,6 +119,11 @@ class SimulatedSwitch:
         for direction, rate in self.cross_traffic.items() if self.is_up else ():
             self._cross_bytes[direction] = self._cross_bytes.get(direction, 0.0) + rate * seconds
         return self._cross_bytes
+
+    def way_s(self, name: str) -> float:
+        """How long a message to or from the switch takes."""
+        slowness = self.draws.of("slowness").uniform(0, self.delay_s) if self.delay_s else 0.0
+        return self.draws.delay_s(name) + slowness
 
     # ---- P4Runtime ------------------------------------------------------------------------------------
 

@@ -58,6 +58,9 @@ AGE_S = 10.0
 NO_AGE_S = 1e6
 """So long that they gain none."""
 
+BUSY_AFTER_S = 30.0
+"""After the machine was busy, for what was put off."""
+
 NO_PIPELINE = Pipeline(Path("/nonexistent"), Path("/nonexistent"))
 
 
@@ -99,6 +102,8 @@ class World:
         self.cut: set[frozenset[str]] = set()
         self.changed_at: dict[object, float] = {}
         """When a link or switch last failed, or came back, or was failing."""
+        self.busy_until = 0.0
+        """When the machine has been fast again for long enough that nothing is late any more."""
         self.programs: dict[str, Program] = {}
         self.violations: list[str] = []
         self.started_at = 0.0
@@ -197,6 +202,11 @@ class World:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         loop.call_next(bury)
+
+    def note_busy(self, lasts_s: float) -> None:
+        """Something is slow from now on, for so long."""
+        until = asyncio.get_running_loop().time() + lasts_s + BUSY_AFTER_S
+        self.busy_until = max(self.busy_until, until)
 
     def allocation(self, job: str, epoch: int) -> int:
         """A number that is the allocation's own: after the store was restored, the same epoch may be given again."""

@@ -61,6 +61,9 @@ class MemorySwitch:
         self._request.on_up()
         self.create_task(self._request.on_ready(self))
 
+    async def is_listening(self) -> bool:
+        return True
+
     async def close(self) -> None:
         self.is_up = self.is_primary = False
         for task in self._tasks:

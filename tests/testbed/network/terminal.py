@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -115,7 +115,8 @@ def test_what_is_wrong_is_told(change: Callable[[list[WorkerRecord]], list[Worke
     [
         (DONE, True),
         (Ending("failed", "the lease of h2 expired"), False),
-        (Ending("failed", "switches did not take its entries in 10 s: leaf1: busy"), True),
+        (Ending("failed", "h2 did not join within 60 s"), True),
+        (Ending("failed", "switches did not take its entries in 10 s: leaf1: busy"), False),
         (Ending("canceled", "canceled by an operator"), False),
         (Ending("running", ""), False),
         (Ending("unknown", "the controller has lost it"), False),

@@ -71,6 +71,7 @@ class _JobRun:
     answer: grpc.Future | None = None
     is_admitted: bool = False
     is_canceled: bool = False
+    canceling: grpc.Future | None = None
     processes: dict[str, list[WorkerProcess]] = field(default_factory=dict)
 
     @property
@@ -165,7 +166,9 @@ class Trial:
         run = self._jobs.get(name)
         if run and run.is_admitted:
             run.is_canceled = True
-            self._stub.CancelJob.future(pb.CancelJobRequest(name=name), timeout=END_S, wait_for_ready=True)
+            request = pb.CancelJobRequest(name=name)
+            # kept: gRPC cancels a call that nothing refers to
+            run.canceling = self._stub.CancelJob.future(request, timeout=END_S, wait_for_ready=True)
 
     def kill_controller(self) -> None:
         self._system.service.kill()

@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A deadline for an answer. A process that was suspended, or whose event loop is late, finds deadlines over before it
+has read the answers that arrived: what is only late is not missing."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+LATE_S = 0.5
+"""A timer that fires so late belongs to a process that was suspended: messages have not been read yet."""
+
+
+def lateness(late_s: float, seconds: float) -> float:
+    """The grace of a timer of `seconds` that fires `late_s` after its time; 0: it was in time."""
+    return min(late_s, seconds) if late_s > LATE_S else 0.0
+
+
+class Deadline:
+    """A context that raises TimeoutError at the deadline, `seconds` after it was entered. As long as the event loop is
+    late then, the deadline is later: by as much, or by `seconds`, whichever is less."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._timeout = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Deadline:
+        await self._timeout.__aenter__()
+        self._set(self._seconds)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._timeout.__aexit__(kind, error, trace)
+
+    def extend(self, seconds: float) -> None:
+        """To so many seconds from now, unless the deadline is over or was not entered."""
+        if self._timer is not None and not self._timeout.expired():
+            self._timer.cancel()
+            self._seconds = seconds
+            self._set(seconds)
+
+    def _set(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(loop.time() + seconds, self._fire, loop.time() + seconds)
+
+    def _fire(self, due: float) -> None:
+        if grace := lateness(asyncio.get_running_loop().time() - due, self._seconds):
+            self._set(grace)
+        else:
+            self._timeout.reschedule(due)
