@@ -58,19 +58,12 @@ REFUSALS = tuple(_CODES)
 MAX_REFUSAL = 2400
 """Bytes of a refusal's message."""
 
-MAX_DETAILS = 4000
-"""Characters of a refusal: gRPC sends it as a header, and ends the call where headers are long."""
-
 
 async def refuse(context: Context, error: Exception) -> NoReturn:
     """Ends a call with the code of one of REFUSALS."""
     code = next(c for t, c in _CODES.items() if isinstance(error, t))
-<<<<<<< HEAD
-    await context.abort(code, _that_fits(str(error)))
-=======
-    lines = "\n".join(plain_text(line, MAX_DETAILS) for line in str(error).splitlines())
-    await context.abort(code, lines[:MAX_DETAILS])
->>>>>>> slow
+    lines = "\n".join(plain_text(line, MAX_REFUSAL) for line in str(error).splitlines())
+    await context.abort(code, _that_fits(lines))
     raise AssertionError("abort raises")
 
 

@@ -122,7 +122,7 @@ class Fleet:
     def not_ready_because(self, switch: str) -> str:
         """In one line; empty for a switch that is ready."""
         health = self.health(switch)
-        return "" if health.ready else _brief(health.error)
+        return "" if health.ready else textwrap.shorten(health.error, MAX_CAUSE)
 
     def failure_cause(self, switch: str) -> str:
         """Address and last error of a switch, in one line."""
