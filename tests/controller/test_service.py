@@ -58,7 +58,7 @@ def test_a_refusal_that_names_what_is_long_arrives(tmp_path, name: str):
                 await ask(pb.JobName(name=name))
             assert refused.value.code() is grpc.StatusCode.NOT_FOUND
             assert name[:100] in refused.value.details()
-            assert refused.value.details().endswith(" ...")
+            assert "..." in refused.value.details()
 
     _run(tmp_path, scenario)
 
