@@ -241,12 +241,34 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
     alltoall_base = all_to_all_single  # torch's name before 2.13
 
     @without_dynamo
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("alltoall", outputs, inputs, opts)
+
+    @without_dynamo
+    def reduce(self, tensors: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("reduce", tensors, opts)
+
+    @without_dynamo
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("gather", outputs, inputs, opts)
+
+    @without_dynamo
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("scatter", outputs, inputs, opts)
+
+    @without_dynamo
     def send(self, tensors: Any, rank: int, tag: int) -> Any:
         return self._fallback_to_gloo("send", tensors, rank, tag)
 
     @without_dynamo
     def recv(self, tensors: Any, rank: int, tag: int) -> Any:
         return self._fallback_to_gloo("recv", tensors, rank, tag)
+
+    @without_dynamo
+    def recv_anysource(self, tensors: Any, tag: int) -> Any:
+        return self._fallback_to_gloo("recv_anysource", tensors, tag)
+
+    recvAnysource = recv_anysource  # noqa: N815 (the name in C++, by which other methods are dispatched)
 
     def _fallback_to_gloo(self, name: str, *arguments: Any) -> Any:
         self.session.reporter.by_gloo(name)
