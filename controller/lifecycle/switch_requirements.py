@@ -15,8 +15,9 @@ from netfold.controller.switches.roce import ROCE_SIDE
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.numerics import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 
-MIN_HALF_BITS = 4
-"""Bits of a value that the scheme half has to keep (traffic/numerics.py)."""
+MIN_HALF_BITS = {"half": 4, "auto": 1}
+"""Bits of a value that the scheme half has to keep (traffic/numerics.py), by the job's numerics. `auto` is half for
+float16 and bfloat16 alone."""
 
 FLOAT_LANES = (64,)
 """Lane counts of the v1model programs that add floats (p4src/v1model/lanes_float.p4)."""
@@ -112,13 +113,15 @@ def check_quorum(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Pl
 
 def check_half(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
     """Two values in a lane leave each so many bits less as the sum of all workers needs."""
-    workers = len(order.workers)
-    if order.file.numerics.mode == "half" and kept_bits(workers, half=True) < MIN_HALF_BITS:
-        raise RefusedError(
-            f"job '{order.file.name}': numerics 'half' keep {kept_bits(workers, half=True)} bits of a value with "
-            f"{workers} workers; expected at most {1 << (PAIR_BITS - MIN_HALF_BITS)} workers, which keep "
-            f"{MIN_HALF_BITS}, or block, which keeps {kept_bits(workers)}"
-        )
+    workers, mode = len(order.workers), order.file.numerics.mode
+    if mode not in MIN_HALF_BITS or kept_bits(workers, half=True) >= MIN_HALF_BITS[mode]:
+        return
+    value = "value" if mode == "half" else "float16 or bfloat16"
+    raise RefusedError(
+        f"job '{order.file.name}': numerics '{mode}' keep {max(kept_bits(workers, half=True), 0)} bits of a {value} "
+        f"with {workers} workers; expected at most {1 << (PAIR_BITS - MIN_HALF_BITS[mode])} workers, which keep "
+        f"{MIN_HALF_BITS[mode]}, or block, which keeps {kept_bits(workers)}"
+    )
 
 
 def check_quarter(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:

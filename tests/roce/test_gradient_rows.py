@@ -17,7 +17,7 @@ from netfold.traffic.roce.recipe import SHARED_OPTIONS
 from netfold.traffic.roce.worker import SOURCES as FILES
 from tests.traffic import quarter_oracle as oracle
 
-ROW, UNKNOWN_RANGE = 5, 255
+ROW = 5
 FINGERPRINT = 0x0123456789ABCDEF
 
 pytestmark = pytest.mark.skipif(
@@ -116,4 +116,32 @@ def test_sums_that_contradict_their_check_number_are_sent_again(code: ctypes.CDL
         lanes[17] += 1 << 8
     elif fault == "a saturated lane":
         lanes[17] = 2**31 - 1
-    assert job.read(lanes, check)[1] == UNKNOWN_RANGE
+    assert job.read(lanes, check)[1] == oracle.NO_RANGE
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-30, 1.0, 1e20])
+@pytest.mark.parametrize("sums_before", [oracle.BELOW_RANGES, oracle.ABOVE_RANGES, oracle.NO_RANGE])
+def test_a_row_without_a_range_is_sent_again_unless_it_is_zeros(
+    code: ctypes.CDLL, sums_before: int, size: float
+):
+    job = Job(code, 4, 64, oracle.predicted_range(sums_before))
+    parts = [job.written(values * np.float32(size), rank) for rank, values in enumerate(inputs(4, 256))]
+    lanes, check = np.sum([p[0] for p in parts], 0, dtype=np.int32), sum(p[1] for p in parts)
+    values, observed = job.read(lanes, check)
+    assert observed == (oracle.NO_RANGE if size else oracle.BELOW_RANGES)
+    assert not values.any()
+
+
+@pytest.mark.parametrize("exponent", [-60, -44, -43.5, 18, 19.2, 19.4, 20, 30])
+def test_sums_of_every_size_are_within_the_error_bound_or_sent_again(code: ctypes.CDLL, exponent: float):
+    """With the finest and the coarsest range, one of which is near."""
+    range_byte = oracle.predicted_range(1 if exponent < 0 else oracle.ABOVE_RANGES - oracle.MARGIN - 1)
+    job = Job(code, 4, 256, range_byte)
+    arrays = [values * np.float32(2**exponent / 2) for values in inputs(4, 1024)]
+    parts = [job.written(values, rank) for rank, values in enumerate(arrays)]
+    lanes, check = np.sum([p[0] for p in parts], 0, dtype=np.int32), sum(p[1] for p in parts)
+    values, observed = job.read(lanes, check)
+    exact = np.sum(arrays, axis=0, dtype=np.float64)
+    assert (observed == oracle.NO_RANGE) == (exponent in (-60, -44, 19.4, 20, 30))
+    if observed != oracle.NO_RANGE:
+        assert ((values - exact) ** 2).mean() < 1.3 * oracle.error_bound(range_byte, 4)

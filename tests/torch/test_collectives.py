@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ import torch.distributed as dist  # noqa: E402
 import torch.distributed._functional_collectives as functional  # noqa: E402
 
 from netfold.traffic.numerics import ReduceOp  # noqa: E402
+from netfold.traffic.pytorch.group import NetfoldGroup  # noqa: E402
 from netfold.traffic.pytorch.tensor_call import SUPPORTED_DTYPES  # noqa: E402
 from tests.torch.world import World, world  # noqa: E402
 
@@ -214,10 +217,29 @@ def repeatedly(what: str, times: int) -> float:
             case "coalesced":
                 ours = [torch.ones(3), torch.ones(5)]
                 dist.all_reduce_coalesced(ours)
+            case "reduce":
+                dist.reduce(ours[0], 1)
+            case "gather":
+                parts = [torch.empty(3) for _ in range(RANKS)] if rank == 1 else None
+                dist.gather(ours[0], parts, 1)
+                ours = parts or ours
+            case "scatter":
+                parts = [torch.full((3,), float(place)) for place in range(RANKS)] if rank == 1 else None
+                dist.scatter(ours[0], parts, 1)
+            case "all to all of tensors":
+                ours = [torch.empty(3) for _ in range(RANKS)]
+                dist.all_to_all(ours, [torch.full((3,), float(rank)) for _ in range(RANKS)])
+            case "receive from any":
+                if rank == 1:
+                    senders = [dist.recv(ours[0]) for _ in range(RANKS - 1)]
+                    assert sorted(senders) == [0, 2]
+                else:
+                    dist.send(ours[0], 1)
+                dist.barrier()
             case "functional":
                 ours = [functional.all_reduce(ours[0], "max", dist.group.WORLD)]
                 functional.all_gather_tensor(torch.ones(20000), 0, dist.group.WORLD).sum()
-    return float(ours[0].sum())
+    return float(sum(tensor.sum() for tensor in ours))
 
 
 @pytest.mark.parametrize(
@@ -226,15 +248,35 @@ def repeatedly(what: str, times: int) -> float:
         ("subgroup", [6, 3, 6]),
         ("subgroup gather", [3, 3, 3]),
         ("all to all", [9, 12, 15]),
-        ("coalesced", [9, 9, 9]),
+        ("coalesced", [24, 24, 24]),
+        ("reduce", [None, 9, None]),
+        ("gather", [3, 9, 3]),
+        ("scatter", [0, 3, 6]),
+        ("all to all of tensors", [9, 9, 9]),
+        ("receive from any", [3, 3, 3]),
         ("functional", [3, 3, 3]),
     ],
 )
 def test_collectives_of_gloo_never_wait_for_the_interpreter_s_lock(
-    ranks: World, what: str, sums: list[float]
+    ranks: World, what: str, sums: list[float | None]
 ):
-    """Gloo's thread and a rank's once waited for each other after some 10 to 50 calls."""
-    assert ranks.run(repeatedly, what, 300) == sums
+    """Gloo's thread and a rank's once waited for each other after some 10 to 50 calls. None: what a rank has after the
+    collective is not specified."""
+    found = ranks.run(repeatedly, what, 300)
+    assert [None if right is None else one for one, right in zip(found, sums, strict=True)] == sums
+
+
+def test_the_group_overrides_all_that_torch_dispatches_to_python():
+    """Of the C++ class's own methods, those that return a Work; and those of newer versions of PyTorch. Gloo has no
+    `endCoalescing`."""
+    (header,) = (Path(torch.__file__).parent / "include/torch/csrc/distributed").rglob("PyProcessGroup.hpp")
+    names = re.findall(
+        r"intrusive_ptr<Work> (\w+)\(", header.read_text().partition("using ProcessGroup::")[2]
+    )
+    newer = {"reduce", "gather", "scatter", "alltoall", "recv_anysource", "recvAnysource"}
+    dispatched = {*names, *newer} - {"endCoalescing"}
+    assert len(names) > 10
+    assert not [name for name in dispatched if name not in vars(NetfoldGroup)]
 
 
 def waiting_callbacks() -> float:

@@ -128,6 +128,19 @@ def different_operations() -> None:
     dist.all_reduce(torch.ones(5), dist.ReduceOp.MAX if dist.get_rank() == 0 else dist.ReduceOp.MIN)
 
 
+def sum_and_average() -> None:
+    dist.all_reduce(torch.ones(5), dist.ReduceOp.SUM if dist.get_rank() == 0 else dist.ReduceOp.AVG)
+
+
+def sum_and_average_of_integers() -> None:
+    tensor = torch.ones(5, dtype=torch.int32)
+    dist.all_reduce(tensor, dist.ReduceOp.SUM if dist.get_rank() == 0 else dist.ReduceOp.AVG)
+
+
+def dtypes_of_one_size() -> None:
+    dist.all_reduce(torch.ones(6, dtype=torch.float16 if dist.get_rank() == 0 else torch.bfloat16))
+
+
 def different_groups() -> None:
     """Two groups of all ranks, in another order at each."""
     groups = [dist.new_group(), dist.new_group()]
@@ -137,7 +150,16 @@ def different_groups() -> None:
 
 @pytest.mark.parametrize("hosts", [["h1", "h2"], ["h1", "h1"]])
 @pytest.mark.parametrize(
-    "what", [different_roots, different_collectives, different_operations, different_groups]
+    "what",
+    [
+        different_roots,
+        different_collectives,
+        different_operations,
+        sum_and_average,
+        sum_and_average_of_integers,
+        dtypes_of_one_size,
+        different_groups,
+    ],
 )
 def test_ranks_in_different_collectives_get_an_error(
     tmp_path: Path, hosts: list[str], what: Callable[[], None]

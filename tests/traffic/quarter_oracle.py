@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Scheme quarter in numpy (docs/reference/protocol.md, section 6): what traffic/engine/numerics/rotate.c is
-compared with. Rows of 4 L elements are rotated by a randomized Hadamard transform, rounded with dithers that are
-staggered over the workers, and packed four to a lane. The range of a row is that of the expected sum."""
+compared with. Rows of 4 L elements, a power of two, are rotated by a randomized Hadamard transform, and rounded with
+dithers that are staggered over the workers, and packed four to a lane. The range of a row is that of the expected
+sum."""
 
 from __future__ import annotations
 
@@ -14,19 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netfold.protocol.wire import LaneArray
+from netfold.traffic.numerics import quarter_nmse
 
 Floats: TypeAlias = NDArray[np.float32]
 Codes: TypeAlias = NDArray[np.int64]
 
 MASK32 = 0xFFFFFFFF
 MASK64 = 2**64 - 1
-MAX_BLOCK = 1024
-INPUT_BITS = 20  # magnitudes of a row's integers are at most 2^20, so their rotation fits int32
+INPUT_BITS = 19  # magnitudes of a row's integers are at most 2^19, so a rotation of 2,048 of them fits int32
 MAX_SCALE_BITS = 126  # 2^126 is a normal float32
 EXPONENT_BIAS = 126
 RANGE_BIAS = 176  # range byte r: a root mean square of at most 2^((r - 176) / 4)
-MAX_RANGE = 254
-UNKNOWN_RANGE = 255
+BELOW_RANGES = 0  # sums are zeros, or smaller than those of all ranges
+ABOVE_RANGES = 254  # sums are larger than those of all ranges
+NO_RANGE = 255
+MARGIN = 2  # how many bytes larger the range is than that of the sums that predict it
+SLACK = 12  # how many bytes smaller than the range sums may be
 CODE_RMS = 30  # codes of a sum that has the whole of its range; the limit of a code is 4.2 times that
 CODE_MAX = 127
 QUARTERS = tuple(float(np.float32(2 ** (k / 4) / CODE_RMS)) for k in range(4))
@@ -57,21 +61,14 @@ def words(fingerprint: int, row: int, width: int) -> NDArray[np.int64]:
     return x.astype(np.int64)
 
 
-def block_of(width: int) -> int:
-    """Elements that are rotated together: the largest power of two that divides the row, at most 1,024."""
-    return min(width & -width, MAX_BLOCK)
-
-
 def hadamard(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The Walsh-Hadamard transform of each block of a row, in its natural order, not normalized."""
-    block = block_of(len(values))
-    rows = values.reshape(-1, block)
+    """The Walsh-Hadamard transform of a row, in its natural order, not normalized."""
     step = 1
-    while step < block:
-        pairs = rows.reshape(-1, block // (2 * step), 2, step)
-        rows = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], 2)
+    while step < len(values):
+        pairs = values.reshape(-1, 2, step)
+        values = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], 1).reshape(-1)
         step *= 2
-    return rows.reshape(-1)
+    return values
 
 
 def quantum(range_byte: int) -> float:
@@ -81,14 +78,36 @@ def quantum(range_byte: int) -> float:
 
 
 def observed_range(mean_square: float) -> int:
-    """The smallest range byte that holds this mean square of a row's sums. UNKNOWN_RANGE if it is not finite."""
+    """The smallest range byte that holds this mean square of a row's sums. NO_RANGE if it is not finite."""
     if not math.isfinite(mean_square):
-        return UNKNOWN_RANGE
+        return NO_RANGE
     if mean_square == 0:
-        return 0
+        return BELOW_RANGES
     mantissa, exponent = math.frexp(mean_square)
     byte = RANGE_BIAS + 2 * exponent - (mantissa < math.sqrt(0.5))
-    return min(max(byte, 0), MAX_RANGE)
+    return min(max(byte, BELOW_RANGES), ABOVE_RANGES)
+
+
+def predicted_range(observed: int) -> int:
+    """The range of sums that earlier ones predict. NO_RANGE: none holds them, or none is fine enough."""
+    byte = observed + MARGIN
+    return byte if observed != BELOW_RANGES and byte < ABOVE_RANGES else NO_RANGE
+
+
+def is_accepted(observed: int, range_byte: int) -> bool:
+    """Whether the sums of a row that is not all zeros count, or the row is re-encoded."""
+    return observed != BELOW_RANGES and range_byte - SLACK <= observed <= range_byte < ABOVE_RANGES
+
+
+def error_bound(range_byte: int, workers: int) -> float:
+    """Expected mean square error of the sums of a row that is accepted, at most."""
+    return quarter_nmse(workers) * 2.0 ** ((range_byte - RANGE_BIAS) / 2)
+
+
+def predicted_nmse(workers: int) -> float:
+    """The same over the mean square of sums that are as large as those that predict their range, at most: the range is
+    then up to three bytes above theirs."""
+    return quarter_nmse(workers) * 2.0 ** ((MARGIN + 1) / 2)
 
 
 def encode(
@@ -104,9 +123,7 @@ def encode(
     whole = np.rint(row * np.ldexp(np.float32(1), bits)).astype(np.int64)
     rotated = hadamard(np.where(random >> 31, -whole, whole))
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = np.float32(
-            math.ldexp(1.0, DITHER_BITS - bits) / (quantum(range_byte) * math.sqrt(block_of(width)))
-        )
+        factor = np.float32(math.ldexp(1.0, DITHER_BITS - bits) / (quantum(range_byte) * math.sqrt(width)))
         scaled = rotated.astype(np.float32) * factor
     if not bool((np.abs(scaled) <= np.float32(CODE_MAX << DITHER_BITS)).all()):
         return None
@@ -147,7 +164,7 @@ def decode(codes: Codes, range_byte: int, fingerprint: int, number: int, divisor
     random = words(fingerprint, number, width)
     turned = hadamard(codes)
     step = quantum(range_byte)
-    factor = np.float32(step / math.sqrt(block_of(width)) / divisor)
+    factor = np.float32(step / math.sqrt(width) / divisor)
     values = np.where(random >> 31, -turned, turned).astype(np.float32) * factor
     energy = int((codes * codes).sum())
     return Decoded(values, observed_range(energy * (step * step) / width))

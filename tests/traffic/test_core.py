@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import Status
-from netfold.traffic.numerics import BlockFloat, Fixed, ReduceOp
+from netfold.traffic.numerics import BlockFloat, Fixed, PackedHalf, ReduceOp, RotatedQuarter
 from tests.traffic.cores import LANES, Core, Fabric, assignment
 
 RESUME = -1  # place of the resume chunk, the first one of the control stream
@@ -130,6 +130,23 @@ def test_different_calls_end_in_an_error_at_every_worker(one, other, shares, sch
     assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [expected] * 3
     if one != other:
         assert all((array == 1).all() for array in arrays)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("scheme", [BlockFloat(), Fixed(12), PackedHalf(), RotatedQuarter()])
+def test_a_sum_of_negative_zeros_is_a_positive_zero(scheme, dtype):
+    if dtype == "float64" and scheme != BlockFloat():
+        pytest.skip("float64 has one scheme")
+    fabric = Fabric([Core() for _ in range(2)], random.Random(1))
+    fabric.begin([assignment(rank, 2) for rank in range(2)])
+    for _ in range(6):  # quarter is of predicted calls
+        arrays = [np.full(5, -0.0, dtype) for _ in fabric.cores]
+        calls = [
+            [core.submit(array, scheme=scheme, lossy=scheme == RotatedQuarter())]
+            for core, array in zip(fabric.cores, arrays, strict=True)
+        ]
+        run(fabric, calls)
+        assert not np.signbit(arrays).any()
 
 
 def into_epoch(fabric: Fabric, epoch: int, **shape: object) -> None:

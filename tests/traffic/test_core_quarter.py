@@ -11,24 +11,29 @@ import numpy as np
 import pytest
 
 from netfold.traffic.engine.engine import Status
-from netfold.traffic.numerics import BFLOAT16, FLOAT16, FLOAT32, PackedHalf, ReduceOp, RotatedQuarter
+from netfold.traffic.numerics import BFLOAT16, FLOAT16, FLOAT32, PackedHalf, ReduceOp, RotatedQuarter, Scheme
+from tests.traffic import quarter_oracle as oracle
 from tests.traffic.cores import Core, Fabric, assignment
 
 LANES, SLOTS = 16, 64
 WIDTH = 4 * LANES
 
 
-def team(workers: int, shares: tuple[float, ...] = (1.0,), seed: int = 1, **how) -> Fabric:
+def team(
+    workers: int, shares: tuple[float, ...] = (1.0,), seed: int = 1, lanes: int = LANES, **how
+) -> Fabric:
     fabric = Fabric([Core() for _ in range(workers)], random.Random(seed), **how)
-    fabric.begin([assignment(rank, workers, LANES, SLOTS, shares) for rank in range(workers)])
+    fabric.begin([assignment(rank, workers, lanes, SLOTS, shares) for rank in range(workers)])
     return fabric
 
 
-def reduce(fabric: Fabric, arrays: list[np.ndarray], op: ReduceOp = ReduceOp.SUM) -> list[np.ndarray]:
-    """The results of one call at all workers."""
+def reduce(
+    fabric: Fabric, arrays: list[np.ndarray], op: ReduceOp = ReduceOp.SUM, scheme: Scheme | None = None
+) -> list[np.ndarray]:
+    """The results of one call at all workers; of a gradient where no other scheme is named."""
     arrays = [array.copy() for array in arrays]
     calls = [
-        (core, core.submit(array, op, RotatedQuarter(), lossy=True))
+        (core, core.submit(array, op, scheme or RotatedQuarter(), lossy=scheme is None))
         for core, array in zip(fabric.cores, arrays, strict=True)
     ]
     for _ in range(400_000):
@@ -91,6 +96,67 @@ def test_an_average_is_the_sum_over_the_workers():
         assert nmse(4 * mean, arrays) < 0.004
         assert nmse(total, arrays) < 0.004
     assert [reencoded(fabric) for fabric in fabrics] == [0, 0]
+
+
+@pytest.mark.parametrize("exponent", [-66, -53, -45, -44, -43, -42, 17, 18, 18.5, 19, 19.5, 20, 20.2, 22, 60])
+def test_sums_of_every_size_keep_the_error_bound(exponent: float):
+    """Also where root mean squares are below or above those that have a range."""
+    workers, width = 3, 1024
+    fabric = team(workers, lanes=width // 4)
+    for call in range(8):
+        arrays = gradients(workers, 12 * width, call, scale=2**exponent / workers**0.5)
+        found = reduce(fabric, arrays)[0]
+        for at in range(0, len(found), width):
+            row = slice(at, at + width)
+            assert nmse(found[row], [array[row] for array in arrays]) < 1.3 * oracle.predicted_nmse(workers)
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_row_of_512_lanes_with_its_energy_in_one_half_keeps_the_error_bound(half: int):
+    workers, width = 3, 2048
+    fabric = team(workers, lanes=width // 4)
+    for call in range(10):
+        arrays = gradients(
+            workers, 20 * width, call, scale=0.97 * (2 / workers) ** 0.5
+        )  # near the next range
+        for array in arrays:
+            array.reshape(-1, 2, width // 2)[:, half] *= np.float32(1e-6)
+        found = reduce(fabric, arrays)[0]
+        for at in range(0, len(found), width):
+            row = slice(at, at + width)
+            assert nmse(found[row], [array[row] for array in arrays]) < 1.3 * oracle.predicted_nmse(workers)
+    assert reencoded(fabric) == 0
+
+
+@pytest.mark.parametrize(("exponent", "next_exponent"), [(-43.8, -50), (18.9, 20)])
+def test_a_row_that_leaves_all_ranges_goes_again(exponent: float, next_exponent: float):
+    """Sums that predict the finest range, or would predict one above the coarsest."""
+    workers = 3
+    fabric = team(workers)
+    for call in range(8):
+        size = exponent if call < 7 else next_exponent
+        arrays = gradients(workers, 12 * WIDTH, call, scale=2**size / workers**0.5)
+        found = reduce(fabric, arrays)[0]
+    assert nmse(found, arrays) < 1e-4
+
+
+def test_rows_of_zeros_take_one_packet_each():
+    fabric = team(3)
+    for _ in range(8):
+        fabric.sent = [0] * 3
+        found = reduce(fabric, [np.zeros(10 * WIDTH, np.float32)] * 3)[0]
+        assert not found.any()
+    assert fabric.sent == [1 + 10] * 3
+    assert reencoded(fabric) == 0
+
+
+def test_rows_that_no_power_of_two_divides_into_one_rotation_are_half():
+    lanes = 12
+    fabrics = team(3, lanes=lanes), team(3, lanes=lanes)
+    for call in range(6):
+        arrays = gradients(3, 50 * lanes, call)
+        found = reduce(fabrics[0], arrays)[0]
+        assert found.tobytes() == reduce(fabrics[1], arrays, scheme=PackedHalf())[0].tobytes()
 
 
 def spike(row: np.ndarray) -> None:

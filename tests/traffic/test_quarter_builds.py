@@ -18,7 +18,7 @@ from tests.traffic import quarter_oracle as oracle
 
 SOURCE = (FOLDER / "numerics" / "rotate.c").read_text()
 FINGERPRINT, WIDTH, WORKERS = 77, 1024, 5
-RANGES = (0, 120, *range(160, 186), 254)
+RANGES = (3, 120, *range(160, 186), 253)
 
 
 class _Rotation(ctypes.Structure):
@@ -115,7 +115,7 @@ MUTANTS = {
     "no borrow given back": ("rest = (int32_t)((uint32_t)rest - (uint32_t)d) >> 8;", "rest >>= 8;"),
     "a field in the wrong place": ("(a << 24) + (b << 16)", "(b << 24) + (a << 16)"),
     "another range": ("(mantissa < M_SQRT1_2)", "(mantissa > M_SQRT1_2)"),
-    "no floor of ranges": ("byte < 0 ? 0 :", ""),
+    "no floor of ranges": ("byte < NF_BELOW_RANGES ? NF_BELOW_RANGES :", ""),
     "a quarter of an octave": ("place & 3]", "place & 1]"),
 }
 

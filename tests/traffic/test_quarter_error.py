@@ -13,7 +13,6 @@ import pytest
 from netfold.traffic.numerics import quarter_nmse
 from tests.traffic import quarter_oracle as oracle
 
-MARGIN = 2
 RECORDED = Path(__file__).with_name("gradients.npz")
 EXPERIMENT = {
     ("digits", 8): 0.003, ("digits", 32): 0.028,
@@ -34,8 +33,10 @@ def mean_square(row: np.ndarray) -> float:
     return float((row.astype(np.float64) ** 2).mean())
 
 
-def summed(inputs: np.ndarray, range_byte: int, fingerprint: int) -> oracle.Decoded | None:
-    """The sum of a row (workers, width). None: it goes again."""
+def summed(
+    inputs: np.ndarray, range_byte: int, fingerprint: int, *, also_small: bool = False
+) -> oracle.Decoded | None:
+    """The sum of a row (workers, width). None: it goes again. `also_small`: not because its sums are too small."""
     workers = len(inputs)
     codes = [oracle.encode(row, range_byte, fingerprint, 0, rank, workers) for rank, row in enumerate(inputs)]
     fitting = [code for code in codes if code is not None]
@@ -45,13 +46,14 @@ def summed(inputs: np.ndarray, range_byte: int, fingerprint: int) -> oracle.Deco
     if np.abs(lanes).max() >= 2**31 - 1:
         return None
     decoded = oracle.decode(oracle.unpack(lanes), range_byte, fingerprint, 0)
-    return decoded if decoded.observed <= range_byte else None
+    is_accepted = oracle.is_accepted(range_byte if also_small else decoded.observed, range_byte)
+    return decoded if is_accepted else None
 
 
-def errors(inputs: np.ndarray, range_byte: int, trials: int) -> np.ndarray:
+def errors(inputs: np.ndarray, range_byte: int, trials: int, *, also_small: bool = False) -> np.ndarray:
     """(trials, width): sums less the exact ones, of the trials that fit."""
     exact = inputs.astype(np.float64).sum(axis=0)
-    found = [summed(inputs, range_byte, fingerprint) for fingerprint in range(trials)]
+    found = [summed(inputs, range_byte, number, also_small=also_small) for number in range(trials)]
     return np.array([sums.values - exact for sums in found if sums is not None])
 
 
@@ -62,7 +64,7 @@ def test_the_error_on_recorded_gradients_is_that_of_the_experiment(model: str, w
     now = recorded(model, workers)[1]
     error = energy = 0.0
     for row in range(now.shape[1]):
-        range_byte = oracle.observed_range(mean_square(now[:, row].sum(axis=0))) + MARGIN
+        range_byte = oracle.observed_range(mean_square(now[:, row].sum(axis=0))) + oracle.MARGIN
         found = errors(now[:, row], range_byte, 8)
         error += float((found**2).sum()) / max(1, len(found))
         energy += float((now[:, row].astype(np.float64).sum(axis=0) ** 2).sum())
@@ -81,6 +83,27 @@ def test_the_error_of_a_row_as_large_as_predicted_is_the_documented_one(workers:
     assert nmse == pytest.approx(2 * quarter_nmse(workers), rel=0.2)
 
 
+@pytest.mark.parametrize("width", [1024, 2048])
+@pytest.mark.parametrize("workers", [1, 8, 64])
+def test_accepted_sums_of_every_size_keep_the_error_bound(workers: int, width: int):
+    """Ranges begin above a root mean square of 2^-44 and end at 2^19.25: sums are accepted within the bound or not at
+    all. Half of the rows have all of their energy in one half."""
+    draw = np.random.default_rng(3)
+    accepted = []
+    for exponent in (*np.arange(-49.9, -40, 0.5), -20.0, 0.0, *np.arange(16.1, 24, 0.25)):
+        for place in (slice(None), slice(0, width // 2)):
+            inputs = np.zeros((workers, width), np.float32)
+            inputs[:, place] = draw.standard_normal(inputs[:, place].shape)
+            inputs *= np.float32(2**exponent / np.sqrt(mean_square(inputs.sum(axis=0))))
+            range_byte = oracle.predicted_range(oracle.observed_range(mean_square(inputs.sum(axis=0))))
+            if range_byte == oracle.NO_RANGE:
+                continue
+            found = errors(inputs, range_byte, 2)
+            assert mean_square(found) < 1.3 * oracle.error_bound(range_byte, workers)
+            accepted.append(exponent)
+    assert (min(accepted), max(accepted)) == pytest.approx((-43.9, 18.6))
+
+
 @pytest.mark.parametrize("workers", [1, 3, 16])
 @pytest.mark.parametrize("kind", ["normal", "alike", "far below a code", "one element"])
 def test_sums_have_no_bias(workers: int, kind: str):
@@ -91,10 +114,10 @@ def test_sums_have_no_bias(workers: int, kind: str):
         inputs[:] = inputs[0]
     if kind == "one element":
         inputs[:, 1:] = 0
-    range_byte = oracle.observed_range(mean_square(inputs.sum(axis=0))) + MARGIN
+    range_byte = oracle.observed_range(mean_square(inputs.sum(axis=0))) + oracle.MARGIN
     if kind == "far below a code":
         inputs /= 300
-    found = errors(inputs, range_byte, 600)
+    found = errors(inputs, range_byte, 600, also_small=kind == "far below a code")
     assert len(found) >= 590
     assert mean_square(found.mean(axis=0)) < 1.5 * mean_square(found) / len(found)
 
@@ -107,7 +130,7 @@ def test_workers_that_agree_lose_no_more_than_one_worker():
     assert mean_square(agreed) < 1.2 * mean_square(alone)
 
 
-def test_a_code_leaves_its_field_unseen_in_about_one_of_50_rows_at_the_edge():
+def test_a_code_leaves_its_field_unseen_in_about_one_of_50_rows_of_1024_at_the_edge():
     """Where sums have grown by the whole margin; a row as large as predicted is 6 deviations from the limit."""
     draw = np.random.default_rng(1)
     unseen = 0
@@ -126,7 +149,7 @@ def test_of_recorded_rows_those_that_have_grown_by_more_than_the_margin_go_again
         before, now = recorded(model, 8)
         for row in range(now.shape[1]):
             ranges = [oracle.observed_range(mean_square(step[:, row].sum(axis=0))) for step in (before, now)]
-            goes_again = len(errors(now[:, row], ranges[0] + MARGIN, 1)) == 0
-            assert goes_again == (ranges[1] > ranges[0] + MARGIN)
+            goes_again = len(errors(now[:, row], ranges[0] + oracle.MARGIN, 1)) == 0
+            assert goes_again == (ranges[1] > ranges[0] + oracle.MARGIN)
             outcomes.add(goes_again)
     assert outcomes == {False, True}

@@ -41,16 +41,28 @@ MUTANTS = {
         proofs.test_workers_that_cancel_each_other_are_within_the_same_bound,
     ),
     "special values are ignored": Mutant(
-        "parts/rotated.c", "h->exponent == NF_NOT_FINITE || ", "",
+        "parts/rotated.c", " || h->exponent == NF_NOT_FINITE", "",
         lambda: proofs.test_nan_and_infinities_reach_every_worker_as_ieee_754_adds_them(6),
     ),
     "a row that is too large is taken": Mutant(
-        "call/ranges.c", "observed > range || ", "",
+        "numerics/rotate.h", "observed <= range && ", "",
         lambda: proofs.test_a_call_that_follows_all_is_predicted_by_the_call_before(False),
     ),
     "a row that is too small is taken": Mutant(
-        "call/ranges.c", "(exponent && observed + TOLERANCE.slack < range)", "0",
+        "numerics/rotate.h", "observed + NF_RANGE_SLACK >= range", "1",
         lambda: proofs.test_a_row_unlike_all_before_goes_again_if_it_does_not_fit("a thousandth"),
+    ),
+    "a row above all ranges is taken": Mutant(
+        "numerics/rotate.h", "observed + NF_RANGE_MARGIN < NF_ABOVE_RANGES", "1",
+        lambda: proofs.test_a_row_that_leaves_all_ranges_goes_again(18.9, 20),
+    ),
+    "a row below all ranges is taken": Mutant(
+        "numerics/rotate.h", "return observed != NF_BELOW_RANGES && ", "return ",
+        lambda: proofs.test_a_row_that_leaves_all_ranges_goes_again(-43.8, -50),
+    ),
+    "a row of zeros goes again": Mutant(
+        "parts/rotated.c", "c->rows.needs_reencode[row] = 0;", "",
+        proofs.test_rows_of_zeros_take_one_packet_each,
     ),
     "ranges are not compared": Mutant(
         "call/fingerprint.c", "row < c->ranges.count; row++", "row < 0; row++",

@@ -7,6 +7,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import time
+from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
@@ -20,6 +22,9 @@ from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous
 from netfold.traffic.pytorch.session import open_session
 
 log = logging.getLogger("netfold.torch")
+
+_MIN_GLOO_S = 1.0
+"""For Gloo's connections where the job took nearly all of the group's timeout."""
 
 
 def create(options: Any, program_options: Any) -> Any:
@@ -64,30 +69,42 @@ def _shut_down_when_destroyed() -> None:
 
 
 def create_with_job(options: Any, program_options: Any) -> NetfoldGroup:
-    """The world, or a group that requests a job of its own by options."""
+    """The world, or a group that requests a job of its own by options. The group's timeout bounds it as a whole."""
     seconds = options.timeout.total_seconds()
+    deadline = time.monotonic() + seconds
     rank, size = options.group_rank, options.group_size
     store = dist.PrefixStore("netfold", options.store)
     try:
         job_options = TorchOptions.of(program_options)
         layout = rendezvous(store, rank, size, job_options, seconds)
         store = dist.PrefixStore(layout.session, store)
-        session = open_session(layout, store, rank, seconds)
+        session = open_session(layout, store, rank, deadline - time.monotonic())
     except (TrafficError, ConnectError, ValueError) as error:
         raise dist.DistBackendError(f"netfold: {error}") from error
     if rank == 0:
         where = f"job {layout.job} over {layout.hosts} hosts" if layout.job else "one host, in shared memory"
         log.info("%d ranks: %s", size, where)
-    gloo = _create_gloo(options, store, layout, rank)
+    try:
+        gloo = _create_gloo(options, store, layout, rank, deadline - time.monotonic())
+    except BaseException:
+        session.close()
+        raise
     return NetfoldGroup(options, layout, session, gloo, job_options, owns_session=True)
 
 
-def _create_gloo(options: Any, store: Any, layout: RankLayout, rank: int) -> Any:
-    """A Gloo backend of the group's ranks, at the addresses that netfold uses. `rank`: of the layout."""
+def _create_gloo(
+    options: Any, store: Any, layout: RankLayout, rank: int, seconds: float | None = None
+) -> Any:
+    """A Gloo backend of the group's ranks, at the addresses that netfold uses. `rank`: of the layout. `seconds`: for
+    its connections; by default the group's timeout."""
     gloo_options = dist.ProcessGroupGloo._Options()
     gloo_options._timeout = options.timeout
+    if seconds is not None:
+        gloo_options._timeout = timedelta(seconds=max(_MIN_GLOO_S, seconds))
     gloo_options._devices = _gloo_devices(layout, rank)
-    return dist.ProcessGroupGloo(store, options.group_rank, options.group_size, gloo_options)
+    gloo = dist.ProcessGroupGloo(store, options.group_rank, options.group_size, gloo_options)
+    gloo._set_default_timeout(options.timeout)
+    return gloo
 
 
 def _gloo_devices(layout: RankLayout, rank: int) -> list[Any]:

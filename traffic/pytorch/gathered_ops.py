@@ -19,11 +19,15 @@ _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class GatheredOp:
-    """`apply` reduces rows, one for each rank, in the order of ranks: all ranks get the same bits. `name`: for
-    messages; empty for sums and averages."""
+    """`apply` reduces rows, one for each rank, in the order of ranks: all ranks get the same bits."""
 
-    name: str
+    operation: str
     apply: Callable[[torch.Tensor], torch.Tensor]
+
+    @property
+    def suffix(self) -> str:
+        """For messages, behind the collective's name; empty for sums and averages."""
+        return "" if self.operation in ("SUM", "AVG") else f" {self.operation}"
 
 
 def _product(rows: torch.Tensor) -> torch.Tensor:
@@ -37,18 +41,18 @@ def _bitwise(
 
 
 _SUMS = {
-    ReduceOp.SUM: GatheredOp("", lambda rows: rows.double().sum(0)),
-    ReduceOp.AVERAGE: GatheredOp("", lambda rows: rows.double().mean(0)),
+    ReduceOp.SUM: GatheredOp("SUM", lambda rows: rows.double().sum(0)),
+    ReduceOp.AVERAGE: GatheredOp("AVG", lambda rows: rows.double().mean(0)),
 }
 _ORDERS = {
-    dist.ReduceOp.MAX: GatheredOp(" MAX", lambda rows: rows.amax(0)),
-    dist.ReduceOp.MIN: GatheredOp(" MIN", lambda rows: rows.amin(0)),
-    dist.ReduceOp.PRODUCT: GatheredOp(" PRODUCT", _product),
+    dist.ReduceOp.MAX: GatheredOp("MAX", lambda rows: rows.amax(0)),
+    dist.ReduceOp.MIN: GatheredOp("MIN", lambda rows: rows.amin(0)),
+    dist.ReduceOp.PRODUCT: GatheredOp("PRODUCT", _product),
 }
 _BITS = {
-    dist.ReduceOp.BAND: GatheredOp(" BAND", _bitwise(torch.bitwise_and)),
-    dist.ReduceOp.BOR: GatheredOp(" BOR", _bitwise(torch.bitwise_or)),
-    dist.ReduceOp.BXOR: GatheredOp(" BXOR", _bitwise(torch.bitwise_xor)),
+    dist.ReduceOp.BAND: GatheredOp("BAND", _bitwise(torch.bitwise_and)),
+    dist.ReduceOp.BOR: GatheredOp("BOR", _bitwise(torch.bitwise_or)),
+    dist.ReduceOp.BXOR: GatheredOp("BXOR", _bitwise(torch.bitwise_xor)),
 }
 _OPS = {
     **{(op, dtype): found for op, found in _ORDERS.items() for dtype in (*_INTEGERS, *_FLOATS)},

@@ -145,7 +145,8 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         def copy_back() -> None:
             write_bytes(tensor, bytes_of(whole)[: nbytes(tensor)])
 
-        return self._reduce("broadcast", whole, ReduceOp.SUM, tensors, opts, copy_back, opts.rootRank)
+        root = f"from {opts.rootRank}"
+        return self._reduce("broadcast", whole, ReduceOp.SUM, tensors, opts, copy_back, root)
 
     @without_dynamo
     def barrier(self, opts: Any = None) -> Any:
@@ -241,12 +242,34 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
     alltoall_base = all_to_all_single  # torch's name before 2.13
 
     @without_dynamo
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("alltoall", outputs, inputs, opts)
+
+    @without_dynamo
+    def reduce(self, tensors: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("reduce", tensors, opts)
+
+    @without_dynamo
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("gather", outputs, inputs, opts)
+
+    @without_dynamo
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("scatter", outputs, inputs, opts)
+
+    @without_dynamo
     def send(self, tensors: Any, rank: int, tag: int) -> Any:
         return self._fallback_to_gloo("send", tensors, rank, tag)
 
     @without_dynamo
     def recv(self, tensors: Any, rank: int, tag: int) -> Any:
         return self._fallback_to_gloo("recv", tensors, rank, tag)
+
+    @without_dynamo
+    def recv_anysource(self, tensors: Any, tag: int) -> Any:
+        return self._fallback_to_gloo("recv_anysource", tensors, tag)
+
+    recvAnysource = recv_anysource  # noqa: N815 (the name in C++, by which other methods are dispatched)
 
     def _fallback_to_gloo(self, name: str, *arguments: Any) -> Any:
         self.session.reporter.by_gloo(name)
@@ -314,7 +337,7 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             flat.copy_(torch.div(flat, self.size(), rounding_mode="trunc"))
             copy_back()
 
-        return self._reduce(name, flat, ReduceOp.SUM, results, opts, divide)
+        return self._reduce(name, flat, ReduceOp.SUM, results, opts, divide, "AVG")
 
     def _reduce_gathered(
         self,
@@ -332,7 +355,8 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             flat.copy_(op.apply(bytes_of(whole)[:size].view(flat.dtype).view(self.size(), -1)))
             copy_back()
 
-        return self._reduce(f"{name}{op.name}", whole, ReduceOp.SUM, results, opts, apply)
+        detail = f"{op.operation} {flat.dtype}"
+        return self._reduce(f"{name}{op.suffix}", whole, ReduceOp.SUM, results, opts, apply, detail)
 
     def _reduce(
         self,
@@ -342,15 +366,16 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         results: Sequence[torch.Tensor],
         opts: Any,
         copy_back: _CopyBack | None,
-        root: int = 0,
+        detail: str = "",
     ) -> NetfoldWork:
+        """`detail`: what the network does not see of the collective, and all ranks must have alike."""
         gradient = current_gradient() if flat.dtype in ROTATED_DTYPES else None
         if gradient is not None:
             name = f"{name} of gradients"
         with torch.profiler.record_function(f"netfold:{name}"):
             work = NetfoldWork(results, f"rank {self.rank()}: {name}", self.session.reporter.waiting)
             deadline = time.monotonic() + self._timeout_of(opts)
-            context = zlib.crc32(f"{self._group_id} {name} {root}".encode())
+            context = zlib.crc32(f"{self._group_id} {name} {detail}".encode())
             if flat.numel() == 0:
                 work.finish(None)
             elif flat.is_cuda:

@@ -36,6 +36,7 @@ log = logging.getLogger("netfold.torch")
 _SESSION = "session"
 _CANCEL_S = 10.0
 _RETRY_S = 0.05
+_MIN_WAIT_S = 0.01
 _WAIT = timedelta(seconds=0.5)
 
 
@@ -93,13 +94,26 @@ def rendezvous(
     timeout: float,
     info: HostInfo | None = None,
 ) -> RankLayout:
-    """The layout, the same at all ranks; with several hosts, of a job that was admitted. `info`: of this process by
-    default. Raises TrafficError and ConnectError at all ranks."""
+    """The layout, the same at all ranks, within `timeout` seconds; with several hosts, of a job that was admitted.
+    `info`: of this process by default. Raises TrafficError and ConnectError at all ranks."""
     info = info or HostInfo.of_this_process()
+    deadline = time.monotonic() + timeout
     _cancel_abandoned(timeout)
     if rank == 0:
-        return _publish_layout(store, size, options, timeout, info)
-    return _await_layout(store, rank, timeout, info)
+        return _publish_layout(store, size, options, deadline, info)
+    return _await_layout(store, rank, deadline, info)
+
+
+def read_key(store: Any, key: str, deadline: float) -> bytes:
+    """The key's value, as soon as another rank has set it. The store's own timeout may be that of another group.
+    Raises TrafficError at `deadline` (of time.monotonic())."""
+    remaining = max(_MIN_WAIT_S, deadline - time.monotonic())
+    try:
+        store.wait([key], timedelta(seconds=remaining))
+    except (dist.DistStoreError, RuntimeError) as error:
+        raise TrafficError(f"timeout: no rank set '{key}' within the group's timeout: {error}") from error
+    found: bytes = store.get(key)
+    return found
 
 
 def _cancel_abandoned(timeout: float) -> None:
@@ -111,14 +125,15 @@ def _cancel_abandoned(timeout: float) -> None:
 
 
 def _publish_layout(
-    store: Any, size: int, options: TorchOptions, timeout: float, info: HostInfo
+    store: Any, size: int, options: TorchOptions, deadline: float, info: HostInfo
 ) -> RankLayout:
     session = secrets.token_hex(8)
     store.set(_SESSION, session)
-    infos = [info, *(HostInfo.read(store.get(f"{session}/host{rank}")) for rank in range(1, size))]
+    published = (read_key(store, f"{session}/host{rank}", deadline) for rank in range(1, size))
+    infos = [info, *map(HostInfo.read, published)]
     nonces = [one.nonce for one in infos]
     try:
-        layout = _make_layout(session, infos, options, timeout)
+        layout = _make_layout(session, infos, options, max(_MIN_WAIT_S, deadline - time.monotonic()))
     except (TrafficError, ConnectError, ValueError) as error:
         refused = isinstance(error, JobRefusedError)
         store.set(
@@ -129,11 +144,10 @@ def _publish_layout(
     return layout
 
 
-def _await_layout(store: Any, rank: int, timeout: float, info: HostInfo) -> RankLayout:
-    deadline = time.monotonic() + timeout
+def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> RankLayout:
     published = ""
     while time.monotonic() < deadline:
-        session = store.get(_SESSION).decode()  # may be that of an earlier attempt
+        session = read_key(store, _SESSION, deadline).decode()  # may be that of an earlier attempt
         if session != published:
             store.set(f"{session}/host{rank}", json.dumps(asdict(info)))
             published = session
@@ -153,7 +167,7 @@ def _await_layout(store: Any, rank: int, timeout: float, info: HostInfo) -> Rank
         places, names, addresses = (tuple(found[key]) for key in ("places", "names", "addresses"))
         report, group_rate = found["report"], found["group_rate"]
         return RankLayout(session, found["job"], places, names, addresses, report, group_rate)
-    raise TrafficError(f"timeout: rank 0 published no layout within {timeout:g} s")
+    raise TrafficError("timeout: rank 0 published no layout within the group's timeout")
 
 
 def _make_layout(

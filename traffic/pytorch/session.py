@@ -27,7 +27,7 @@ from netfold.traffic.membership.process_jobs import enter_job
 from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
-from netfold.traffic.pytorch.rendezvous import RankLayout
+from netfold.traffic.pytorch.rendezvous import RankLayout, read_key
 from netfold.traffic.pytorch.reporter import NoReporter, Reporter, StoreReporter
 from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
 from netfold.traffic.pytorch.step_times import CallTime
@@ -103,8 +103,8 @@ class Session:
 
 
 def open_session(layout: RankLayout, store: Any, rank: int, timeout: float) -> Session:
-    """Joins the layout's job, and the other ranks of this host. `store`: with the session's prefix. Raises
-    TrafficError, ConnectError."""
+    """Joins the layout's job, and the other ranks of this host, within `timeout` seconds. `store`: with the session's
+    prefix. Raises TrafficError, ConnectError."""
     return Session(_open_reducer(layout, store, rank, timeout), _open_reporter(layout, store, rank))
 
 
@@ -116,34 +116,34 @@ def _open_reporter(layout: RankLayout, store: Any, rank: int) -> Reporter:
 
 def _open_reducer(layout: RankLayout, store: Any, rank: int, timeout: float) -> Reducer:
     ranks = layout.ranks_on_host(rank)
+    deadline = time.monotonic() + timeout
     if rank != ranks[0]:
-        return LocalRankReducer(connect_leader(store.get(f"leader{ranks[0]}").decode(), rank))
-    local_ranks = _accept_ranks(store, ranks, timeout)
-    hosts = _join(layout, rank, timeout) if layout.job else None
+        return LocalRankReducer(connect_leader(read_key(store, f"leader{ranks[0]}", deadline).decode(), rank))
+    local_ranks = _accept_ranks(store, ranks, deadline)
+    hosts = _join(layout, rank, deadline) if layout.job else None
     if hosts is not None and len(layout.places) == layout.hosts:
         return hosts
     return HostReducer(local_ranks, hosts, layout.hosts, len(layout.places))
 
 
-def _accept_ranks(store: Any, ranks: Sequence[int], timeout: float) -> list[LocalRank]:
+def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[LocalRank]:
     """The other ranks of this host, in ascending order."""
     if len(ranks) == 1:
         return []
     name = f"netfold-{secrets.token_hex(8)}"
-    deadline = time.monotonic() + timeout
     with listen(name) as listener:
         store.set(f"leader{ranks[0]}", name)
-        accepted = dict(accept_rank(listener, max(0.01, deadline - time.monotonic())) for _ in ranks[1:])
+        accepted = dict(accept_rank(listener, deadline) for _ in ranks[1:])
     return [LocalRank(rank, accepted[rank]) for rank in ranks[1:]]
 
 
-def _join(layout: RankLayout, rank: int, timeout: float) -> InNetworkReducer:
+def _join(layout: RankLayout, rank: int, deadline: float) -> InNetworkReducer:
     where = connection()
     place = layout.places[rank]
     enter_job(where, layout.job, layout.names[place])
     membership = ControllerMembership(where, layout.job, layout.names[place])
     try:
-        membership.wait(timeout)
+        membership.wait(max(0.0, deadline - time.monotonic()))
         worker = Worker(membership, bindable(layout.addresses[place]))
     except BaseException:
         membership.close()

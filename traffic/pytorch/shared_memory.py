@@ -5,11 +5,13 @@ its socket."""
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import select
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from typing import Self
 
@@ -18,6 +20,8 @@ import torch
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.tensor_call import SUPPORTED_DTYPES
+
+log = logging.getLogger("netfold.torch")
 
 _MESSAGE = struct.Struct("<qBB?xIqq")
 _TEXT_MAX = 4096
@@ -128,29 +132,39 @@ def connect_leader(name: str, rank: int) -> socket.socket:
         sock.connect("\0" + name)
         _check(sock)
         sock.send(_HELLO.pack(rank))
-    except OSError as error:
+    except (RankLostError, OSError) as error:
         sock.close()
         raise RankLostError(f"the first rank of this host cannot be reached: {error}") from error
     return sock
 
 
-def accept_rank(listener: socket.socket, seconds: float) -> tuple[int, socket.socket]:
-    """The next connection, and the rank at its other end. Raises RankLostError."""
-    try:
-        listener.settimeout(seconds)
-        sock, _ = listener.accept()
-        sock.settimeout(seconds)
-        _check(sock)
-        (rank,) = _HELLO.unpack(sock.recv(_HELLO.size))
+def accept_rank(listener: socket.socket, deadline: float) -> tuple[int, socket.socket]:
+    """The next rank that connects until `deadline` (of time.monotonic()), and its connection. Any local process can
+    connect: those that are no rank are refused. Raises RankLostError."""
+    while (remaining := deadline - time.monotonic()) > 0:
+        try:
+            listener.settimeout(remaining)
+            sock, _ = listener.accept()
+        except OSError as error:
+            raise RankLostError(f"not all ranks of this host connected: {error}") from error
+        try:
+            _check(sock)
+            sock.settimeout(remaining)
+            (rank,) = _HELLO.unpack(sock.recv(_HELLO.size))
+        except (RankLostError, OSError, struct.error) as error:
+            sock.close()
+            log.warning("refused a process that connected as a rank of this host: %s", error)
+            continue
         sock.settimeout(None)
-    except (OSError, struct.error) as error:
-        raise RankLostError(f"not all ranks of this host connected: {error}") from error
-    return rank, sock
+        return rank, sock
+    raise RankLostError("not all ranks of this host connected: timed out")
 
 
 def _check(sock: socket.socket) -> None:
-    """Closes the socket and raises RankLostError if the other side belongs to another user."""
+    """Raises RankLostError if the other side belongs to another user."""
     peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    if _CREDENTIALS.unpack(peer)[1] != os.geteuid():
-        sock.close()
-        raise RankLostError("the process at the other end belongs to another user")
+    process, user, _ = _CREDENTIALS.unpack(peer)
+    if user != os.geteuid():
+        raise RankLostError(
+            f"process {process} at the other end belongs to user {user}; expected {os.geteuid()}"
+        )

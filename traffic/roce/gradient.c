@@ -40,8 +40,7 @@ static bool predict_rows(const struct nr_gradient_size *size, struct nr_call *ca
     uint64_t hash = nr_hash_mix(nr_hash_mix(a->epoch, call->number), call->elements);
     *rows = (struct nr_rows){size->rows, 0, bytes, bytes + size->rows};
     for (size_t row = 0; row < size->rows; row++) {
-        int range = size->ranges[row] + NF_RANGE_MARGIN;
-        rows->predicted[row] = (uint8_t)(range < NF_MAX_RANGE ? range : NF_MAX_RANGE);
+        rows->predicted[row] = nf_predicted_range(size->ranges[row]);
         rows->observed[row] = NF_UNKNOWN_RANGE;
         hash = nr_hash_mix(hash, rows->predicted[row]);
     }
@@ -108,7 +107,7 @@ void nr_learn_ranges(struct nr_ranges *known, const struct nr_call *call, const 
     for (size_t row = 0; row < count; row++) {
         uint8_t observed = call->rows != NULL ? call->rows->observed[row] : NF_UNKNOWN_RANGE;
         if (observed == NF_UNKNOWN_RANGE) observed = range_of(call, a, row);
-        size->ranges[row] = observed < NF_MAX_RANGE ? observed : NF_MAX_RANGE;
+        size->ranges[row] = observed;
     }
 }
 

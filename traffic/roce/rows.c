@@ -70,12 +70,13 @@ int32_t nr_write_row(uint32_t *lanes, const float *from, size_t count, size_t ro
     float values[NF_ROTATED_MAX] = {0};
     int64_t width = (int64_t)nr_row_width(a);
     memcpy(values, from, 4 * count);
-    uint8_t exponent = nf_exponent(values, width);
+    uint8_t exponent = nf_exponent(values, width), range = rows->predicted[row];
+    bool has_range = range != NF_UNKNOWN_RANGE;
     struct nf_rotation rotation = rotation_of(row, rows, a);
-    if (exponent != NF_NOT_FINITE && nf_rotate_pack(lanes, values, width, exponent, rows->predicted[row], &rotation))
+    if (exponent != NF_NOT_FINITE && has_range && nf_rotate_pack(lanes, values, width, exponent, range, &rotation))
         return check_of(lanes, a->lanes);
     memset(lanes, 0, 4 * (size_t)a->lanes);
-    return REFUSED;
+    return exponent || has_range ? REFUSED : 0;
 }
 
 void nr_read_row(float *to, size_t count, const uint32_t *lanes, int32_t check, double divisor, size_t row,
@@ -83,8 +84,13 @@ void nr_read_row(float *to, size_t count, const uint32_t *lanes, int32_t check, 
     float values[NF_ROTATED_MAX];
     struct nf_rotation rotation = rotation_of(row, rows, a);
     uint8_t range = rows->predicted[row];
+    if (range == NF_UNKNOWN_RANGE) { /* 0 is the check number of a row of zeros at all workers */
+        memset(to, 0, 4 * count);
+        rows->observed[row] = check ? NF_UNKNOWN_RANGE : NF_BELOW_RANGES;
+        return;
+    }
     uint8_t observed = nf_rotate_unpack(values, lanes, (int64_t)nr_row_width(a), range, divisor, &rotation);
-    bool fits = check == check_of(lanes, a->lanes) && observed <= range && observed + NF_RANGE_SLACK >= range;
+    bool fits = check == check_of(lanes, a->lanes) && nf_fits_range(observed, range);
     rows->observed[row] = fits ? observed : NF_UNKNOWN_RANGE;
     memcpy(to, values, 4 * count);
 }

@@ -14,6 +14,9 @@ static int is_rotatable(const struct nf_request *r) {
     return r->scheme == NF_ROTATED_QUARTER && (r->dtype == NF_FLOAT32 || r->dtype == NF_FLOAT16 || r->dtype == NF_BFLOAT16);
 }
 
+/* A rotation is of a power of two, and one has to spread the whole row: its range is that of all its codes. */
+static int has_one_rotation(int64_t lanes) { return (lanes & (lanes - 1)) == 0; }
+
 static int64_t row_width(int64_t lanes) { return NF_ROTATED_MAX / NF_LANES_MAX * lanes; }
 
 /* Starts without knowledge of the sums. -1: no memory. */
@@ -36,7 +39,7 @@ int ranges_choose_scheme(struct nf_call *c, const struct nf_assignment *a, struc
     ranges->is_predicted = 0;
     if (c->request.remainder) memset(c->request.remainder, 0, (size_t)c->request.elements * sizeof *c->request.remainder);
     if (!is_rotatable(&c->request)) return (int)c->request.scheme;
-    if (a->quorum) return NF_PACKED_HALF;
+    if (a->quorum || !has_one_rotation(a->lanes)) return NF_PACKED_HALF;
     ranges->width = row_width(a->lanes);
     int64_t count = (c->request.elements + ranges->width - 1) / ranges->width;
     if (reset(ranges, count)) return -1;
@@ -46,8 +49,7 @@ int ranges_choose_scheme(struct nf_call *c, const struct nf_assignment *a, struc
     if (!source || c->request.is_warm_up) return NF_PACKED_HALF;
     ranges->is_predicted = 1;
     memcpy(ranges->source, source, (size_t)count);
-    for (int64_t row = 0; row < count; row++)
-        if (source[row] != NF_UNKNOWN_RANGE) ranges->predicted[row] = nf_predicted_exp(TOLERANCE, source[row]);
+    for (int64_t row = 0; row < count; row++) ranges->predicted[row] = nf_predicted_range(source[row]);
     return NF_ROTATED_QUARTER;
 }
 
@@ -61,9 +63,8 @@ void ranges_note_sums(struct nf_call *c, const struct nf_codec *codec, int64_t r
     ranges->mean_square[at / ranges->width] += energy / (double)ranges->width;
 }
 
-int ranges_note_rotated(struct nf_call *c, int64_t row, uint8_t observed, uint8_t exponent) {
-    uint8_t range = c->ranges.predicted[row];
-    if (observed > range || (exponent && observed + TOLERANCE.slack < range)) return 1;
+int ranges_note_rotated(struct nf_call *c, int64_t row, uint8_t observed) {
+    if (!nf_fits_range(observed, c->ranges.predicted[row])) return 1;
     c->ranges.observed[row] = observed;
     return 0;
 }

@@ -17,9 +17,8 @@ int ranges_choose_scheme(struct nf_call *c, const struct nf_assignment *a, struc
 /* Notes the sums of a row that was not rotated, of `codec`. */
 void ranges_note_sums(struct nf_call *c, const struct nf_codec *codec, int64_t row);
 
-/* Notes the range byte of a rotated row's sums. Returns whether the row has to be re-encoded. `exponent`: the largest byte of all
- * workers. */
-int ranges_note_rotated(struct nf_call *c, int64_t row, uint8_t observed, uint8_t exponent);
+/* Notes the range byte of a rotated row's sums. Returns whether the row has to be re-encoded. */
+int ranges_note_rotated(struct nf_call *c, int64_t row, uint8_t observed);
 
 /* Teaches the predictor the ranges that a finished call observed. */
 void ranges_learn(const struct nf_call *c, struct nf_scale_predictor *p);

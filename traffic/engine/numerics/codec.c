@@ -171,7 +171,7 @@ uint8_t nf_row_unpack_rotated(const struct nf_codec *c, void *to, int64_t count,
                               const struct nf_rotation *r) {
     float buffer[NF_ROW_MAX];
     uint8_t observed = nf_rotate_unpack(buffer, lanes, c->width, range, (double)c->divisor, r);
-    if (observed <= range) nf_store(c->dtype, to, buffer, count);
+    if (nf_fits_range(observed, range)) nf_store(c->dtype, to, buffer, count);
     return observed;
 }
 

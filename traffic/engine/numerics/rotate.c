@@ -9,8 +9,7 @@
 #include "quantize.h"
 
 enum {
-    MAX_BLOCK = 1024,
-    INPUT_BITS = 20, /* integers of a row: their rotation, 2^10 times as large, fits int32 */
+    INPUT_BITS = 19, /* integers of a row: their rotation, at most 2^11 times as large, fits int32 */
     MAX_SCALE_BITS = 126, /* 2^126 is a normal float32 */
     EXPONENT_BIAS = 126,
     RANGE_BIAS = 176, /* range byte r: a root mean square of at most 2^((r - 176) / 4) */
@@ -23,12 +22,6 @@ enum {
 /* 2^(k / 4) / 30: the codes of a sum that has the whole of its range have a root mean square of 30. */
 static const float QUARTERS[] = {0x1.111112p-5f, 0x1.44bb9ap-5f, 0x1.822cb2p-5f, 0x1.cb3dd8p-5f};
 
-/* The largest power of two that divides a row. */
-static int64_t block_of(int64_t width) {
-    int64_t block = width & -width;
-    return block < MAX_BLOCK ? block : MAX_BLOCK;
-}
-
 /* Value of one code of a sum of this range. */
 static double quantum(uint8_t range) {
     int place = range - RANGE_BIAS;
@@ -37,11 +30,11 @@ static double quantum(uint8_t range) {
 
 uint8_t nf_range_of(double mean_square) {
     if (!isfinite(mean_square)) return NF_UNKNOWN_RANGE;
-    if (mean_square == 0) return 0;
+    if (mean_square == 0) return NF_BELOW_RANGES;
     int exponent;
     double mantissa = frexp(mean_square, &exponent);
     int byte = RANGE_BIAS + 2 * exponent - (mantissa < M_SQRT1_2);
-    return (uint8_t)(byte < 0 ? 0 : byte > NF_MAX_RANGE ? NF_MAX_RANGE : byte);
+    return (uint8_t)(byte < NF_BELOW_RANGES ? NF_BELOW_RANGES : byte > NF_ABOVE_RANGES ? NF_ABOVE_RANGES : byte);
 }
 
 /* 32 random bits for each element: the highest is its sign, the lowest 16 the dither of the coefficient in its place. */
@@ -106,13 +99,14 @@ static void transform(int32_t *values, int64_t count, int64_t step) {
         }
 }
 
-void nf_hadamard(int32_t *values, int64_t width, int64_t block) {
+/* The Walsh-Hadamard transform, in place, in natural order. */
+static void hadamard(int32_t *values, int64_t width) {
     int64_t step = 1;
-    if (block >= VECTOR) {
+    if (width >= VECTOR) {
         transform_vectors(values, width);
-        for (step = VECTOR; 4 * step <= block; step *= 4) transform_by_four(values, width, step);
+        for (step = VECTOR; 4 * step <= width; step *= 4) transform_by_four(values, width, step);
     }
-    for (; step < block; step *= 2) transform(values, width, step);
+    for (; step < width; step *= 2) transform(values, width, step);
 }
 
 /* ---- rows ---- */
@@ -174,13 +168,12 @@ int nf_rotate_pack(uint32_t *to, const float *from, int64_t width, uint8_t expon
                    const struct nf_rotation *r) {
     uint32_t words[NF_ROTATED_MAX];
     int32_t values[NF_ROTATED_MAX];
-    int64_t block = block_of(width);
     int bits = INPUT_BITS - (exponent - EXPONENT_BIAS);
     if (bits > MAX_SCALE_BITS) bits = MAX_SCALE_BITS;
     random_words(words, seed_of(r), width);
     to_integers(values, from, words, ldexpf(1, bits), width);
-    nf_hadamard(values, width, block);
-    float factor = (float)(ldexp(1, DITHER_BITS - bits) / (quantum(range) * sqrt((double)block)));
+    hadamard(values, width);
+    float factor = (float)(ldexp(1, DITHER_BITS - bits) / (quantum(range) * sqrt((double)width)));
     uint32_t stagger = (uint32_t)((r->rank << DITHER_BITS) / r->workers);
     if (!to_codes(values, words, factor, stagger, width)) return 0;
     pack_lanes(to, values, width / 4);
@@ -191,11 +184,11 @@ uint8_t nf_rotate_unpack(float *to, const uint32_t *from, int64_t width, uint8_t
                          const struct nf_rotation *r) {
     uint32_t words[NF_ROTATED_MAX];
     int32_t values[NF_ROTATED_MAX];
-    int64_t block = block_of(width), energy = unpack_lanes(values, from, width / 4);
+    int64_t energy = unpack_lanes(values, from, width / 4);
     double step = quantum(range);
     random_words(words, seed_of(r), width);
-    nf_hadamard(values, width, block);
-    to_floats(to, values, words, (float)(step / sqrt((double)block) / divisor), width);
+    hadamard(values, width);
+    to_floats(to, values, words, (float)(step / sqrt((double)width) / divisor), width);
     return nf_range_of((double)energy * (step * step) / (double)width);
 }
 

@@ -14,8 +14,9 @@
 
 enum {
     NF_ROTATED_MAX = 4 * NF_LANES_MAX, /* elements of a row */
-    NF_MAX_RANGE = 254,
-    NF_UNKNOWN_RANGE = 255, /* the row is not predicted */
+    NF_BELOW_RANGES = 0,    /* sums are zeros, or smaller than those of all ranges */
+    NF_ABOVE_RANGES = 254,  /* sums are larger than those of all ranges */
+    NF_UNKNOWN_RANGE = 255, /* nothing was observed, or nothing that predicts a range */
     /* In quarters of an octave: how much larger sums may be than those that predict their range, and how much smaller. */
     NF_RANGE_MARGIN = 2,
     NF_RANGE_SLACK = 12,
@@ -28,7 +29,7 @@ struct nf_rotation {
     int64_t rank, workers;
 };
 
-/* `width` floats to width / 4 lanes. `exponent`: byte of the largest magnitude (nf_exponent), finite. `range`: byte of the range
+/* `width` floats, a power of two, to width / 4 lanes. `exponent`: byte of the largest magnitude (nf_exponent), finite. `range`: byte of the range
  * of the sum over all workers. Returns whether all codes fit; if not, `to` is undefined. */
 NF_API int nf_rotate_pack(uint32_t *to, const float *from, int64_t width, uint8_t exponent, uint8_t range,
                           const struct nf_rotation *r);
@@ -44,7 +45,15 @@ NF_API void nf_rotate_remainder(float *to, const float *from, int64_t width, uin
 /* The smallest range byte that holds sums of this mean square. NF_UNKNOWN_RANGE: it is not finite. */
 NF_API uint8_t nf_range_of(double mean_square);
 
-/* The Walsh-Hadamard transform of each `block` (a power of two) of `width` numbers, in place, in natural order. */
-NF_API void nf_hadamard(int32_t *values, int64_t width, int64_t block);
+/* The range that sums of an earlier call predict. NF_UNKNOWN_RANGE: a code of any range would be too coarse or too fine. */
+static inline uint8_t nf_predicted_range(uint8_t observed) {
+    int is_usable = observed != NF_BELOW_RANGES && observed + NF_RANGE_MARGIN < NF_ABOVE_RANGES;
+    return (uint8_t)(is_usable ? observed + NF_RANGE_MARGIN : NF_UNKNOWN_RANGE);
+}
+
+/* Whether sums of a row that is not all zeros are within the error bound of `range`. */
+static inline int nf_fits_range(uint8_t observed, uint8_t range) {
+    return observed != NF_BELOW_RANGES && observed <= range && observed + NF_RANGE_SLACK >= range;
+}
 
 #endif
