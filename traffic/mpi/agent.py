@@ -19,7 +19,9 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.protocol.wire import packet_bytes
@@ -65,11 +67,11 @@ def float_dtypes_of(numerics: Scheme) -> int:
     does, and all where the user has chosen how they are added."""
     match numerics:
         case Automatic() | RotatedQuarter() | IntegerSum():
-            chosen = []
+            chosen: tuple[np.dtype[Any], ...] = ()
         case Float32Sum():
-            chosen = [FLOAT32]
+            chosen = (FLOAT32,)
         case _:
-            chosen = [FLOAT32, FLOAT64]
+            chosen = (FLOAT32, FLOAT64)
     return sum(1 << DTYPES.index(dtype) for dtype in chosen)
 
 
