@@ -10,7 +10,7 @@
 
 #include "world.h"
 
-enum { GATHERED_BYTES = 8192 /* of all hosts: more is faster by algorithms of the MPI library */ };
+enum { GATHERED_BYTES = 32768 /* of all hosts: more is faster by algorithms of the MPI library */ };
 
 static struct nm_result failed(const char *message) {
     struct nm_result result = {NM_FAILED, ""};
