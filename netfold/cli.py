@@ -130,7 +130,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker", extra="testbed"),
     "mpirun": Command(
-        "traffic.mpi.cli", "Run an MPI program whose collectives go through the network.", "mpirun"
+        "testbed.mpirun_command", "Run an MPI program whose collectives go through the network.", "mpirun"
     ),
     "roce": Command("testbed.roce.cli", "RDMA endpoints as workers: try it, their agent, their program."),
     "ps": Command("traffic.cli", "Run a parameter server of a job on this host.", "ps"),

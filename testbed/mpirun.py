@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from netfold.testbed.deployment import Deployment
-from netfold.testbed.network.handles import HostHandle
+from netfold.testbed.network.state import HostState, make_folder
 from netfold.testbed.network.tools import tool
 from netfold.traffic.mpi.launch import Flavor, MpiProgram, command_line, flavor_of
 from netfold.traffic.mpi.recipe import build, compiler_of
 
 INTERFACE = "eth0"
 
+AS_ROOT = {Flavor.OPEN_MPI: ("--allow-run-as-root",), Flavor.HYDRA: ()}
+"""Options of launchers that else refuse root, which processes of a host are."""
 _OPTIONS = {
     Flavor.OPEN_MPI: (
-        "--allow-run-as-root",
+        *AS_ROOT[Flavor.OPEN_MPI],
         *("--mca", "btl_tcp_if_include", INTERFACE, "--mca", "oob_tcp_if_include", INTERFACE),
         *("--mca", "btl", "tcp,vader,self", "--mca", "pml", "ob1"),
     ),
@@ -39,34 +41,52 @@ def start_mpirun(
 ) -> subprocess.Popen[Any]:
     """Starts the program on its hosts with this launcher; `uses_netfold`: through the switches, else over TCP.
     `options`: of subprocess.Popen. Raises MpiBuildError."""
-    flavor = flavor_of(mpirun)
-    folder = system.directory
-    first = program.hosts[0]
-    addresses = {name: str(host.ip) for name, host in system.net.addressing.hosts.items()}
-    environment = {**_ENVIRONMENT[flavor], **program.environment}
+    environment = dict(program.environment)
     if uses_netfold:
         environment |= {
             "LD_PRELOAD": str(build(compiler_of(mpirun))),
             "NETFOLD_CONTROLLER": system.service.address,
         }
-    own = () if flavor is Flavor.OPEN_MPI else ("-localhost", addresses[first])
-    launcher = _write_launcher(folder / "launcher", system.net.hosts, addresses)
+    addresses = system.net.addressing.hosts
+    hosts = {
+        name: HostState(handle.pid, str(addresses[name].ip), "") for name, handle in system.net.hosts.items()
+    }
+    command = hosts_command(replace(program, environment=environment), hosts, system.directory, mpirun)
+    return system.net.hosts[program.hosts[0]].popen(command, **options)
+
+
+def hosts_command(
+    program: MpiProgram, hosts: Mapping[str, HostState], folder: Path, mpirun: str
+) -> list[str]:
+    """The command that starts the program on its hosts, to be run in the first one. `folder` takes its files. Raises
+    MpiBuildError."""
+    flavor = flavor_of(mpirun)
+    first = program.hosts[0]
+    own = () if flavor is Flavor.OPEN_MPI else ("-localhost", hosts[first].ip)
     whole = replace(
         program,
-        hosts=[addresses[host] for host in program.hosts],  # no server knows their names
-        launcher=str(launcher),
+        hosts=[hosts[host].ip for host in program.hosts],  # no server knows their names
+        launcher=str(_write_launcher(folder, hosts)),
         options=(*_OPTIONS[flavor], *own, *program.options),
-        environment=environment,
+        environment={**_ENVIRONMENT[flavor], **program.environment},
     )
-    command = command_line(mpirun, flavor, whole)
-    named = [tool("unshare"), "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', first, *command]
-    return system.net.hosts[first].popen(named, env={**os.environ, "TMPDIR": "/tmp"}, **options)
+    # Names of Open MPI's sockets have to be short.
+    named = [tool("unshare"), "--uts", "env", "TMPDIR=/tmp", "sh", "-c", 'hostname "$0"; exec "$@"', first]
+    return [*named, *command_line(mpirun, flavor, whole)]
 
 
-def _write_launcher(file: Path, hosts: Mapping[str, HostHandle], addresses: Mapping[str, str]) -> Path:
+def host_command(host: HostState, command: list[str]) -> list[str]:
+    """The command, in the namespaces of a host."""
+    return [tool("mnexec"), "-a", str(host.pid), *command]
+
+
+def _write_launcher(folder: Path, hosts: Mapping[str, HostState]) -> Path:
     """A program in place of ssh. Each host has a name of its own, by which MPI libraries tell machines apart."""
-    cases = "\n".join(f"    {addresses[name]}) pid={host.pid} name={name} ;;" for name, host in hosts.items())
-    file.write_text(
+    cases = "\n".join(f"    {host.ip}) pid={host.pid} name={name} ;;" for name, host in hosts.items())
+    make_folder(folder)
+    file = folder / "mpi-launcher"
+    part = folder / f"mpi-launcher-{os.getpid()}"
+    part.write_text(
         f"""#!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
 host=$1
@@ -78,5 +98,6 @@ esac
 exec {tool("mnexec")} -a $pid {tool("unshare")} --uts sh -c "hostname $name; $*"
 """
     )
-    file.chmod(0o755)
+    part.chmod(0o755)
+    part.replace(file)  # another program may be about to run it
     return file

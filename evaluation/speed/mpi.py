@@ -4,7 +4,7 @@
 osu_allreduce. Needs root and an MPI library.
 
     python -m netfold.evaluation.speed.mpi [--mpi openmpi] [--hosts 8] [--sizes 8,64,512,4096,65536,1048576,4194304]
-        [--algorithms 0,1,2,3,4,5,6]
+        [--algorithms 0,1,2,3,4,5,6] [--numerics auto,block]
 
 Size, and mean, least and largest time of a call of the ranks, us. "of the best": the mean beside that of the
 algorithm that is the fastest of the size."""
@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -50,7 +50,7 @@ TIMEOUT_S = 900.0
 
 @dataclass(frozen=True)
 class LatencyRow(Row):
-    """A line of osu_allreduce, us. `algorithm`: NETFOLD, or the MPI library's."""
+    """A line of osu_allreduce, us. `algorithm`: NETFOLD and its numerics, or the MPI library's."""
 
     mpi: str
     hosts: int
@@ -78,6 +78,7 @@ class MpiAllreduce(Experiment[LatencyRow]):
     algorithms: Annotated[
         Integers, integers("Algorithms of the MPI library by its numbers; 0: its choice.")
     ] = Integers((0, 1, 2, 3, 4, 5, 6))
+    numerics: Annotated[str, typer.Option(help="Numerics of netfold's job, separated by commas.")] = "auto"
     seconds: Annotated[float, typer.Option(help="To measure each size for.")] = 1.0
     rate_mbps: Annotated[float, typer.Option("--rate", help="Rate of each link, Mbit/s.")] = 100.0
     lanes: Lanes = 256
@@ -98,15 +99,21 @@ class MpiAllreduce(Experiment[LatencyRow]):
                 f"parameter_servers: 0, rate: {self.rate_mbps}, queue: {self.queue}}}\n"
             )
             with Deployment(Setup(str(fabric), self.target, self.lanes), notify) as system:
-                yield from self._measure(system, program, None, notify)
+                for numerics in self.numerics.split(","):
+                    environment = {"NETFOLD_MPI_REQUIRED": "1", "NETFOLD_NUMERICS": numerics}
+                    yield from self._measure(
+                        system, program, f"{NETFOLD}, {numerics}", 0, environment, notify
+                    )
                 for number in self.algorithms:
                     if number in ALGORITHMS[self.mpi]:
-                        yield from self._measure(system, program, number, notify)
+                        name = ALGORITHMS[self.mpi][number]
+                        yield from self._measure(system, program, name, number, {}, notify)
 
     def tables(self, rows: Sequence[LatencyRow]) -> Iterable[Table]:
         best: dict[int, LatencyRow] = {}
         for row in rows:
-            if row.algorithm != NETFOLD and (row.size not in best or row.mean_us < best[row.size].mean_us):
+            is_mpis = not row.algorithm.startswith(NETFOLD)
+            if is_mpis and (row.size not in best or row.mean_us < best[row.size].mean_us):
                 best[row.size] = row
 
         def of_best(row: LatencyRow) -> float | None:
@@ -128,25 +135,28 @@ class MpiAllreduce(Experiment[LatencyRow]):
             yield table(f"{self.mpi}, {self.hosts} hosts: {algorithm}", columns, chosen)
 
     def _measure(
-        self, system: Deployment, program: Path, algorithm: int | None, notify: Notify
+        self,
+        system: Deployment,
+        program: Path,
+        name: str,
+        algorithm: int,
+        environment: Mapping[str, str],
+        notify: Notify,
     ) -> Iterator[LatencyRow]:
-        """`algorithm` None: netfold."""
-        name = NETFOLD if algorithm is None else ALGORITHMS[self.mpi][algorithm]
-        options, environment = _choose(self.mpi, algorithm or 0)
-        if algorithm is None:
-            environment["NETFOLD_MPI_REQUIRED"] = "1"
+        """`environment`: of ranks that use netfold; empty: they do not."""
+        options, chosen = _choose(self.mpi, algorithm)
         launched = MpiProgram(
             [program, self.seconds, *self.sizes],
             self.hosts,
             system.workers,
             options=options,
-            environment=environment,
+            environment={**chosen, **environment},
         )
         process = start_mpirun(
             system,
             launched,
             mpirun=f"mpirun.{self.mpi}",
-            uses_netfold=algorithm is None,
+            uses_netfold=bool(environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -31,10 +31,13 @@ from netfold.testbed.network import namespaces
 from netfold.testbed.network.errors import NetworkError, NotUpError
 from netfold.testbed.network.locks import is_locked, try_lock
 from netfold.testbed.network.modes import KINDS, MODE_VARIABLE, NetworkMode
-from netfold.testbed.network.state import RunDirectory, already_up
+from netfold.testbed.network.state import RUN_VARIABLE, RunDirectory, already_up
 
 NAMESPACE_VARIABLE = "NETFOLD_NAMESPACE"
 """The number of the network namespace in which commands make and find networks without making or entering another."""
+
+_FIRST_PROCESS = 1
+"""Of a network's PID namespace. It is in none of the hosts."""
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LEAVE_S = 20.0
@@ -97,19 +100,26 @@ def create(name: str, mode: NetworkMode, command: Sequence[str]) -> int:
 
 
 def enter(name: str, command: Sequence[str]) -> int:
-    """Runs the command in the namespaces of a network; its exit code. Raises NotUpError."""
+    """Runs the command in the namespaces of a network, from outside or from one of its hosts; its exit code. Raises
+    NotUpError."""
     holder = holder_of(name)
     if holder is None:
         raise NotUpError(name)
     signals = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
     folder = runtime_folder()  # by the user outside
-    namespaces.enter(holder.first)
+    namespaces.enter(_FIRST_PROCESS if _is_in_host(name) else holder.first)
     child = os.fork()
     if child == 0:
         namespaces.signal_at_parents_end(signal.SIGKILL)
         _execute(command, _environment(name, folder, NetworkMode(holder.mode)), signals)
     _leave_to_command()
     return _wait(child)
+
+
+def _is_in_host(name: str) -> bool:
+    """Whether this process is in a host of the network, a descendant of `netfold exec`."""
+    state = RunDirectory(name).read()
+    return state is not None and os.environ.get(RUN_VARIABLE) == state.run
 
 
 def _hold(

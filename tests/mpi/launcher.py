@@ -42,7 +42,9 @@ class Mpi:
         program = folder / f"{Path(source).stem}.{self.name}"
         wrapper = self.command_named("mpicc" if source.endswith(".c") else "mpif90")
         subprocess.run(
-            [wrapper, "-O1", "-g", "-w", "-o", program, FOLDER / source], check=True, timeout=DEADLINE_S
+            [wrapper, "-O1", "-g", "-w", "-o", program, FOLDER / source, "-lm"],
+            check=True,
+            timeout=DEADLINE_S,
         )
         return program
 
@@ -91,6 +93,7 @@ class Launcher:
             "LD_PRELOAD": str(build(mpi.command_named("mpicc"))),
             **self.fabric.environment,
             "NETFOLD_MPI_REQUIRED": "1",
+            "NETFOLD_NUMERICS": "auto",
             **(environment or {}),
         }
         process = subprocess.Popen(

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import secrets
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.mpi.launcher import Mpi, launcher
+from netfold.traffic.mpi.recipe import build
+from tests.mpi.launcher import DEADLINE_S, Mpi, launcher
 
 pytestmark = pytest.mark.mpi
 
@@ -18,19 +21,77 @@ LAYOUTS = {
 }
 
 
-MODES: dict[str, tuple[list[str], dict[str, str]]] = {
-    "communicators": ([], {}),
-    "nonblocking": (["nonblocking"], {}),
-    "ordered": ([], {"NETFOLD_MPI_ORDERED": "1"}),
+ROUNDS = 40
+MODES = {
+    "default": {},
+    "ordered": {"NETFOLD_MPI_ORDERED": "1"},
+    "long sums of floats": {"NETFOLD_NUMERICS": "block"},
 }
 
 
 @pytest.mark.parametrize("hosts", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("mode", MODES)
 def test_collectives_give_what_mpi_promises(mpi: Mpi, mode: str, hosts: list[str], tmp_path: Path):
-    arguments, environment = MODES[mode]
     with launcher(hosts, tmp_path) as programs:
         program = mpi.compile("collectives.c", tmp_path)
-        done = programs.run(mpi, hosts, program, *arguments, environment=environment)
+        done = programs.run(mpi, hosts, program, environment=MODES[mode])
         assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
         assert len(programs.fabric.controller.jobs) == 1
+
+
+@pytest.mark.parametrize("mode", ["netfold", "plain"])
+def test_calls_of_several_communicators_may_come_in_crossed_orders(mpi: Mpi, mode: str, tmp_path: Path):
+    """The MPI library alone shows that the program is right. The third argument of the program is the number of ranks
+    in a communicator that has the first rank of every host, but not all ranks."""
+    hosts = ["h1", "h2", "h3", "h1"]
+    environment = {"NETFOLD_MPI": "0"} if mode == "plain" else {}
+    seed = secrets.randbelow(1 << 30)
+    with launcher(hosts, tmp_path) as programs:
+        program = mpi.compile("orders.c", tmp_path)
+        done = programs.run(mpi, hosts, program, seed, ROUNDS, 3, environment=environment)
+        assert (done.returncode, done.stdout) == (0, "good\n"), f"seed {seed}: {done.stdout}{done.stderr}"
+        assert len(programs.fabric.controller.jobs) == (mode == "netfold")
+
+
+@pytest.mark.parametrize("numerics", ["auto", "float32", "integer"])
+def test_sums_of_floats_are_as_right_as_the_mpi_librarys(mpi: Mpi, numerics: str, tmp_path: Path):
+    hosts = ["h1", "h2", "h3", "h1"]
+    seed = secrets.randbelow(1 << 30)
+    with launcher(hosts, tmp_path) as programs:
+        program = mpi.compile("magnitudes.c", tmp_path)
+        done = programs.run(mpi, hosts, program, seed, environment={"NETFOLD_NUMERICS": numerics})
+        assert (done.returncode, done.stdout) == (0, "good\n"), f"seed {seed}: {done.stdout}{done.stderr}"
+        assert len(programs.fabric.controller.jobs) == 1
+
+
+def test_broadcasts_take_any_memory_and_datatype(mpi: Mpi, tmp_path: Path):
+    hosts = ["h1", "h2", "h2"]
+    with launcher(hosts, tmp_path) as programs:
+        done = programs.run(mpi, hosts, mpi.compile("broadcasts.c", tmp_path))
+        assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
+        assert len(programs.fabric.controller.jobs) == 1
+
+
+@pytest.mark.long  # receivers write 2 GiB
+def test_broadcasts_may_be_longer_than_31_bits_count(mpi: Mpi, tmp_path: Path):
+    hosts = ["h1", "h2"]
+    with launcher(hosts, tmp_path) as programs:
+        done = programs.run(mpi, hosts, mpi.compile("broadcasts.c", tmp_path), "large")
+        assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
+
+
+def test_a_communicator_may_be_freed_while_a_call_on_it_is_in_flight(mpi: Mpi, tmp_path: Path):
+    """With checks of each access to memory, in the library."""
+    hosts = ["h1", "h2", "h2"]
+    library = build(mpi.command_named("mpicc"), tmp_path, ("-fsanitize=address", "-g"))
+    found = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    )
+    environment = {
+        "NETFOLD_MPI_ORDERED": "1",
+        "LD_PRELOAD": f"{Path(found.stdout.strip()).resolve()}:{library}",
+        "ASAN_OPTIONS": "detect_leaks=0:exitcode=77",
+    }
+    with launcher(hosts, tmp_path) as programs:
+        done = programs.run(mpi, hosts, mpi.compile("freed.c", tmp_path), environment=environment)
+        assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.mpi
 MISMATCHES = ["count", "datatype", "root", "operation", "nonblocking"]
 KEEP_OTHERS = {"openmpi": ["--enable-recovery"], "mpich": ["-disable-auto-cleanup"]}
 """Options of the launchers that otherwise end all ranks when one is lost."""
-LEASE = {"NETFOLD_LEASE_MS": "2000"}
+ENVIRONMENT = {"NETFOLD_LEASE_MS": "2000", "NETFOLD_MPI_ORDERED": "1"}
+"""A short lease; and nonblocking calls go through the network."""
 
 
 def other_errors(programs: Launcher, mpi: Mpi, reason: str, hosts: list[str], left: list[int]) -> list[str]:
@@ -30,7 +31,7 @@ def other_errors(programs: Launcher, mpi: Mpi, reason: str, hosts: list[str], le
     folder.mkdir()
     program = mpi.compile("failures.c", programs.folder)
     options = KEEP_OTHERS[mpi.name]
-    process = programs.start(mpi, hosts, program, reason, folder, environment=LEASE, options=options)
+    process = programs.start(mpi, hosts, program, reason, folder, environment=ENVIRONMENT, options=options)
     deadline = time.monotonic() + DEADLINE_S
     while process.poll() is None and sum(path.stat().st_size > 0 for path in folder.iterdir()) < len(left):
         assert time.monotonic() < deadline, f"only {list(folder.iterdir())} have ended their calls"

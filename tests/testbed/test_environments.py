@@ -17,6 +17,7 @@ from typing import IO
 import pytest
 
 from netfold.testbed.network.state import interfaces_of
+from netfold.testbed.network.targets import installed_command
 from tests.testbed.environment_runs import MARKS, SMALL, finish, home_of, may_run, run, start
 from tests.testbed.environments import Environment
 
@@ -84,6 +85,12 @@ def test_a_network_stays_up_between_commands_and_is_seen_nowhere_else(
         assert not interfaces_of("mine"), "a stranger's frames could reach the machine's own sockets"
         inside = run(environment, home, "exec", "h1", "--name", "mine", "--", "ip", "-o", "address")
         assert "10.1.0.1/32" in inside.stdout
+        from_host = ["exec", "h1", "--name", "mine", "--", installed_command("netfold")]
+        nested = run(
+            environment, home, *from_host, "exec", "h2", "--name", "mine", "--", "ip", "-o", "address"
+        )
+        assert "10.1.0.2/32" in nested.stdout, nested.stderr
+        assert "h2" in run(environment, home, *from_host, "status", "--name", "mine").stdout
         with capture_of(environment, home, "h1-s1", "--name", "mine") as packets:
             assert run(environment, home, "link", "down", "h1-s1", "--name", "mine").returncode == 0
             assert "h1-s1 down" in run(environment, home, "link", "show", "--name", "mine").stdout

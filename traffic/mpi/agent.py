@@ -19,7 +19,9 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.protocol.wire import packet_bytes
@@ -39,7 +41,18 @@ from netfold.traffic.mpi.messages import (
     NewEpochMessage,
     ReportMessage,
 )
-from netfold.traffic.numerics import FLOAT32, Fixed, IntegerSum, scheme_for
+from netfold.traffic.numerics import (
+    DTYPES,
+    FLOAT32,
+    FLOAT64,
+    Automatic,
+    Fixed,
+    Float32Sum,
+    IntegerSum,
+    RotatedQuarter,
+    Scheme,
+    scheme_for,
+)
 from netfold.traffic.packets.job_port import EpochSockets
 from netfold.traffic.packets.transport import TransportError
 
@@ -47,6 +60,19 @@ STREAM_FD: Final = 3
 MESSAGE_BYTES: Final = 1 << 17
 SUBMIT_TIMEOUT_S: Final = 300.0
 CANCEL_TIMEOUT_S: Final = 5.0
+
+
+def float_dtypes_of(numerics: Scheme) -> int:
+    """Floats whose sums are the nodes' at any length, as bits of their numbers in DTYPES: those that nodes add as MPI
+    does, and all where the user has chosen how they are added."""
+    match numerics:
+        case Automatic() | RotatedQuarter() | IntegerSum():
+            chosen: tuple[np.dtype[Any], ...] = ()
+        case Float32Sum():
+            chosen = (FLOAT32,)
+        case _:
+            chosen = (FLOAT32, FLOAT64)
+    return sum(1 << DTYPES.index(dtype) for dtype in chosen)
 
 
 class WorkerLostError(Exception):
@@ -226,7 +252,7 @@ class MemberAgent:
             type=MessageType.ASSIGN,
             scheme=SCHEMES[type(scheme)],
             bits=scheme.bits if isinstance(scheme, Fixed) else 0,
-            takes_floats=not isinstance(scheme, IntegerSum),
+            float_dtypes=float_dtypes_of(assignment.numerics),
             assignment=to_engine_assignment(assignment, assignment.roots, Congestion.PANAMA),
         )
         sockets = job.sockets.open(assignment.udp_port, assignment.roots, packet_bytes(assignment.lanes))

@@ -45,7 +45,7 @@ static struct nm_result reduce_segments(const struct nm_call *call, const void *
                                            .dtype = call->dtype,
                                            .op = call->op,
                                            .datatype = call->datatype,
-                                           .is_refused = call->is_refused};
+                                           .is_gathered = call->is_gathered};
     size_t itemsize = (size_t)nf_itemsize(call->dtype), most = nm_world.segment_bytes / itemsize;
     struct nm_result result = {NM_DONE, ""};
     for (size_t at = 0; at < call->elements && result.status == NM_DONE; at += most) {
@@ -64,20 +64,21 @@ static struct nm_result meet(const struct nm_call *call) {
     empty.elements = 1;
     empty.dtype = NF_INT32;
     empty.op = MPI_SUM;
+    empty.is_gathered = 0;
     empty.bytes = SIZE_MAX;
     return reduce_segments(&empty, NULL, NULL);
 }
 
 /* A broadcast is a sum to which the others give zeros. */
 static struct nm_result broadcast(const struct nm_call *call) {
-    int is_root = call->root == call->communicator->rank, is_whole = call->bytes % 4 == 0 && (uintptr_t)call->output % 4 == 0;
-    if (is_whole) return reduce_segments(call, is_root ? call->output : NULL, call->output);
+    int is_whole = call->bytes % 4 == 0 && ((uintptr_t)call->input | (uintptr_t)call->output) % 4 == 0;
+    if (is_whole) return reduce_segments(call, call->input, call->output);
     struct nm_result result = {NM_FAILED, "no memory"};
     void *words = calloc(call->elements, 4);
     if (!words) return result;
-    if (is_root) memcpy(words, call->output, call->bytes);
-    result = reduce_segments(call, is_root ? words : NULL, words);
-    if (result.status == NM_DONE && !is_root) memcpy(call->output, words, call->bytes);
+    if (call->input) memcpy(words, call->input, call->bytes);
+    result = reduce_segments(call, call->input ? words : NULL, words);
+    if (result.status == NM_DONE && call->output) memcpy(call->output, words, call->bytes);
     free(words);
     return result;
 }

@@ -14,7 +14,7 @@ struct nm_call {
     const struct nm_communicator *communicator;
     enum nm_operation operation;
     int root;
-    const void *input; /* NULL: zeros */
+    const void *input; /* NULL: zeros. Of a broadcast: at the root only */
     void *output;      /* NULL: not wanted. May be the input */
     size_t elements;   /* of the input */
     enum nf_dtype dtype;
@@ -22,7 +22,7 @@ struct nm_call {
     MPI_Datatype datatype; /* of the elements, where `op` is not MPI_SUM */
     size_t bytes;      /* of a broadcast, whose elements are words */
     MPI_Comm own;      /* for MPI's own reductions: no other call uses it meanwhile */
-    int is_refused;    /* of nm_reduction */
+    int is_gathered;   /* of nm_reduction */
 };
 
 struct nm_result nm_call_run(const struct nm_call *call);

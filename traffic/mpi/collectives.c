@@ -48,13 +48,15 @@ static int finish(const struct nm_call *call, const char *operation) {
 
 /* ---- calls ---- */
 
-/* -1: the network does not make this reduction. */
-static int reduced_dtype(int64_t count, MPI_Datatype datatype, MPI_Op op) {
-    if (!nm_world.is_active || count < 0) return -1;
+/* What becomes of a reduction: the same at all ranks that make the same call. */
+enum way { BY_MPI, SUMMED /* by switches */, GATHERED };
+
+static enum way way_of(int64_t count, MPI_Datatype datatype, MPI_Op op) {
     int dtype = nm_dtype_of(datatype);
-    if (dtype < 0 || !nm_op_takes(op, (enum nf_dtype)dtype)) return -1;
-    if (op != MPI_SUM) return nm_is_gathered((size_t)count * (size_t)nf_itemsize((enum nf_dtype)dtype)) ? dtype : -1;
-    return (dtype == NF_FLOAT32 || dtype == NF_FLOAT64) && !nm_world.takes_floats ? -1 : dtype;
+    if (!nm_world.is_active || count < 0 || dtype < 0 || !nm_op_takes(op, (enum nf_dtype)dtype)) return BY_MPI;
+    int is_float = dtype == NF_FLOAT32 || dtype == NF_FLOAT64;
+    if (op == MPI_SUM && (!is_float || nm_world.float_dtypes >> dtype & 1)) return SUMMED;
+    return nm_can_gather((size_t)count, (enum nf_dtype)dtype) ? GATHERED : BY_MPI;
 }
 
 static struct nm_call call_of(const struct nm_communicator *c, enum nm_operation operation, int64_t count, int dtype) {
@@ -71,12 +73,12 @@ static struct nm_call reduction_of(const struct nm_communicator *c, enum nm_oper
     struct nm_call call = call_of(c, operation, count, nm_dtype_of(datatype));
     call.op = op;
     call.datatype = datatype;
+    call.is_gathered = way_of(count, datatype, op) == GATHERED;
     return call;
 }
 
 int nm_allreduce(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *code) {
-    int dtype = reduced_dtype(count, datatype, op);
-    const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
+    const struct nm_communicator *c = way_of(count, datatype, op) == BY_MPI ? NULL : nm_communicator_of(comm);
     if (!c) return 0;
     struct nm_call call = reduction_of(c, NM_ALLREDUCE, count, datatype, op);
     call.input = send == MPI_IN_PLACE ? recv : send;
@@ -87,8 +89,7 @@ int nm_allreduce(const void *send, void *recv, int64_t count, MPI_Datatype datat
 
 int nm_reduce_to(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm,
                  int *code) {
-    int dtype = reduced_dtype(count, datatype, op);
-    const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
+    const struct nm_communicator *c = way_of(count, datatype, op) == BY_MPI ? NULL : nm_communicator_of(comm);
     if (!c || root < 0 || root >= c->size) return 0;
     struct nm_call call = reduction_of(c, NM_REDUCE, count, datatype, op);
     call.root = root;
@@ -108,10 +109,11 @@ int nm_barrier(MPI_Comm comm, int *code) {
 
 int nm_reduce_scatter_block(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                             int *code) {
-    int dtype = op == MPI_SUM ? reduced_dtype(count, datatype, op) : -1;
-    const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
-    if (!c) return 0;
-    struct nm_call call = reduction_of(c, NM_REDUCE_SCATTER_BLOCK, count * c->size, datatype, op);
+    int is_sum = op == MPI_SUM && way_of(count, datatype, op) != BY_MPI;
+    const struct nm_communicator *c = is_sum ? nm_communicator_of(comm) : NULL;
+    int64_t elements;
+    if (!c || __builtin_mul_overflow(count, c->size, &elements) || way_of(elements, datatype, op) == BY_MPI) return 0;
+    struct nm_call call = reduction_of(c, NM_REDUCE_SCATTER_BLOCK, elements, datatype, op);
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = recv;
     *code = finish(&call, "MPI_Reduce_scatter_block");
@@ -120,6 +122,8 @@ int nm_reduce_scatter_block(const void *send, void *recv, int64_t count, MPI_Dat
 
 /* ---- broadcasts ---- */
 
+enum { BROADCAST_BYTES = 1 << 30 /* MPI's functions that pack have counts of 31 bits */ };
+
 /* Of data with gaps: a copy of their bytes. */
 static int broadcast_packed(struct nm_call *call, void *buffer, int count, MPI_Datatype datatype) {
     int capacity, packed = 0, unpacked = 0, is_root = call->root == call->communicator->rank;
@@ -127,7 +131,8 @@ static int broadcast_packed(struct nm_call *call, void *buffer, int count, MPI_D
     char *bytes = malloc((size_t)capacity);
     if (!bytes) PMPI_Abort(MPI_COMM_WORLD, 1);
     if (is_root) PMPI_Pack(buffer, count, datatype, bytes, capacity, &packed, call->own);
-    call->output = bytes;
+    call->input = is_root ? bytes : NULL;
+    call->output = is_root ? NULL : bytes;
     int code = finish(call, "MPI_Bcast");
     if (code == MPI_SUCCESS && !is_root) PMPI_Unpack(bytes, (int)call->bytes, &unpacked, buffer, count, datatype, call->own);
     free(bytes);
@@ -135,40 +140,39 @@ static int broadcast_packed(struct nm_call *call, void *buffer, int count, MPI_D
 }
 
 int nm_bcast(void *buffer, int64_t count, MPI_Datatype datatype, int root, MPI_Comm comm, int *code) {
-    if (count < 0 || datatype == MPI_DATATYPE_NULL) return 0;
+    MPI_Count size;
+    int64_t bytes;
+    if (!nm_world.is_active || count < 0 || datatype == MPI_DATATYPE_NULL) return 0;
+    PMPI_Type_size_x(datatype, &size);
+    if (size < 0 || __builtin_mul_overflow(count, size, &bytes) || bytes > BROADCAST_BYTES) return 0;
     const struct nm_communicator *c = nm_communicator_of(comm);
     if (!c || root < 0 || root >= c->size) return 0;
-    int size = 0;
-    PMPI_Type_size(datatype, &size);
-    struct nm_call call = call_of(c, NM_BCAST, (count * size + 3) / 4, NF_INT32);
-    call.bytes = (size_t)(count * size);
+    struct nm_call call = call_of(c, NM_BCAST, (bytes + 3) / 4, NF_INT32);
+    call.bytes = (size_t)bytes;
     call.root = root;
-    call.output = buffer;
-    if (call.bytes == 0 || nm_is_contiguous(datatype))
-        *code = finish(&call, "MPI_Bcast");
-    else
+    if (bytes > 0 && !nm_is_contiguous(datatype)) {
         *code = broadcast_packed(&call, buffer, (int)count, datatype);
+        return 1;
+    }
+    /* The root's buffer may be memory that cannot be written. */
+    call.input = root == c->rank ? buffer : NULL;
+    call.output = root == c->rank ? NULL : buffer;
+    *code = finish(&call, "MPI_Bcast");
     return 1;
 }
 
 /* ---- nonblocking calls ---- */
 
-/* Fills in what differs from a blocking call, and starts it. */
-static int start(struct nm_call *call, MPI_Request *request) {
-    call->own = nm_world.shadow;
-    call->is_refused = nm_world.member && !nm_communicator_takes_nonblocking();
-    return nm_queue_start(call, print_error, request);
-}
-
 int nm_iallreduce(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                   MPI_Request *request, int *code) {
-    int dtype = reduced_dtype(count, datatype, op);
-    const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of_nonblocking(comm);
+    int is_mpis = way_of(count, datatype, op) == BY_MPI;
+    const struct nm_communicator *c = is_mpis ? NULL : nm_communicator_of_nonblocking(comm);
     if (!c) return 0;
     struct nm_call call = reduction_of(c, NM_ALLREDUCE, count, datatype, op);
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = recv;
-    *code = start(&call, request);
+    call.own = c->shadow;
+    *code = nm_queue_start(&call, print_error, request);
     return 1;
 }
 
@@ -176,6 +180,7 @@ int nm_ibarrier(MPI_Comm comm, MPI_Request *request, int *code) {
     const struct nm_communicator *c = nm_communicator_of_nonblocking(comm);
     if (!c) return 0;
     struct nm_call call = call_of(c, NM_BARRIER, 0, NF_INT32);
-    *code = start(&call, request);
+    call.own = c->shadow;
+    *code = nm_queue_start(&call, print_error, request);
     return 1;
 }

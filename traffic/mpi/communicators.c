@@ -5,11 +5,11 @@
 
 #include <stdlib.h>
 
+#include "queue.h"
 #include "world.h"
 
 static int key = MPI_KEYVAL_INVALID;
 static int64_t next_id = 1;        /* MPI_COMM_WORLD's is 0 */
-static int has_nonblocking, has_admitted;
 
 static int release(MPI_Comm comm, int keyval, void *value, void *state) {
     struct nm_communicator *c = value;
@@ -56,13 +56,11 @@ static int covers_hosts(struct nm_communicator *c) {
 
 /* All ranks of the communicator agree on whether it is admitted, and on its number. */
 static void agree(struct nm_communicator *c) {
-    const struct nm_world *w = &nm_world;
-    int64_t own[2] = {!w->is_ordered && (w->is_concurrent || has_nonblocking), next_id}, all[2];
+    int64_t own[2] = {nm_world.is_concurrent && !nm_world.is_ordered, next_id}, all[2];
     PMPI_Allreduce(own, all, 2, MPI_INT64_T, MPI_MAX, c->comm);
     c->is_admitted = !all[0];
     c->id = all[1];
     next_id = all[1] + 1;
-    has_admitted |= c->is_admitted;
 }
 
 static struct nm_communicator *find(MPI_Comm comm) {
@@ -77,6 +75,7 @@ static struct nm_communicator *add(MPI_Comm comm) {
     struct nm_communicator *c = calloc(1, sizeof *c);
     if (!c) PMPI_Abort(MPI_COMM_WORLD, 1);
     c->comm = comm;
+    c->shadow = MPI_COMM_NULL;
     PMPI_Comm_rank(comm, &c->rank);
     PMPI_Comm_size(comm, &c->size);
     PMPI_Comm_test_inter(comm, &is_inter);
@@ -86,6 +85,7 @@ static struct nm_communicator *add(MPI_Comm comm) {
         else
             agree(c);
     }
+    if (c->is_admitted && nm_world.takes_nonblocking) PMPI_Comm_dup(comm, &c->shadow);
     PMPI_Comm_set_attr(comm, key, c);
     return c;
 }
@@ -103,18 +103,19 @@ const struct nm_communicator *nm_communicator_of(MPI_Comm comm) {
 }
 
 const struct nm_communicator *nm_communicator_of_nonblocking(MPI_Comm comm) {
-    if (!nm_world.is_active || !nm_world.is_threaded || comm == MPI_COMM_NULL) return NULL;
-    struct nm_communicator *c = find(comm);
-    return c && c->is_admitted && (comm == MPI_COMM_WORLD || nm_world.is_ordered) ? c : NULL;
+    struct nm_communicator *c = nm_world.takes_nonblocking && comm != MPI_COMM_NULL ? find(comm) : NULL;
+    return c && c->is_admitted ? c : NULL;
 }
 
-int nm_communicator_takes_nonblocking(void) {
-    if (nm_world.is_ordered) return 1;
-    has_nonblocking = 1;
-    return !has_admitted;
+void nm_communicator_finish(MPI_Comm comm) {
+    struct nm_communicator *c = nm_world.takes_nonblocking && comm != MPI_COMM_NULL ? find(comm) : NULL;
+    if (!c || c->shadow == MPI_COMM_NULL) return;
+    nm_queue_finish(c);
+    PMPI_Comm_free(&c->shadow);
 }
 
 void nm_communicators_stop(void) {
+    nm_communicator_finish(MPI_COMM_WORLD);
     PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
     PMPI_Comm_free_keyval(&key);
 }

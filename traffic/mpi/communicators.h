@@ -5,9 +5,9 @@
  * have to come in one order at all leaders, as they share one job.
  *
  * MPI orders the calls of one communicator, and blocking calls of single-threaded programs. Calls of several communicators may come in
- * different orders where some are nonblocking, or come from several threads. So a communicator other than MPI_COMM_WORLD is admitted by its
- * first call, unless one of its ranks may call so; then its calls stay the MPI library's. Once one is admitted,
- * nonblocking calls are the MPI library's. */
+ * different orders where some are nonblocking, or come from several threads. So nonblocking calls are the MPI library's, and a communicator
+ * other than MPI_COMM_WORLD is admitted by its first call, unless one of its ranks has several threads that call. A program that promises one
+ * order of all its calls (nm_world) has all of them in the network. */
 
 #ifndef NETFOLD_MPI_COMMUNICATORS_H
 #define NETFOLD_MPI_COMMUNICATORS_H
@@ -18,6 +18,7 @@
 struct nm_communicator {
     MPI_Comm comm;
     int is_admitted;
+    MPI_Comm shadow; /* a duplicate for MPI's own reductions of nonblocking calls; MPI_COMM_NULL: there are no such calls */
     int64_t id; /* the same at all its ranks */
     int rank, size;
     int local_count; /* ranks of this host other than the leader */
@@ -27,11 +28,11 @@ struct nm_communicator {
 /* NULL: calls of `comm` are the MPI library's. Collective if `comm` was never used before. */
 const struct nm_communicator *nm_communicator_of(MPI_Comm comm);
 
-/* Of a nonblocking call, at the leader: whether the network takes it. Other ranks follow their leader. */
-int nm_communicator_takes_nonblocking(void);
-
-/* The same for a communicator on which nonblocking calls are possible at all; without communication. */
+/* The same of a nonblocking call, without communication: NULL also before the first blocking call. */
 const struct nm_communicator *nm_communicator_of_nonblocking(MPI_Comm comm);
+
+/* Before `comm` is freed: ends its nonblocking calls. */
+void nm_communicator_finish(MPI_Comm comm);
 
 /* Before any call: threads may call at the same time. */
 void nm_communicators_start(void);

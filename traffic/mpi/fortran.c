@@ -40,6 +40,18 @@ FUNCTION(mpi_init_thread, MPI_INIT_THREAD, (MPI_Fint * required, MPI_Fint *provi
 
 FUNCTION(mpi_finalize, MPI_FINALIZE, (MPI_Fint * error)) { *error = MPI_Finalize(); }
 
+FUNCTION(mpi_comm_free, MPI_COMM_FREE, (MPI_Fint * comm, MPI_Fint *error)) {
+    MPI_Comm freed = PMPI_Comm_f2c(*comm);
+    *error = MPI_Comm_free(&freed);
+    *comm = PMPI_Comm_c2f(freed);
+}
+
+FUNCTION(mpi_comm_disconnect, MPI_COMM_DISCONNECT, (MPI_Fint * comm, MPI_Fint *error)) {
+    MPI_Comm freed = PMPI_Comm_f2c(*comm);
+    *error = MPI_Comm_disconnect(&freed);
+    *comm = PMPI_Comm_c2f(freed);
+}
+
 FUNCTION(mpi_allreduce, MPI_ALLREDUCE,
          (void *send, void *recv, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *error)) {
     *error =

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,9 +16,18 @@ from pathlib import Path
 from netfold.protocol.connection import connection
 from netfold.traffic.mpi.recipe import MpiBuildError, build, compiler_of
 
+REQUIRED_VARIABLE = "NETFOLD_MPI_REQUIRED"
 VERSION_TIMEOUT_S = 60.0
 PASSED_ON = ("NETFOLD_", "XDG_RUNTIME_DIR")
 """Variables of the environment that ranks need: their names begin so."""
+
+
+_INTERPRETER = (3).to_bytes(4, "little")
+"""PT_INTERP, a program header's type."""
+
+
+class StaticProgramError(Exception):
+    """A program takes no library that is preloaded, but has to use the network."""
 
 
 class Flavor(StrEnum):
@@ -57,6 +67,30 @@ def flavor_of(mpirun: str) -> Flavor:
     if "HYDRA" in shown:
         return Flavor.HYDRA
     raise MpiBuildError(f"{found} is neither Open MPI's launcher nor MPICH's")
+
+
+def refuse_static(program: str) -> None:
+    """Prints that a program takes no preloaded library, if it is linked statically. Raises StaticProgramError instead
+    if NETFOLD_MPI_REQUIRED is 1."""
+    found = shutil.which(program)
+    if found is None or not _is_static(Path(found)):
+        return
+    text = f"{found} is linked statically: no library can be preloaded. Link it with shared libraries"
+    if os.environ.get(REQUIRED_VARIABLE, "0") not in ("", "0"):
+        raise StaticProgramError(text)
+    sys.stderr.write(f"netfold: collectives are the MPI library's own: {text}\n")
+
+
+def _is_static(program: Path) -> bool:
+    """Whether it is an ELF file of 64 bits without a dynamic linker (PT_INTERP)."""
+    data = program.read_bytes()
+    if data[:5] != b"\x7fELF\x02":
+        return False
+    table, size, count = (
+        int.from_bytes(data[at : at + width], "little") for at, width in ((32, 8), (54, 2), (56, 2))
+    )
+    kinds = [data[at : at + 4] for at in range(table, table + size * count, size)]
+    return _INTERPRETER not in kinds
 
 
 def preload_environment(mpirun: str, library: Path | None = None) -> dict[str, str]:

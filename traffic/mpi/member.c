@@ -31,7 +31,7 @@ struct nm_member {
     pthread_mutex_t lock; /* of all below, and of sending */
     pthread_cond_t changed;
     int64_t epoch; /* 0: none yet */
-    int64_t scheme, bits, takes_floats;
+    int64_t scheme, bits, float_dtypes;
     int has_ended, is_closing;
     char reason[NM_REASON_BYTES]; /* of the end */
     struct nm_report report;
@@ -109,7 +109,7 @@ static void enter_epoch(struct nm_member *m, const struct nm_packet *packet) {
     m->epoch = assign->assignment.epoch;
     m->scheme = assign->scheme;
     m->bits = assign->bits;
-    m->takes_floats = assign->takes_floats;
+    m->float_dtypes = assign->float_dtypes;
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
 }
@@ -210,11 +210,11 @@ int nm_member_join(struct nm_member *m, const char *job, char reason[NM_REASON_B
     return -1;
 }
 
-int nm_member_takes_floats(struct nm_member *m) {
+int nm_member_float_dtypes(struct nm_member *m) {
     pthread_mutex_lock(&m->lock);
-    int takes_floats = (int)m->takes_floats;
+    int float_dtypes = (int)m->float_dtypes;
     pthread_mutex_unlock(&m->lock);
-    return takes_floats;
+    return float_dtypes;
 }
 
 static struct nf_outcome ended_outcome(struct nm_member *m) {

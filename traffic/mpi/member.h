@@ -23,8 +23,8 @@ int nm_member_submit(struct nm_member *m, const char *hosts, char job[NM_NAME_BY
 /* Joins the job; waits for the first epoch. 0, or -1 and `reason`. */
 int nm_member_join(struct nm_member *m, const char *job, char reason[NM_REASON_BYTES]);
 
-/* Whether the job adds floats. */
-int nm_member_takes_floats(struct nm_member *m);
+/* Floats whose sums are the nodes' at any length, as bits 1 << enum nf_dtype: nodes add them as MPI does, or the user has chosen how. */
+int nm_member_float_dtypes(struct nm_member *m);
 
 /* Reduces `elements` of `dtype` at `array` over all workers, in place. The outcome's status is NF_DONE, or the array is as before.
  * Its message says why. One thread at a time. */

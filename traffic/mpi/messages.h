@@ -30,7 +30,7 @@ enum nm_message_type {
 struct nm_assign {
     int64_t type;
     int64_t scheme, bits; /* of floats: enum nf_scheme */
-    int64_t takes_floats; /* 0: the job adds integers only */
+    int64_t float_dtypes; /* 1 << enum nf_dtype: long sums of these floats are the nodes' */
     struct nf_assignment assignment;
 };
 

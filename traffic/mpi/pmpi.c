@@ -41,6 +41,16 @@ NM_API int MPI_Finalize(void) {
     return PMPI_Finalize();
 }
 
+NM_API int MPI_Comm_free(MPI_Comm *comm) {
+    nm_communicator_finish(*comm);
+    return PMPI_Comm_free(comm);
+}
+
+NM_API int MPI_Comm_disconnect(MPI_Comm *comm) {
+    nm_communicator_finish(*comm);
+    return PMPI_Comm_disconnect(comm);
+}
+
 NM_API int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
     int code;
     return nm_allreduce(send, recv, count, datatype, op, comm, &code) ? code

@@ -23,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_t thread;
 static int has_thread, is_stopping;
-static int is_busy; /* a call is made */
+static const struct nm_communicator *running; /* whose call is made; NULL: none is */
 static struct entry *first, **end = &first;
 
 static int query(void *state, MPI_Status *status) {
@@ -48,27 +48,34 @@ static int cancel(void *state, int is_complete) {
 static void *run_calls(void *none) {
     pthread_mutex_lock(&lock);
     for (;;) {
-        while ((!first || is_busy) && !is_stopping) pthread_cond_wait(&changed, &lock);
+        while ((!first || running) && !is_stopping) pthread_cond_wait(&changed, &lock);
         if (!first) break;
         struct entry *e = first;
         first = e->next;
         if (!first) end = &first;
-        is_busy = 1;
+        running = e->call.communicator;
         pthread_mutex_unlock(&lock);
         e->result = nm_call_run(&e->call);
         PMPI_Grequest_complete(e->request);
         pthread_mutex_lock(&lock);
-        is_busy = 0;
+        running = NULL;
         pthread_cond_broadcast(&changed);
     }
     pthread_mutex_unlock(&lock);
     return none;
 }
 
-/* Until all calls before are done. */
-static void await_turn(void) {
-    pthread_mutex_lock(&lock);
-    while (first || is_busy) {
+/* Whether a call of `communicator` is made, or waits; NULL: of any. With the lock. */
+static int is_pending(const struct nm_communicator *communicator) {
+    if (running && (!communicator || running == communicator)) return 1;
+    for (const struct entry *e = first; e; e = e->next)
+        if (!communicator || e->call.communicator == communicator) return 1;
+    return 0;
+}
+
+/* With the lock. */
+static void await_none(const struct nm_communicator *communicator) {
+    while (is_pending(communicator)) {
         pthread_mutex_unlock(&lock);
         nm_progress();
         pthread_mutex_lock(&lock);
@@ -77,20 +84,27 @@ static void await_turn(void) {
         until.tv_nsec += (long)(1e9 * NM_SLICE);
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        if (first || is_busy) pthread_cond_timedwait(&changed, &lock, &until);
+        if (is_pending(communicator)) pthread_cond_timedwait(&changed, &lock, &until);
     }
-    is_busy = 1;
-    pthread_mutex_unlock(&lock);
 }
 
 struct nm_result nm_queue_run(const struct nm_call *call) {
-    await_turn();
+    pthread_mutex_lock(&lock);
+    await_none(NULL);
+    running = call->communicator;
+    pthread_mutex_unlock(&lock);
     struct nm_result result = nm_call_run(call);
     pthread_mutex_lock(&lock);
-    is_busy = 0;
+    running = NULL;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+void nm_queue_finish(const struct nm_communicator *communicator) {
+    pthread_mutex_lock(&lock);
+    await_none(communicator);
+    pthread_mutex_unlock(&lock);
 }
 
 int nm_queue_start(const struct nm_call *call, int (*on_error)(const struct nm_result *), MPI_Request *request) {

@@ -10,7 +10,7 @@
 
 #include "world.h"
 
-enum { GATHERED_BYTES = 8192 /* of all hosts: more is faster by algorithms of the MPI library */ };
+enum { GATHERED_BYTES = 32768 /* of all hosts: more is faster by algorithms of the MPI library */ };
 
 static struct nm_result failed(const char *message) {
     struct nm_result result = {NM_FAILED, ""};
@@ -40,7 +40,9 @@ static void combine(const struct nm_reduction *r, void *to, void *from, size_t e
         PMPI_Reduce_local(from, to, (int)elements, r->datatype, r->op);
 }
 
-int nm_is_gathered(size_t bytes) { return bytes * (size_t)nm_world.host_count <= GATHERED_BYTES; }
+int nm_can_gather(size_t elements, enum nf_dtype dtype) {
+    return elements <= GATHERED_BYTES / (size_t)nf_itemsize(dtype) / (size_t)nm_world.host_count;
+}
 
 /* At a rank that is not its host's leader. */
 static struct nm_result reduce_by_leader(const struct nm_post *post, const void *input, void *output, size_t bytes) {
@@ -88,8 +90,8 @@ static struct nf_outcome reduce_gathered(const struct nm_reduction *r, void *arr
 static struct nm_result reduce_over_hosts(const struct nm_reduction *r, void *array, size_t elements, int agree) {
     /* Ranks of this host disagree: a context that no other host has lets all hosts see it. */
     int64_t context = agree ? r->context : r->context ^ (INT64_C(1) << 61) ^ (int64_t)(nm_world.rank + 1);
-    struct nf_outcome outcome = r->op == MPI_SUM ? nm_member_reduce(nm_world.member, array, elements, r->dtype, context)
-                                                 : reduce_gathered(r, array, elements, context);
+    struct nf_outcome outcome = r->is_gathered ? reduce_gathered(r, array, elements, context)
+                                               : nm_member_reduce(nm_world.member, array, elements, r->dtype, context);
     if (outcome.status == NF_SUM_OVERFLOW) return (struct nm_result){NM_UNFIT, ""};
     return outcome.status == NF_DONE ? (struct nm_result){NM_DONE, ""} : failed(outcome.message);
 }
@@ -113,8 +115,6 @@ struct nm_result nm_reduce(const struct nm_reduction *r, const void *input, void
     if (agree < 0) {
         result = failed("a rank of this host has ended");
         nm_member_fail(w->member, result.message);
-    } else if (r->is_refused) {
-        result = (struct nm_result){NM_UNFIT, ""};
     } else {
         result = reduce_over_hosts(r, array, elements, agree);
     }

@@ -13,24 +13,24 @@
 enum nm_status {
     NM_FAILED = -1,
     NM_DONE,
-    NM_UNFIT /* the network does not add these numbers, or this call: MPI's own reduction has to. The same at all ranks */
+    NM_UNFIT /* the network does not add these numbers: MPI's own reduction has to. The same at all ranks */
 };
 
 /* `context`: what has to be equal at all ranks beside the elements: operation, communicator, root.
  *
- * Switches add. Other operations are made by the hosts: each adds the values of all hosts, in fields of their own, to zeros, and then reduces
- * what it has got (nm_is_gathered). */
+ * Switches add. A reduction that is gathered is made by the hosts: each adds its values to zeros, in a field of its own. Then it has those of all
+ * hosts, and reduces them, in the same order as the others. */
 struct nm_reduction {
     const struct nm_communicator *communicator;
     int64_t context;
     enum nf_dtype dtype;
     MPI_Op op;
     MPI_Datatype datatype; /* of the elements, for operations other than MPI_SUM */
-    int is_refused; /* at leaders: NM_UNFIT without a look at the numbers */
+    int is_gathered; /* of operations other than MPI_SUM: always */
 };
 
-/* Whether a reduction other than a sum is short enough to go through the network. */
-int nm_is_gathered(size_t bytes);
+/* Whether a reduction of so many elements is short enough to be gathered. */
+int nm_can_gather(size_t elements, enum nf_dtype dtype);
 
 /* The reduction of `elements` at `input` (NULL: zeros, of sums only) over all ranks, to `output` (NULL: not wanted). Both may be the same. At most a segment.
  * One thread at a time. */

@@ -11,7 +11,7 @@
 
 #include "progress.h"
 
-struct nm_world nm_world = {.shadow = MPI_COMM_NULL};
+struct nm_world nm_world;
 
 enum { WHOLE_BYTES = 64 << 20 /* of a segment, where each rank has its host alone */ };
 
@@ -136,7 +136,7 @@ static void forget(struct nm_world *w) {
     if (w->host) nm_host_close(w->host);
     free(w->leaders);
     free(w->host_ranks);
-    *w = (struct nm_world){.shadow = MPI_COMM_NULL};
+    *w = (struct nm_world){0};
 }
 
 /* By MPI_Comm_spawn: the program that it belongs to has the links of its hosts, so that a job of its own would wait for them. */
@@ -169,8 +169,8 @@ void nm_world_start(int is_concurrent) {
         if (!w->host) snprintf(reason, sizeof reason, "the ranks of this host share no memory");
         good = good && w->host;
     }
-    int takes_floats = w->member ? nm_member_takes_floats(w->member) : 1;
-    PMPI_Bcast(&takes_floats, 1, MPI_INT, 0, of_host);
+    int float_dtypes = w->member && good ? nm_member_float_dtypes(w->member) : 0;
+    PMPI_Bcast(&float_dtypes, 1, MPI_INT, 0, of_host);
     PMPI_Comm_free(&of_host);
     if (!all_good(good, MPI_COMM_WORLD)) {
         print_reason(w, reason);
@@ -179,11 +179,10 @@ void nm_world_start(int is_concurrent) {
     }
     int level;
     PMPI_Query_thread(&level);
-    w->takes_floats = takes_floats;
+    w->float_dtypes = float_dtypes;
     w->is_concurrent = is_concurrent;
-    w->is_ordered = is_set("NETFOLD_MPI_ORDERED");
-    w->is_threaded = level == MPI_THREAD_MULTIPLE;
-    PMPI_Comm_dup(MPI_COMM_WORLD, &w->shadow);
+    w->is_ordered = all_good(is_set("NETFOLD_MPI_ORDERED"), MPI_COMM_WORLD);
+    w->takes_nonblocking = w->is_ordered && level == MPI_THREAD_MULTIPLE;
     nm_progress_start();
     w->is_active = 1;
 }
@@ -192,8 +191,7 @@ void nm_world_stop(void) {
     struct nm_world *w = &nm_world;
     if (!w->is_active) return;
     w->is_active = 0;
-    PMPI_Barrier(w->shadow); /* all have their last results */
+    PMPI_Barrier(MPI_COMM_WORLD); /* all have their last results */
     nm_progress_stop();
-    PMPI_Comm_free(&w->shadow);
     forget(w);
 }

@@ -13,16 +13,15 @@
 
 struct nm_world {
     int is_active;      /* calls go to the network */
-    int takes_floats;
+    int float_dtypes;   /* nm_member_float_dtypes */
     int is_concurrent;  /* threads of the program may call at the same time */
     int is_ordered;     /* the program promises one order of all calls */
-    int is_threaded;    /* the MPI library takes calls from several threads */
+    int takes_nonblocking; /* the same, where the MPI library takes calls from several threads */
     int rank, host_count;
     int host_number;    /* of this host, among the leaders */
     int host_rank, host_size;
     int *leaders;       /* world rank of each host's leader, ascending */
     int *host_ranks;    /* world rank of each rank of this host, ascending */
-    MPI_Comm shadow;    /* of MPI_COMM_WORLD, for calls in the background that the network cannot complete */
     struct nm_host *host;     /* NULL: one rank is here alone */
     struct nm_member *member; /* NULL: not the leader */
     size_t segment_bytes;     /* longer arrays are reduced in segments of this size */
