@@ -74,7 +74,6 @@ def markdown(result: ResultTable) -> Iterator[str]:
         f"{name}: {value}"
         for name, value in (
             ("command", f"`{result.command}`"),
-            ("revision", result.revision),
             ("machine", result.machine),
         )
         if value.strip("`")
