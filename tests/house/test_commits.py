@@ -15,7 +15,7 @@ from tests.house.imports import REPOSITORY
 BASE = "1129aa50df741cb92aa5e9583fff21f2a5e123db"
 """The last commit before the rule."""
 MAX_CHARACTERS = 72
-AREA = re.compile(r"[a-z0-9_./-]+: \S")
+AREA = re.compile(r"[a-z0-9_./-]+(, [a-z0-9_./-]+)*: \S")
 NOT_IMPERATIVE = re.compile(
     r"[^:]+: \w+(?<!bring)(?<!string)ing\b|[^:]+: (added|fixed|changed|removed|adds|fixes|removes)\b"
 )
@@ -50,7 +50,7 @@ def test_subjects_since_the_rule_follow_it():
     ("subject", "fault"),
     [
         ("controller: retry the queue when elements fail", None),
-        ("docs/reference: name all schemes", None),
+        ("docs/reference, examples: name all schemes", None),
         ("Reading it again: whether a port merges is the engine's alone", "no area"),
         ("The queue is retried when elements fail", "no area"),
         ("controller: retry the queue; docs: name all schemes", "a semicolon"),
