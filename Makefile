@@ -36,7 +36,7 @@ ISOLATED := $(BIN)/python -P -m netfold.testbed.network.isolated
 
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-BENCHMARKS ?= switch_pps allreduce host_pps server_pps plan_time
+BENCHMARKS ?= switch_pps allreduce host_pps server_pps
 
 .DEFAULT_GOAL := help
 

@@ -23,11 +23,11 @@ from diagrams import FOLDER, pictures  # type: ignore[import-not-found]  # noqa:
 
 VERSION = "11.12.1"
 SHA256 = "198b19442f86f0b46a17e56d3abf744c3a28a3427e66fa8dada3b589a77babcc"
-"""Of the package's dist/mermaid.min.js."""
+"""SHA-256 of the package's dist/mermaid.min.js."""
 
 OPTIONS = "{startOnLoad: false, theme: 'neutral', htmlLabels: false, flowchart: {htmlLabels: false}, handDrawnSeed: 1}"
 DECIMALS = re.compile(r"(\.\d\d)\d+")
-"""Of a coordinate, two are enough."""
+"""Two digits of a coordinate are enough."""
 
 
 def script(folder: Path) -> str:

@@ -35,7 +35,7 @@ class Command:
     help: str
     attribute: str = "app"
     extra: str = ""
-    """What of netfold[...] it needs beyond the base; for some commands only with some options."""
+    """Extra of netfold[...] that it needs; for some commands only with some options."""
 
 
 COMMANDS: dict[str, Command] = {

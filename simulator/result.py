@@ -36,8 +36,8 @@ class JobResult:
 
     @property
     def all_reduce_s(self) -> tuple[float, ...]:
-        """Of every bucket of every iteration: from ready to the sum at all workers. Waiting for earlier buckets of the
-        job is included."""
+        """Time of every bucket of every iteration: from ready to the sum at all workers. Waiting for
+        earlier buckets of the job is included."""
         return tuple(done - ready for i in self.iterations for ready, done in i.reduced)
 
 

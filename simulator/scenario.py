@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is simulated: a fabric, training jobs on it, and background flows. Both levels, `flow` and
+"""A scenario is a fabric, training jobs on it, and background flows. Both levels, `flow` and
 `packet`, take a Scenario and give a Result (result.py).
 
 Sizes are bytes of payload, times seconds, rates of the fabric in its own unit. All random values are drawn before
@@ -151,7 +151,7 @@ class Job:
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """What holds for the whole network.
+    """Settings of the whole network.
 
     segment_bytes    payload of a flow's packet
     header_bytes     of Ethernet, IPv4 and TCP before it
@@ -176,7 +176,7 @@ class NetworkSettings:
 
     @property
     def packet_bytes(self) -> int:
-        """What a flow's full packet takes of a wire."""
+        """Bytes of a flow's full packet on a wire."""
         return self.segment_bytes + self.header_bytes + self.gap_bytes
 
     @property
@@ -187,7 +187,7 @@ class NetworkSettings:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is run until all is done, or until the second `until`."""
+    """Jobs and flows that run until all are complete, or until the second `until`."""
 
     fabric: Fabric
     jobs: tuple[Job, ...] = ()

@@ -19,7 +19,7 @@ Place = tuple[str | int, ...]
 MAX_BYTES = 4 << 20
 MAX_VALUES = 200_000
 MAX_DEPTH = 64
-"""Of nested values: libyaml composes them by recursion, and ends the process where its stack ends."""
+"""Maximum depth of nested values: libyaml composes them by recursion, and ends the process where its stack ends."""
 MAX_DIGITS = 64
 """Characters of a number: the time that Python takes for its digits grows with their square."""
 

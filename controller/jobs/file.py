@@ -23,7 +23,7 @@ from netfold.topologies.fabric import Fabric
 from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, parse_document
 
 MAX_CHARACTERS = 256 << 10
-"""Of a job file."""
+"""Maximum size of a job file."""
 MIN_DEFAULT_LEASE_MS, LEASE_MS_A_MEMBER = 3000, 10
 """Of a job file without `lease_ms` (docs/decisions/0049)."""
 

@@ -277,7 +277,7 @@ class Lifecycle:
         return [] if version is None else self._late_switches(self._registry.get(name), version)
 
     def _late_switches(self, job: JobRecord, version: int) -> list[str]:
-        """Of its new placement, those that do not hold this version."""
+        """Switches of its new placement that do not hold this version."""
         return [s for s in self._new_switches(job) if not self._fleet.holds(s, version)]
 
     def _refusing(self, switches: list[str]) -> bool:

@@ -223,6 +223,9 @@ def _compare(fabric: Fabric, example: ExampleJob, as_json: bool, record: Path | 
         typer.echo(json.dumps(found, indent=2))
     else:
         _console().print(_summary(rows))
+        for name, made in rows:
+            if isinstance(made, str):
+                typer.echo(f"{name}: {made}")
 
 
 def _summary(rows: list[tuple[str, Plan | str]]) -> Table:
@@ -232,7 +235,7 @@ def _summary(rows: list[tuple[str, Plan | str]]) -> Table:
         table.add_column(head, justify="left" if head in ("scheme", "unit") else "right")
     for name, made in rows:
         if isinstance(made, str):
-            table.add_row(name, "-", made, *[""] * 6)
+            table.add_row(name, *["-"] * (len(heads) - 1))
             continue
         shown = name if name == made.algorithm else f"{name} ({made.algorithm})"
         gap = "-" if made.gap is None else f"{made.gap:.1%}"

@@ -74,7 +74,6 @@ def markdown(result: ResultTable) -> Iterator[str]:
         f"{name}: {value}"
         for name, value in (
             ("command", f"`{result.command}`"),
-            ("revision", result.revision),
             ("machine", result.machine),
         )
         if value.strip("`")
@@ -83,7 +82,7 @@ def markdown(result: ResultTable) -> Iterator[str]:
 
 
 def block(name: str) -> Iterator[str]:
-    """What stands between the comments of a block."""
+    """Lines between the comments of a block."""
     result = read(name)
     yield from markdown(result)
     if result.plot is not None:

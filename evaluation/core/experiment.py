@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What every evaluation is: an experiment, which yields rows; tables, a JSON document and plots are made of the
+"""Every evaluation is an experiment, which yields rows; tables, a JSON document and plots are made of the
 rows."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Experiment(ABC, Generic[R]):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Of its files, too: NAME.json, NAME.png."""
+        """Also the name of its files: NAME.json, NAME.png."""
 
     @property
     def needs_namespaces(self) -> bool:

@@ -111,7 +111,7 @@ def _files(experiment: Experiment[R], rows: Sequence[R], document: str, theme: T
 
 
 def provenance(experiment: Experiment[R]) -> dict[str, Any]:
-    """What identifies a run: parameters, command, revision of the code, machine and its load."""
+    """Identity of a run: parameters, command, revision of the code, machine and its load."""
     parameters: dict[str, Any] = (
         asdict(experiment) if is_dataclass(experiment) and not isinstance(experiment, type) else {}
     )
@@ -131,7 +131,7 @@ def provenance(experiment: Experiment[R]) -> dict[str, Any]:
 
 
 def revision() -> str:
-    """Of the repository, with "-dirty" behind it if files have changed; else the package's version."""
+    """Revision of the repository, with "-dirty" if files have changed; else the package's version."""
     command = ["git", "-c", "safe.directory=*", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)

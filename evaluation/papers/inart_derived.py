@@ -16,7 +16,7 @@ from netfold.evaluation.core.experiment import Column, table
 from netfold.evaluation.papers.rate_point import RatePoint
 
 RESNET50_KB, VGG19_KB, LSTM_KB = 97, 548, 1627
-"""Of gradients, scaled down 1000 times as in the paper."""
+"""Size of gradients, scaled down 1000 times as in the paper."""
 
 
 class Quantity(StrEnum):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a paper whose figures show planned rates consists of: figures, setups, schemes (grid.py, inart.py). Values are
+"""Papers whose figures show planned rates: figures, setups, schemes (grid.py, inart.py). Values are
 minimum sending rates; those that the text does not state were read off the plots, to about 3-5 %."""
 
 from __future__ import annotations

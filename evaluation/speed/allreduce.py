@@ -243,7 +243,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
 
 
 def break_even(rows: Sequence[AllReduceRow]) -> list[BreakEven]:
-    """Of each workers, lanes and numerics; rows without a ring do not count."""
+    """Break-even of each number of workers, lanes and numerics; rows without a ring do not count."""
     found: list[BreakEven] = []
     for case in dict.fromkeys((r.workers, r.lanes, r.numerics) for r in rows):
         own = sorted((r for r in rows if (r.workers, r.lanes, r.numerics) == case), key=lambda r: r.rate_mbps)
@@ -253,7 +253,7 @@ def break_even(rows: Sequence[AllReduceRow]) -> list[BreakEven]:
 
 
 def set_loss(net: Network, loss: float) -> None:
-    """Of every link, in both directions."""
+    """Set the loss of every link, in both directions."""
     if loss:
         for seed, link in enumerate(net.fabric.links):
             net.set_faults(link.a, link.b, Faults(loss=loss, seed=2 * seed + 1))
@@ -261,7 +261,7 @@ def set_loss(net: Network, loss: float) -> None:
 
 
 def frame_bytes(lanes: int) -> int:
-    """Of a packet on the wire, as the fabric counts it."""
+    """Bytes of a packet on the wire, as the fabric counts it."""
     return packet_bytes(lanes) + FRAME_OVERHEAD_BYTES
 
 

@@ -158,7 +158,7 @@ def run(fabric: Fabric, workers: tuple[str, ...], scheme: Scheme, load: Model) -
 def binds(
     fabric: Fabric, result: SimulationResult, seconds: float, latency_s: float, compute_s: float
 ) -> str:
-    """What the time depends on most."""
+    """Name the resource that bounds the time."""
     if seconds < COMPUTED * compute_s:
         return "computation"
     if 2 * latency_s > seconds:

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Packets that a parameter server receives and answers in a second of processor time, on the loopback. drain.py has
-what several threads gain.
+"""Packets that a parameter server receives and answers in a second of processor time, on the loopback.
 
 python -m netfold.evaluation.speed.server_pps [--lanes 64,256] [--threads 1,2] [--seconds 3]
 """

@@ -127,7 +127,7 @@ class SwitchPps(Experiment[SwitchRow]):
             return switch_targets.find_bmv2(Path(folder))
 
     def rows(self, notify: Notify) -> Iterator[SwitchRow]:
-        """Of each load in the last round. Raises RunError."""
+        """Yield the best row of each load and target, in the last round. Raises RunError."""
         measured = [name for name in self.targets if name != "bmv2" or self.bmv2 is not None]
         with tempfile.TemporaryDirectory() as folder:
             loads = [{**LOADS, **BITMAPS}[name](Path(folder)) for name in self.loads]
@@ -221,7 +221,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def task_seconds(task: Path) -> float:
-    """Of one thread, by its folder in /proc."""
+    """Processor time of one thread, by its folder in /proc."""
     return int((task / "schedstat").read_text().split()[0]) / 1e9
 
 

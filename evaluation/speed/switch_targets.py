@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What switch_pps measures: softswitch, BMv2, and two plain forwarders in C, on a network of veth links."""
+"""Targets of switch_pps: softswitch, BMv2, and two plain forwarders in C, on a network of veth links."""
 
 from __future__ import annotations
 

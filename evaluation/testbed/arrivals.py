@@ -141,7 +141,7 @@ def _calls(spread_s: float, size: int, calls: int) -> tuple[_Calls, float]:
 
 
 def arrivals(spread_s: float, size: int, calls: int = 1) -> list[ArrivalRow]:
-    """Of the first call and the last one. Raises SimulationFailedError for wrong sums."""
+    """Times of the first call and the last one. Raises SimulationFailedError for wrong sums."""
     together, planned = _calls(0.0, size, calls)
     apart, _ = _calls(spread_s, size, calls)
     at_once, late = together.run().jobs[0].iterations, apart.run().jobs[0].iterations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs lose when TCP flows fill the links of a spine, and what re-routing gives back.
+"""Loss of jobs when TCP flows fill the links of a spine, and gain of re-routing.
 
 One job or two, with a worker in each rack, reduce arrays one after the other. At the onset other hosts of the racks, a
 ring of racks, start to send TCP over the links of the first spine in both directions; later they stop. This is repeated
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 MODEL, MODEL_ELEMENTS = "resnet50", 25_557_032
 PROGRESS_POLL_S = 0.03
 TCP_PAYLOAD = 1448 / 1538
-"""Of a TCP segment's bytes on the wire."""
+"""Part of a TCP segment's bytes on the wire that is payload."""
 
 MODES: Mapping[str, Mapping[str, Any]] = {
     "static": {"options": {"trees": 1}, "reroute": "off"},

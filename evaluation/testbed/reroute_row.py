@@ -86,7 +86,7 @@ def reroute_row(
     times = [(b, (b - a) * 1e3) for a, b in itertools.pairwise(ended)]
 
     def median(since: float, until: float) -> float | None:
-        """Of the iterations within; if there are none, of those that overlap."""
+        """Median of the iterations within; if there are none, of those that overlap."""
         inside = [ms for at, ms in times if since <= at - ms / 1e3 and at <= until]
         overlapping = [ms for at, ms in times if since < at and at - ms / 1e3 < until]
         return statistics.median(inside or overlapping) if overlapping else None

@@ -22,7 +22,7 @@ FRAME = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES
 TCP_FRAME = 1514
 QUEUE = 64
 PAIRS = 5
-"""Of TCP hosts, one on each side."""
+"""Pairs of TCP hosts, one on each side."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Child:
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """What a controller gives a node. `children` by number. `receivers`: where results go. An inner node has a
+    """Assignment of a node by a controller. `children` by number. `receivers`: where results go. An inner node has a
     `parent`, and `own_child`, its number there."""
 
     tree: int
@@ -62,7 +62,7 @@ class Node:
     slots: dict[int, Slot] = field(default_factory=dict)
 
     def receive(self, data: bytes, source: Address) -> list[Outgoing]:
-        """What leaves because of one datagram."""
+        """Datagrams that leave because of one datagram."""
         packet = parse(data, self.entry.lanes)
         if packet is None or packet.tree != self.entry.tree or packet.slot >= self.entry.slots:
             return []

@@ -54,7 +54,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Payload:
-    """What a chunk carries."""
+    """Contents of a chunk."""
 
     lanes: Lanes
     exponent: int = 0

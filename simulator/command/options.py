@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands that sweep have in common: options, progress, and how they end."""
+"""Common parts of the commands that sweep: options, progress, and their end."""
 
 from __future__ import annotations
 

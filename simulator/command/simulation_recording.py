@@ -32,7 +32,7 @@ from netfold.simulator.result import JobResult
 from netfold.simulator.scenario import Job
 
 STEPS = 200
-"""Of time, in a recording."""
+"""Steps of time in a recording."""
 
 LOAD_DIGITS = 3
 """Loads are recorded in thousandths of a link's rate."""
@@ -113,7 +113,7 @@ def _add(
     coefs: Sequence[float],
     sent: NDArray[np.float64],
 ) -> None:
-    """Of a stream's row; numbers beyond `links` are limits of nodes."""
+    """Loads of a stream's row; numbers beyond `links` are limits of nodes."""
     for link, coef in zip(row, coefs, strict=True):
         if link < links:
             loads[link] += coef * sent

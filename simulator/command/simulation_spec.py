@@ -99,7 +99,7 @@ PLANNERS = tuple(name for name in SCHEMES if name not in tuple(SchemeName))
 
 @dataclass(frozen=True)
 class SimulationSpec:
-    """What is simulated. `jobs` are job files' texts.
+    """Input of a simulation. `jobs` are job files' texts.
 
     scheme   PLANNED; one of PLANNERS for all jobs; or one of the catalog's for all jobs, each
              planned as if it were alone
@@ -271,7 +271,7 @@ def _mean(values: tuple[float, ...] | list[float]) -> float | None:
 
 
 def _flows(flows: tuple[Flow, ...], result: SimulationResult) -> dict[str, Any]:
-    """Of complete flows; `short` ones have at most SHORT bytes."""
+    """Times of complete flows; `short` ones have at most SHORT bytes."""
     done = [(f.bytes, c) for f, c in zip(flows, result.completions, strict=True) if c is not None]
     every = [c for _, c in done]
     short = [c for size, c in done if size <= SHORT]

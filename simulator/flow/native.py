@@ -56,7 +56,7 @@ class FlowNetwork:
 
 @dataclass(frozen=True)
 class FlowStarts:
-    """Of each flow: its start (ascending) and its bytes."""
+    """Start (ascending) and bytes of each flow."""
 
     start: Reals
     bytes: Reals

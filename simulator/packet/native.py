@@ -17,7 +17,7 @@ from netfold.simulator.native import compiled, headers
 from netfold.traffic.engine.engine import EngineAssignment
 
 LANES = 9
-"""Of the simulated packets (links.h): what they weigh on a wire is given apart."""
+"""Lanes of the simulated packets (links.h); their bytes on a wire are given apart."""
 
 NEVER = (1 << 63) - 1
 PS = 1e12

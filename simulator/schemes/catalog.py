@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What each scheme of the literature puts on the links of a fabric for a job, by its name: a ring, binary trees of
+"""Streams of each scheme of the literature on the links of a fabric, by its name: a ring, binary trees of
 hosts, or the trees of the plan that the controller would make."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SchemeName(StrEnum):
 
 @dataclass(frozen=True)
 class SchemeOptions:
-    """What schemes need beside the workers.
+    """Options of schemes, in addition to the workers.
 
     servers       parameter servers, which atp, grid and inart need
     trees         of panama and switchml-lb

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a point's result depends on beside its parameters: the code, and the libraries and the machine that run it."""
+"""A point's result depends on its parameters, and on the code, libraries and machine, whose digest is computed here."""
 
 from __future__ import annotations
 

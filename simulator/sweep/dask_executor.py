@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Points on Dask: on a cluster of this machine's own, or on an existing one.
+"""Points on the workers of an existing Dask scheduler.
 
-A scheduler's clients can run code on its workers, and it can run code here. So the own cluster listens on the loopback,
-with TLS and a temporary certificate; an existing one is reached as Dask's own configuration has it (`tls://` and
-`DASK_DISTRIBUTED__COMM__TLS__*`).
+A scheduler's clients can run code on its workers, and it can run code here. It is reached as Dask's own configuration
+has it (`tls://` and `DASK_DISTRIBUTED__COMM__TLS__*`).
 """
 
 from __future__ import annotations
@@ -13,24 +12,19 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from distributed import Client, LocalCluster, as_completed
+from distributed import Client, as_completed
 from distributed.scheduler import KilledWorker
-from distributed.security import Security
 
 from netfold.simulator.sweep.code_version import code_version
 from netfold.simulator.sweep.task import Json, SweepError, SweepTask
 
 SCHEDULER_TIMEOUT_S, FIRST_WORKER_TIMEOUT_S = 15, 60
 """Timeouts: for a scheduler's answer, and for its first worker."""
-IGNORE_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""Ctrl-C reaches all processes of a terminal; this process ends the others."""
 
 
-def run_on_dask(
-    tasks: Sequence[tuple[int, SweepTask]], jobs: int, scheduler: str | None
-) -> Iterator[tuple[int, Json]]:
+def run_on_dask(tasks: Sequence[tuple[int, SweepTask]], scheduler: str) -> Iterator[tuple[int, Json]]:
     """Yields results with their tasks' numbers, in order of completion. Raises SweepError."""
-    with _client(min(jobs, len(tasks)), scheduler) as client:
+    with _client(scheduler) as client:
         _check_code_versions(client)
         futures = {
             client.submit(task.run, key=f"netfold-{number}-{id(tasks)}", pure=False): number
@@ -52,25 +46,8 @@ def run_on_dask(
 
 
 @contextmanager
-def _client(jobs: int, scheduler: str | None) -> Iterator[Client]:
+def _client(scheduler: str) -> Iterator[Client]:
     logging.getLogger("distributed").setLevel(logging.ERROR)
-    if scheduler is None:
-        with (
-            LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                memory_limit=0,
-                host="127.0.0.1",
-                dashboard_address=None,
-                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # 8787 may be another sweep's
-                security=Security.temporary(),
-                preload=[IGNORE_SIGINT],
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
-            Client(cluster) as client,
-        ):
-            yield client
-        return
     try:
         client = Client(scheduler, timeout=SCHEDULER_TIMEOUT_S)
     except (OSError, ValueError, RuntimeError) as error:

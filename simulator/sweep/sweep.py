@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Many points of one function: from the cache, here, or on the workers of Dask. Where a point ran changes no bit."""
+"""Many points of one function: from the cache, in processes of this machine, or on Dask. Where a point ran changes no
+bit."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from netfold.simulator.sweep.cache import Cache
+from netfold.simulator.sweep.process_pool import run_in_processes
 from netfold.simulator.sweep.task import Json, SweepTask
 
 JOBS = 2
@@ -71,10 +73,11 @@ def _run(tasks: Sequence[tuple[int, SweepTask]], executor: Executor) -> Generato
     """Each with its number, in whatever order they are done."""
     if not tasks:
         return
-    if executor.scheduler is None and (executor.jobs == 1 or len(tasks) == 1):
-        for number, task in tasks:
-            yield number, task.run()
-        return
-    from netfold.simulator.sweep.dask_executor import run_on_dask  # noqa: PLC0415 (it takes seconds)
+    if executor.scheduler is not None:
+        from netfold.simulator.sweep.dask_executor import run_on_dask  # noqa: PLC0415 (it takes seconds)
 
-    yield from run_on_dask(tasks, executor.jobs, executor.scheduler)
+        yield from run_on_dask(tasks, executor.scheduler)
+    elif executor.jobs > 1 and len(tasks) > 1:
+        yield from run_in_processes(tasks, executor.jobs)
+    else:
+        yield from ((number, task.run()) for number, task in tasks)

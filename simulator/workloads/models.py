@@ -19,7 +19,7 @@ FLOAT = 4
 FIRST_BUCKET = 1 << 20
 BUCKET = 25 << 20
 DENSE_READY = 0.01
-"""Of the backward pass: when the gradients of all fully connected layers are there."""
+"""Part of the backward pass after which the gradients of all fully connected layers are ready."""
 
 
 class Accelerator(StrEnum):

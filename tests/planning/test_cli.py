@@ -47,6 +47,15 @@ def test_published_is_null_where_no_paper_has_a_figure() -> None:
     assert json.loads(_netfold("grid-fig1", "-a", "panama", "--json").stdout)["published"] is None
 
 
+def test_compare_has_the_reason_of_a_scheme_without_a_plan_below_the_table() -> None:
+    """It has no column of its own: each cell of the table has what its head says."""
+    lines = _netfold("tofino-leaf", "--compare").stdout.splitlines()
+    (row,) = [line for line in lines if "│ grid " in line]
+    assert [cell.strip() for cell in row.strip("│").split("│")] == ["grid", *["-"] * 8]
+    (reason,) = [line for line in lines if line.startswith("grid: ")]
+    assert "names no parameter server" in reason
+
+
 def test_compare_has_a_row_per_scheme() -> None:
     result = _netfold("inart-fig1", "--compare", "--json")
     assert [row["scheme"] for row in json.loads(result.stdout)] == list(SCHEMES)

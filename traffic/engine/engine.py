@@ -124,7 +124,7 @@ class Call:
 
 
 NONCE_BITS = 30
-"""Of a lane of the resume chunk (docs/reference/protocol.md, E8)."""
+"""Bits of a nonce in a lane of the resume chunk (docs/reference/protocol.md, E8)."""
 
 
 def to_engine_assignment(

@@ -49,7 +49,7 @@ SHORT = (100_000, 1_000_000, 10_000_000, 40_000_000)
 """Bytes: a short flow has no more."""
 SHOWN = 1_000_000
 TAIL = 0.9
-"""Of the short flows of a block, those slower than this part are kept."""
+"""Short flows of a block that are slower than this part of them are kept."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ ASSUMPTIONS = (
 
 
 def point(at: LoadPoint) -> Json:
-    """What the scheme does at the load: see `_summary`."""
+    """The result of the scheme at the load: see `_summary`."""
     found: list[LoadReplication] = []
     while len(found) < at.replications:
         found.append(_part(at, len(found)))
@@ -188,8 +188,8 @@ def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
 def _summary(
     at: LoadPoint, flows: tuple[Flow, ...], completions: tuple[float | None, ...], size: int
 ) -> dict[str, Any]:
-    """Of the short flows of each block how many there are, and the times of its slowest. A flow that is not over has
-    at least the time since its start."""
+    """Number of the short flows of each block, and the times of its slowest. A flow that is not complete has at
+    least the time since its start."""
     length = (at.seconds - at.warm_up) / at.blocks
     blocks: list[list[float]] = [[] for _ in range(at.blocks)]
     unfinished = 0
@@ -293,7 +293,7 @@ def _alone(at: LoadPoint, own: Model) -> float:
 
 
 def _load_of(at: LoadPoint, number: int) -> float:
-    """What a job adds to the load: its workers' links' use, over all servers'."""
+    """Load of a job: the use of its workers' links, over that of all servers' links."""
     own = _model(MODELS[number % len(MODELS)])
     rate = at.gbit * 1e9 / 8 / NetworkSettings().wire
     return own.bytes / _alone(at, own) / rate * at.workers / len(_fabric(at.k, at.gbit).hosts)

@@ -27,7 +27,7 @@ from netfold.testbed.torchrun import TorchProgram, start_torchrun
 
 PORT = 29700
 STEP_BYTES = 80 << 20
-"""Of gradients, for each row; at least four steps."""
+"""Bytes of gradients, for each row; at least four steps."""
 PARALLELISMS = ("ddp", "fsdp", "fsdp-prefetch")
 TRANSPORTS = ("gloo", "gloo-fp16", "gloo-powersgd4", "netfold", "netfold-half", "netfold-quarter")
 TIMEOUT_S = 3600.0
@@ -98,7 +98,7 @@ class TorchDdp(Experiment[StepRow]):
 
     def tables(self, rows: Sequence[StepRow]) -> Iterable[Table]:
         def of_gloo(row: StepRow) -> float | None:
-            """Of Gloo's fastest way: FSDP2 with or without the prefetch."""
+            """Step of Gloo's fastest variant: FSDP2 with or without the prefetch."""
             key = case(row)
             peers = [r.step_ms_p50 for r in rows if r.transport == "gloo" and case(r) == key]
             return row.step_ms_p50 / min(peers) if peers else None

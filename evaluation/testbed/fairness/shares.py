@@ -16,7 +16,7 @@ from netfold.simulator.scenario import Flow, Scenario, TcpVariant
 ENDLESS = 10**11
 SAMPLES = 80
 SETTLING = 1 / 3
-"""Of the time, not counted: TCP's slow start and its consequences."""
+"""Part of the time that is not counted: TCP's slow start and its consequences."""
 
 
 @dataclass(frozen=True)

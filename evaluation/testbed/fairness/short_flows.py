@@ -15,7 +15,7 @@ from netfold.simulator.scenario import Flow, Scenario, TcpVariant
 
 SIZE = 20_000
 LOAD = 0.016
-"""Of the link, by the short flows: 10 a second at 100 Mbit/s."""
+"""Load of the link by the short flows: 10 a second at 100 Mbit/s."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import signal
 import sys
 import time
@@ -43,6 +44,13 @@ def walk(parameters: Walk) -> Json:
 def fall(parameters: Walk) -> Json:
     if parameters.seed == 2:
         raise ValueError("too steep")
+    return walk(parameters)
+
+
+def die(parameters: Walk) -> Json:
+    """As a process that is killed, when it has no memory left."""
+    if parameters.seed == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
     return walk(parameters)
 
 

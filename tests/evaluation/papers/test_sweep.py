@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from netfold.simulator.sweep.cache import Cache, default_folder
 from netfold.simulator.sweep.code_version import code_version
 from netfold.simulator.sweep.sweep import Executor, sweep
 from netfold.simulator.sweep.task import SweepError, SweepTask
-from tests.evaluation.papers.points import Walk, another_version, fall, walk
+from tests.evaluation.papers.points import Walk, another_version, die, fall, slow_walk, walk
 from tests.house.imports import REPOSITORY
 
 HERE = Executor(jobs=1)
@@ -56,7 +54,7 @@ def test_results_come_in_the_order_of_the_points() -> None:
     assert found[0]["pair"] == [1, None]  # type: ignore[call-overload, index]
 
 
-def test_two_dask_workers_give_every_bit_that_one_process_gives(cache: Cache) -> None:
+def test_two_processes_give_every_bit_that_one_process_gives(cache: Cache) -> None:
     points = [Walk(seed) for seed in range(7)]
     told: list[tuple[int, int]] = []
     there = list(sweep(walk, points, TWO, cache, lambda done, of: told.append((done, of))))
@@ -67,14 +65,20 @@ def test_two_dask_workers_give_every_bit_that_one_process_gives(cache: Cache) ->
     assert json.dumps(kept) == json.dumps(here)
 
 
-def test_sweeps_beside_each_other_say_nothing_of_ports() -> None:
-    """Dask's own port is taken; a warning would be an error here."""
-    with socket.socket() as taken, warnings.catch_warnings():
-        with contextlib.suppress(OSError):  # or another process has it anyway
-            taken.bind(("127.0.0.1", 8787))
-            taken.listen()
-        warnings.simplefilter("error", UserWarning)
-        assert len(list(sweep(walk, [Walk(0), Walk(1)], TWO))) == 2
+def test_a_process_that_ends_is_an_error_and_leaves_no_process(cache: Cache) -> None:
+    with pytest.raises(SweepError, match="a process that computed points ended"):
+        list(sweep(die, [Walk(seed) for seed in (1, 2, 3)], TWO, cache))
+    assert multiprocessing.active_children() == []
+
+
+def test_a_sweep_that_is_given_up_ends_its_processes(tmp_path: Path) -> None:
+    """The other points wait for a file that never comes."""
+    points = [Walk(seed, log=str(tmp_path / "go")) for seed in range(3)]
+    found = sweep(slow_walk, points, TWO)
+    assert next(found) == SweepTask(walk, Walk(0)).run()
+    assert multiprocessing.active_children() != []
+    found.close()  # type: ignore[attr-defined]
+    assert multiprocessing.active_children() == []
 
 
 def test_a_point_is_computed_once(cache: Cache, tmp_path: Path) -> None:

@@ -7,13 +7,11 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-import typer
 from scapy.layers.inet import IP
 
-from netfold.evaluation.core.command import Integers, Words
+from netfold.evaluation.core.command import Integers
 from netfold.evaluation.core.output import Output, evaluate
 from netfold.evaluation.speed import switch_loads, switch_targets
 from netfold.evaluation.speed.allreduce import (
@@ -23,11 +21,8 @@ from netfold.evaluation.speed.allreduce import (
     break_even,
     summarize,
 )
-from netfold.evaluation.speed.drain import Drain, drain, state
 from netfold.evaluation.speed.host_pps import HostPps
-from netfold.evaluation.speed.network_modes import ModeRow, NetworkModes, medians
 from netfold.evaluation.speed.server_pps import ServerPps
-from netfold.evaluation.speed.simulator_size import SimulatorSize
 from netfold.testbed.errors import RunError
 
 STRICT = ["-O2", "-Wall", "-Wextra", "-Werror"]
@@ -41,32 +36,7 @@ def test_small_benchmarks_give_rows(tmp_path: Path):
     servers = evaluate(ServerPps(Integers([64]), Integers([1, 2]), 0.2), output)
     assert [server.threads for server in servers] == [1, 2]
     assert all(server.packets_cpu_s > 0 for server in servers)
-    sizes = evaluate(SimulatorSize(Integers([4])), output)
-    assert [(r.servers, r.scheme) for r in sizes] == [(16, "panama"), (16, "ring")]
     assert json.loads((tmp_path / "bench-server-pps.json").read_text())["rows"][0]["lanes"] == 64
-
-
-@pytest.mark.root
-@pytest.mark.parametrize("node", ["softswitch", "ps"])
-def test_a_node_of_two_threads_drains_what_fills_it(tmp_path: Path, node: str):
-    """Without a loss: all runs reach the thread of their slots, and no queue between threads overflows."""
-    drained = evaluate(
-        Drain(Words((node,)), Integers([64]), Integers([1, 2]), rounds=1, fills=2),
-        Output(as_json=True, out=tmp_path),
-    )
-    assert [(row.threads, row.over_one == 1) for row in drained] == [(1, True), (2, False)]
-    assert all(row.packets_s > 0 and row.packets_cpu_s > 0 for row in drained)
-
-
-def test_a_node_whose_last_results_do_not_come_is_an_error():
-    with subprocess.Popen(["sleep", "60"]) as process:
-        try:
-            node = SimpleNamespace(pid=process.pid, fill=lambda: 1, last_result=lambda: None)
-            with pytest.raises(RunError, match="lost packets of the last results"):
-                drain(node)
-            assert state(Path(f"/proc/{process.pid}")) == "S", "it runs on"
-        finally:
-            process.kill()
 
 
 @pytest.mark.parametrize("name", ["forwarder", "workers"])
@@ -154,21 +124,3 @@ def test_break_even_is_the_rate_up_to_which_netfold_wins():
         all_reduce_row(100, 8, None),
     ]
     assert [(b.workers, b.rate_mbps) for b in break_even(rows)] == [(2, 500), (4, None), (8, None)]
-
-
-def test_the_median_of_a_mode_is_over_the_first_in_the_same_round():
-    goodputs = {"mininet": (0.9, 0.5, 0.8), "rootless": (0.9, 0.4, 0.6)}
-    rows = [
-        ModeRow(number, mode, goodput, goodput / goodputs["mininet"][number], 0, 20.0)
-        for mode, found in goodputs.items()
-        for number, goodput in enumerate(found)
-    ]
-    first, other = medians(rows)
-    assert (first.mode, first.goodput, first.over_first) == ("mininet", 0.8, 1.0)
-    assert (other.mode, other.goodput) == ("rootless", 0.6)
-    assert other.over_first == pytest.approx(0.8)
-
-
-def test_a_mode_that_is_none_is_refused_before_any_run(tmp_path: Path):
-    with pytest.raises(typer.BadParameter, match=r"expected some of mininet, rootless, userland"):
-        evaluate(NetworkModes(Words(("mininet", "vm"))), Output(as_json=True, out=tmp_path))
