@@ -30,7 +30,9 @@ def test_the_file_of_a_job_is_read_once_and_leaves_with_its_record(tmp_path: Pat
     order = weakref.ref(registry.order("a"))
     with registry.change():
         registry.write(registry.with_end_state(registry.get("a"), JobState.DONE, "every worker left"))
-    assert registry.order("a") is order(), "an ended job's is kept, too: a loss of each of its members reads it"
+    assert registry.order("a") is order(), (
+        "an ended job's is kept, too: a loss of each of its members reads it"
+    )
     with registry.change():
         for n in range(HISTORY):
             registry.write(registry.new(resolve_job(TEXT.replace("name: a", f"name: b{n}"), fabric, f"b{n}")))
