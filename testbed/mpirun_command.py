@@ -32,7 +32,7 @@ from netfold.traffic.mpi.recipe import MpiBuildError, build, compiler_of
 mpirun = typer.Typer(help="Run an MPI program whose collectives go through the network.")
 
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-"""What follows the program's name is the program's."""
+"""Arguments behind the program's name are the program's."""
 
 
 @mpirun.command(context_settings=_PASS_ON)

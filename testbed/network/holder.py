@@ -37,7 +37,7 @@ NAMESPACE_VARIABLE = "NETFOLD_NAMESPACE"
 """The number of the network namespace in which commands make and find networks without making or entering another."""
 
 _FIRST_PROCESS = 1
-"""Of a network's PID namespace. It is in none of the hosts."""
+"""First process of a network's PID namespace. It is in none of the hosts."""
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LEAVE_S = 20.0

@@ -267,7 +267,7 @@ def test_collectives_of_gloo_never_wait_for_the_interpreter_s_lock(
 
 
 def test_the_group_overrides_all_that_torch_dispatches_to_python():
-    """Of the C++ class's own methods, those that return a Work; and those of newer versions of PyTorch. Gloo has no
+    """Methods of the C++ class itself that return a Work, and those of newer versions of PyTorch. Gloo has no
     `endCoalescing`."""
     (header,) = (Path(torch.__file__).parent / "include/torch/csrc/distributed").rglob("PyProcessGroup.hpp")
     names = re.findall(
