@@ -153,7 +153,7 @@ class Deployment(ManagedResource):
             setup.scale or 1.0,
             setup.first_grpc_port,
             self.net.popen,
-            (*setup.controller, *self._switch_options()),
+            (*setup.controller, "--form", self.net.target.program_form, *self._switch_options()),
         )
         self.service = self._open.enter_context(service)
 

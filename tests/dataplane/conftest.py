@@ -98,7 +98,7 @@ def _start(target: str, profile: Profile, chip_builds: ChipBuilds):
     if target == "remote":
         here = stack.STACKS.get(str(remote.described()))
         return remote.remote() if here is None else stack.running(here)
-    return bmv2.bmv2(profile)
+    return bmv2.bmv2(bmv2.own_form(profile))
 
 
 @pytest.fixture(params=TARGETS)

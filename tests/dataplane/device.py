@@ -49,6 +49,7 @@ class Device(Protocol):
                     with options
     together        frames of one port that the isolation suite may send before it looks at what left
     children        bits of a slot's bitmap
+    wraps           lanes that leave int32 wrap around; else they are saturated
     """
 
     least_bytes: int
@@ -56,6 +57,7 @@ class Device(Protocol):
     parses_options: bool
     together: int = 1
     children: int = CHILDREN
+    wraps: bool = False
 
     def insert(self, entities: Iterable[Entity]) -> None: ...
 

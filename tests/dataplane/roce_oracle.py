@@ -12,7 +12,7 @@ import numpy as np
 
 from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
 from netfold.controller.switches.roce import HIDDEN_QPN, ROCE_SIDE, SOURCE_PORT
-from netfold.protocol.wire import VERSION, Flag, Kind, Verdict, make_tag
+from netfold.protocol.wire import LANE_MAX, VERSION, Flag, Kind, Verdict, make_tag
 from tests.dataplane.frames import CE, ECT0, IP_AT, LANES_AT, NETFOLD_AT, UDP, UDP_AT, checksum, ip
 from tests.dataplane.roce_frames import (
     BTH_AT,
@@ -169,7 +169,10 @@ class RoceLeaf:
         out[IP_AT + 12 : IP_AT + 20] = ip(worker.predecessor.address) + ip(worker.own.address)
         struct.pack_into(">HH", out, UDP_AT, SOURCE_PORT, ROCE_PORT)
         end = LANES_AT + 4 * self._lanes
-        lanes = self._turned(bytes(out[LANES_AT:end]), bool(frame[NETFOLD_AT + 1] & Flag.FLOATS))
+        lanes = bytes(out[LANES_AT:end])
+        if frame[NETFOLD_AT + 1] & (Flag.FLOATS | Flag.OVERFLOW) == Flag.OVERFLOW:
+            lanes = LANE_MAX.astype(">i4").tobytes() * self._lanes
+        lanes = self._turned(lanes, bool(frame[NETFOLD_AT + 1] & Flag.FLOATS))
         made = bytes(out[:NETFOLD_AT]) + bth + lanes
         return bytearray(made + icrc(made).to_bytes(4, "little") + bytes(out[end:]))
 
