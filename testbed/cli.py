@@ -203,8 +203,8 @@ def run_command(
     except FabricError as error:
         fail(str(error), BAD_INPUT)
     except (RunError, NetworkError, OSError) as error:
-        warning = "" if executed is None else executed.failure_warning()
-        fail(f"{error}{f' ({warning})' if warning else ''}", FAILED)
+        notes = "" if executed is None else executed.failure_notes()
+        fail(f"{error}{f' ({notes})' if notes else ''}", FAILED)
     console.print(
         f"{report.seconds:.0f} s in total; wrote {out / 'run.json'}, {out / 'fabric.png'} and fabric.svg"
     )

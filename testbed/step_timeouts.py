@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Timeouts of the steps of a run, by switch target."""
+"""Timeouts of the steps of a run, and the rate of its links, by switch target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from netfold.testbed.network.network import READY_TIMEOUT_S
-from netfold.testbed.network.targets import TofinoModel
+from netfold.testbed.network.targets import Bmv2, TofinoModel
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,11 @@ class StepTimeouts:
     call_s   one all-reduce
     step_s   a whole step of a run, as the training
     job      further keys of every job file
+
+    What the switches carry:
+
+    link_mbps   the fastest host link without an explicit scale; None: as the fabric says
+    controller  options of the controller
     """
 
     start_s: float = READY_TIMEOUT_S
@@ -30,6 +35,8 @@ class StepTimeouts:
     call_s: float = 60.0
     step_s: float = 120.0
     job: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    link_mbps: float | None = None
+    controller: tuple[str, ...] = ()
 
 
 _DEFAULT = StepTimeouts()
@@ -38,6 +45,20 @@ _BY_TARGET = {
     # the processors with the models.
     TofinoModel.name: StepTimeouts(
         600.0, 600.0, 600.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 300_000})
+    ),
+    # A packet takes BMv2 a tenth of a millisecond of a processor, and twelve times that at the switches of a chunk. On a busy
+    # machine a switch is not scheduled for seconds: a packet that waits for it is not lost.
+    Bmv2.name: StepTimeouts(
+        ready_s=300.0,
+        job_s=120.0,
+        call_s=600.0,
+        step_s=1200.0,
+        job=MappingProxyType({"lease_ms": 60_000}),
+        link_mbps=10.0,
+        controller=(
+            *("--host-rtt-ms", "100", "--min-rto-ms", "1000"),
+            *("--rpc-timeout-s", "30", "--switch-restart-timeout-s", "60"),
+        ),
     ),
 }
 

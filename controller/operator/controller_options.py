@@ -257,3 +257,12 @@ class PacketModelOptions:
             min=0.001, max=1e6, help="RTT in ms without the links' delays.", rich_help_panel=_PACKET_MODEL
         ),
     ] = 2.0
+    min_rto_ms: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1e6,
+            help="Least time in ms beyond the RTT after which a worker retransmits; 0: that of the switches' target.",
+            rich_help_panel=_PACKET_MODEL,
+        ),
+    ] = 0.0

@@ -10,9 +10,9 @@
 // The header always gets the slot's lanes, so that a packet that completes a chunk, or is a duplicate of one, carries the sum.
 // lanes_integer.p4 or lanes_float.p4 defines ADDS_FLOATS, FLOAT_LANES and ADD_FLOAT_LANES.
 
-// For RoCE: each lane at its maximum.
-#define SATURATE_LANE(n)   hdr.lanes.v##n = LANE_MAX;
-#define SATURATE_ALL_LANES FOR_EACH_LANE(SATURATE_LANE)
+// For RoCE: a saturated lane shows itself.
+const bool SUMS_WRAP = false;
+#define SATURATE_ALL_LANES
 
 control Lanes(inout headers_t hdr, in metadata_t meta) {
 

@@ -23,6 +23,7 @@ const flags_t SLOT_FLAGS  = FLAG_OVERFLOW | FLAG_CONGESTION;
 #define SWAP_ALL_LANE_BYTES
 
 // For RoCE: each lane at its maximum.
+const bool SUMS_WRAP = true;
 #define SATURATE_WORD(n)   hdr.lanes.v##n = ~SIGNS;
 #define SATURATE_ALL_LANES FOR_EACH_LANE(SATURATE_WORD)
 

@@ -72,7 +72,7 @@ class Oracle:
         self._parses_options = parses_options
         self._wraps = wraps
         self._flags = FLAGS if parses_options and lanes in FLOAT_LANES else FLAGS & ~Flag.FLOATS
-        self._roce = RoceLeaf(lanes)
+        self._roce = RoceLeaf(lanes, wraps=wraps)
         self._trees: dict[int, _Installed] = {}
         self._router = Router(lanes, self._roce, parses_options=parses_options)
         self._managed: set[int] = set()  # ports

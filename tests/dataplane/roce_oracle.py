@@ -41,10 +41,11 @@ class Contribution:
 
 
 class RoceLeaf:
-    """`forget` takes out what `install` put in."""
+    """`forget` takes out what `install` put in. `wraps`: sums with O are delivered with all lanes at the limit."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, *, wraps: bool = False) -> None:
         self._lanes = lanes
+        self._wraps = wraps
         self.knows = lanes != _NO_ROCE
         self._turns = lanes in FLOAT_LANES
         self._workers: list[RoceWorker] = []
@@ -170,7 +171,7 @@ class RoceLeaf:
         struct.pack_into(">HH", out, UDP_AT, SOURCE_PORT, ROCE_PORT)
         end = LANES_AT + 4 * self._lanes
         lanes = bytes(out[LANES_AT:end])
-        if frame[NETFOLD_AT + 1] & (Flag.FLOATS | Flag.OVERFLOW) == Flag.OVERFLOW:
+        if self._wraps and frame[NETFOLD_AT + 1] & Flag.OVERFLOW:
             lanes = LANE_MAX.astype(">i4").tobytes() * self._lanes
         lanes = self._turned(lanes, bool(frame[NETFOLD_AT + 1] & Flag.FLOATS))
         made = bytes(out[:NETFOLD_AT]) + bth + lanes
