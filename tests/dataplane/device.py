@@ -88,10 +88,17 @@ class SoftDevice(Device):
     parses_options = True
 
     def __init__(
-        self, program: Path, cache: Path | None = None, *, children: int = CHILDREN, threads: int = 1
+        self,
+        program: Path,
+        cache: Path | None = None,
+        *,
+        children: int = CHILDREN,
+        threads: int = 1,
+        wraps: bool = False,
     ) -> None:
         """With several threads each frame is received by another one."""
         self.children = children
+        self.wraps = wraps
         self._threads = threads
         self._program = program.read_bytes()
         self._cache = cache or default_cache_dir()
