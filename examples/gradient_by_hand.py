@@ -18,7 +18,9 @@ from netfold.traffic.scapy_netfold import Netfold, gradient
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("job")
     parser.add_argument("host", help="the worker whose packet it is; run this in its namespace")
     parser.add_argument("value", type=int, help="of all lanes")

@@ -70,7 +70,7 @@ def _refuse_port_inside(listen: str | None, name: str) -> None:
 def _form_of(name: str) -> ProgramForm | None:
     """That of the network's switches; None if it is not up."""
     state = RunDirectory(name).read()
-    return TARGETS[state.target].program_form if state is not None and state.target in TARGETS else None
+    return TARGETS[state.target]().program_form if state is not None and state.target in TARGETS else None
 
 
 def _listen_here(port: int) -> None:

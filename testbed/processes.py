@@ -116,8 +116,8 @@ class ProcessGroup:
         return {t.host: json.loads(t.result.read_text()) for t in self._tasks}
 
     def _first_cause(self, host: str) -> str:
-        """The host that the error of a failed `host` names as departed, if it fails, too: its own error is the cause. It
-        may end a little later."""
+        """The host that the error of a failed `host` names as departed, if it fails, too: its own error is the cause.
+        It may end a little later."""
         departed = _DEPARTED.match(self._find_error[host](self._logs[host]))
         names = departed[1].split(", ") if departed else []
         for name in names:

@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from netfold.controller.operator.controller_client import AsJson, JobArgument, call_controller, plain, print_json
+from netfold.controller.operator.controller_client import (
+    AsJson,
+    JobArgument,
+    call_controller,
+    plain,
+    print_json,
+)
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.options import ControllerOptions, reaches_controller
 
@@ -22,7 +28,9 @@ def slot(
     where: ControllerOptions,
     switch: Annotated[str, typer.Argument(help="A switch that adds up for the job.")],
     job: JobArgument,
-    number: Annotated[int, typer.Argument(metavar="SLOT", min=0, max=65535, help="Slot of the tree, from 0.")],
+    number: Annotated[
+        int, typer.Argument(metavar="SLOT", min=0, max=65535, help="Slot of the tree, from 0.")
+    ],
     tree: Annotated[
         int, typer.Option(min=0, help="Tree of the job; 0: its first one at the switch.", show_default=False)
     ] = 0,

@@ -19,7 +19,8 @@ async def read_slot(controller: Controller, request: pb.ReadSlotRequest) -> pb.S
     tree, allocated = _tree_at(controller.registry.get(request.job), request)
     if request.slot >= allocated.slots:
         raise NoSuchSlotError(
-            f"slot {request.slot}: tree {allocated.tree} has {allocated.slots} slots; expected 0 to {allocated.slots - 1}"
+            f"slot {request.slot}: tree {allocated.tree} has {allocated.slots} slots; "
+            f"expected 0 to {allocated.slots - 1}"
         )
     register = allocated.bases[request.switch] + request.slot
     pipe = pipe_of_node(controller.fabric, tree, request.switch)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The tables `ipv4_routes` and `arp_responder` (p4src/common/forwarding.p4) and `hash_seeds` (p4src/v1model/hash_seed.p4):
-packets that are no gradients."""
+"""The tables `ipv4_routes` and `arp_responder` (p4src/common/forwarding.p4), and `hash_seeds`
+(p4src/v1model/hash_seed.p4): packets that are no gradients."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ SHORTEST = 60  # 64 on the wire with Ethernet's checksum
 @dataclass(frozen=True)
 class SwitchLoad:
     """A program, its entries, and each host's frame with the offsets of its 32-bit tag and 16-bit slot (RoCE: of the
-    word with the PSN, and 0). For a chunk every host sends one frame and receives one. `bmv2`: the program in BMv2's own
-    form, if there is one."""
+    word with the PSN, and 0). For a chunk every host sends one frame and receives one. `bmv2`: the program in
+    BMv2's own form, if there is one."""
 
     name: str
     config: p4r.ForwardingPipelineConfig
@@ -152,9 +152,7 @@ def roce(lanes: int) -> SwitchLoad:
     made += [groups.result_group(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]
     updates = _inserts(config, [codec.encode(entity) for entity in made])
     frames = tuple(_send(port, lanes) for port in range(1, WORKERS + 1))
-    return SwitchLoad(
-        f"roce-{lanes}", config, updates, frames, ETHERNET_IP_UDP + 8, 0, _bmv2_config(lanes)
-    )
+    return SwitchLoad(f"roce-{lanes}", config, updates, frames, ETHERNET_IP_UDP + 8, 0, _bmv2_config(lanes))
 
 
 def _send(port: int, lanes: int) -> bytes:

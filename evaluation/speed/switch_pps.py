@@ -108,8 +108,8 @@ class SwitchPps(Experiment[SwitchRow]):
     Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
     float32; roce; bitmap, by the bits of a node's bitmap), or the shortest frames that it routes. Targets are
     softswitch (with runs of 16 frames as one, too, and then with two threads), BMv2 where it is on PATH, with the
-    program in its own form and with softswitch's, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each round measures all loads at all targets in
-    turn."""
+    program in its own form and with softswitch's, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each
+    round measures all loads at all targets in turn."""
 
     name = "bench-switch-pps"
     needs_namespaces = True

@@ -155,7 +155,7 @@ def softswitch(space: str, load: SwitchLoad, folder: Path, *options: str) -> Ite
 
 
 def bmv2_command(address: str) -> list[str]:
-    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", *interfaces()]
+    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", "--log-level", "warn", *interfaces()]
     return [*command, "--", "--grpc-server-addr", address]
 
 

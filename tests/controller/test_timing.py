@@ -73,4 +73,6 @@ def test_slow_switches_have_a_longer_timeout_and_the_same_pace():
     assert slow.initial_rto >= 1.0
     assert slow.max_rto >= 4 * slow.initial_rto
     assert pace_of(setting, plan, wire) == pace_of(setting, plan, WIRE)
-    assert slow.min_reorder_window == usual.min_reorder_window  # an overtaken packet is lost, however slow switches are
+    assert (
+        slow.min_reorder_window == usual.min_reorder_window
+    )  # an overtaken packet is lost, however slow switches are

@@ -73,7 +73,9 @@ def test_no_path_of_a_machine_is_in_the_artifacts(profile: p4build.Profile):
 def test_the_program_has_registers_for_all_lanes_and_ids_that_no_profile_changes(profile: p4build.Profile):
     program = json.loads((COMPILED / profile.program).read_text())
     sums = [
-        array["bitwidth"] for array in program["register_arrays"] if re.search(r"\.lanes?_\w+$", array["name"])
+        array["bitwidth"]
+        for array in program["register_arrays"]
+        if re.search(r"\.lanes?_\w+$", array["name"])
     ]
     width = min(2048, 32 * profile.lanes) if profile.form is p4build.Form.BMV2 else 32
     assert sums == [width] * (32 * profile.lanes // width)

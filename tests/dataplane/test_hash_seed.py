@@ -18,7 +18,7 @@ FLOWS, FAIR_SHARE = 400, 0.15
 
 
 def test_flows_of_a_rack_take_every_core_switch_alike(target: str, fresh: Fresh):
-    """With the controller's entries: an edge switch, both aggregation switches of its pod, and four ways to the core."""
+    """With the controller's entries: an edge switch, the aggregation switches of its pod, and four ways to the core."""
     fabric = fat_tree(4)
     known = addresses(fabric)
     contents = desired_contents(FabricConfig(fabric, known, management_tree=2000), [], FailedElements())
