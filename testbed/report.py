@@ -28,7 +28,8 @@ class AllReduce:
 TARGET_NOTES = {
     "bmv2": (
         "this measures BMv2, not netfold. BMv2 is P4's reference switch: it interprets the program, one packet at a "
-        "time. The sums are those of any target; rates and times show what BMv2 carries, and no ratio to expect elsewhere"
+        "time. The sums are those of any target; rates and times show what BMv2 carries, and no ratio to expect "
+        "elsewhere"
     )
 }
 """What a target's figures are, and what they cannot show."""

@@ -46,8 +46,8 @@ _BY_TARGET = {
     TofinoModel.name: StepTimeouts(
         600.0, 600.0, 600.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 300_000})
     ),
-    # A packet takes BMv2 a tenth of a millisecond of a processor, and twelve times that at the switches of a chunk. On a
-    # busy machine a switch is not scheduled for seconds: a packet that waits for it is not lost.
+    # A packet takes BMv2 a tenth of a millisecond of a processor, and a chunk twelve times that. On a busy machine a
+    # switch is not scheduled for seconds: a packet or a probe that waits for it is not lost.
     Bmv2.name: StepTimeouts(
         ready_s=300.0,
         job_s=120.0,
@@ -56,7 +56,8 @@ _BY_TARGET = {
         job=MappingProxyType({"lease_ms": 60_000}),
         link_mbps=10.0,
         controller=(
-            *("--host-rtt-ms", "100", "--min-rto-ms", "1000"),
+            *("--host-rtt-ms", "50", "--min-rto-ms", "2000"),
+            *("--probe-s", "5", "--counter-poll-s", "5"),
             *("--rpc-timeout-s", "30", "--switch-restart-timeout-s", "60"),
         ),
     ),

@@ -172,7 +172,7 @@ class RoceLeaf:
         end = LANES_AT + 4 * self._lanes
         lanes = bytes(out[LANES_AT:end])
         if self._wraps and frame[NETFOLD_AT + 1] & Flag.OVERFLOW:
-            lanes = LANE_MAX.astype(">i4").tobytes() * self._lanes
+            lanes = int(LANE_MAX).to_bytes(4, "big") * self._lanes
         lanes = self._turned(lanes, bool(frame[NETFOLD_AT + 1] & Flag.FLOATS))
         made = bytes(out[:NETFOLD_AT]) + bth + lanes
         return bytearray(made + icrc(made).to_bytes(4, "little") + bytes(out[end:]))
