@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from netfold.controller.switches.devices import V1MODEL_LANES
 from netfold.testbed.network.network import READY_TIMEOUT_S
 from netfold.testbed.network.targets import Bmv2, TofinoModel
 
@@ -26,6 +27,7 @@ class StepTimeouts:
     What the switches carry:
 
     link_mbps   the fastest host link without an explicit scale; None: as the fabric says
+    lanes       most lanes of a packet without an explicit number; links carry the packets
     controller  options of the controller
     """
 
@@ -36,6 +38,7 @@ class StepTimeouts:
     step_s: float = 120.0
     job: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     link_mbps: float | None = None
+    lanes: int = V1MODEL_LANES
     controller: tuple[str, ...] = ()
 
 
@@ -46,8 +49,8 @@ _BY_TARGET = {
     TofinoModel.name: StepTimeouts(
         600.0, 600.0, 600.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 300_000})
     ),
-    # A packet takes BMv2 a tenth of a millisecond of a processor, and a chunk twelve times that. On a busy machine a
-    # switch is not scheduled for seconds: a packet or a probe that waits for it is not lost.
+    # A packet takes BMv2 a tenth of a millisecond of a processor, whatever its size, and a chunk twelve times that. On a
+    # busy machine a switch is not scheduled for seconds: a packet or a probe that waits for it is not lost.
     Bmv2.name: StepTimeouts(
         ready_s=300.0,
         job_s=120.0,
@@ -55,8 +58,9 @@ _BY_TARGET = {
         step_s=1200.0,
         job=MappingProxyType({"lease_ms": 60_000}),
         link_mbps=10.0,
+        lanes=512,
         controller=(
-            *("--host-rtt-ms", "50", "--min-rto-ms", "2000"),
+            *("--host-rtt-ms", "100", "--min-rto-ms", "1000"),
             *("--probe-s", "5", "--counter-poll-s", "5"),
             *("--rpc-timeout-s", "30", "--switch-restart-timeout-s", "60"),
         ),
