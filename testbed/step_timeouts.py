@@ -49,8 +49,9 @@ _BY_TARGET = {
     TofinoModel.name: StepTimeouts(
         600.0, 600.0, 600.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 300_000})
     ),
-    # A packet takes BMv2 a tenth of a millisecond of a processor, whatever its size, and a chunk twelve times that. On a
-    # busy machine a switch is not scheduled for seconds: a packet or a probe that waits for it is not lost.
+    # A packet takes BMv2 a tenth of a millisecond of a processor, whatever its size, and a chunk twelve times that. On
+    # a busy machine a switch is not scheduled for seconds: a packet or a probe that waits for it is not lost. Two
+    # trees of 32 chunks in flight fit into a queue of 64 packets, BMv2's own and a link's.
     Bmv2.name: StepTimeouts(
         ready_s=300.0,
         job_s=120.0,

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""BMv2's form of a program against the ordinary one, packet by packet: all that leaves is the same, but for the lanes of
-a sum with O."""
+"""BMv2's form of a program against the ordinary one, packet by packet: all that leaves is the same, but for the lanes
+of a sum with O."""
 
 from __future__ import annotations
 
