@@ -28,7 +28,7 @@ MUTANTS = [
     ("no sum overflows", "if ((wrapped & SIGNS) != 0)", "if (false)"),
     ("a sign that changes is an overflow", "& (addend ^ hdr.lanes.v##n)", ""),
     ("the last word alone overflows", "wrapped = wrapped | (", "wrapped = ("),
-    ("a sum forgets an overflow", "overflows.read(overflow, meta.slot.index);\n        if", "overflow = 0;\n        if"),
+    ("overflows are forgotten", "overflows.read(overflow, meta.slot.index);\n        if", "overflow = 0;\n        if"),
     ("a claim keeps the overflow", "overflows.write(meta.slot.index, 0);", ""),
     ("a sum that is sent again has no flag", "flag_overflow();\n    }\n\n    LANE", "}\n\n    LANE"),
     ("a claim forgets the lanes", "WORD_CLAIM(n) lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", "WORD_CLAIM(n)"),
