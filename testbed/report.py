@@ -32,7 +32,7 @@ TARGET_NOTES = {
         "elsewhere"
     )
 }
-"""What a target's figures are, and what they cannot show."""
+"""Notes on a target's figures: their meaning, and what they cannot show."""
 
 MEASURED = ("p50 ms", "p99 ms", "algbw Mbit/s", "wrong")
 

@@ -109,7 +109,7 @@ def job_message(
 
 
 def packet_fields(config: FabricConfig, job: JobRecord, lanes: int) -> pb.PacketFields:
-    """Of an installed job."""
+    """The fields of the packets of an installed job."""
     assert job.placement is not None
     workers = {m.host for m in job.members if not m.parameter_server}
     return pb.PacketFields(

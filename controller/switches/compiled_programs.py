@@ -89,7 +89,7 @@ def _lanes(folder: Path) -> list[int]:
 
 
 def _lanes_of(p4info: Path, form: ProgramForm = ProgramForm.V1MODEL) -> int | None:
-    """Of a program of that form; None of others."""
+    """The lanes of a program of that form; None of others."""
     found = re.match(rf"netfold-{form}-(\d+)", p4info.name)
     return None if found is None else int(found[1])
 

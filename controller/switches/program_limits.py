@@ -38,7 +38,7 @@ def lanes_of(p4info: Path) -> int:
 
 
 def _bits(p4info: Path, names: re.Pattern[str]) -> int:
-    """Of a slot, in the registers with these names."""
+    """Count the bits of a slot in the registers with these names."""
     return sum(
         register.type_spec.bitwidth
         for register in read_schema(p4info).registers

@@ -45,7 +45,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Profile:
-    """What programs of v1model differ in: `lanes` of a packet, `children` that a node takes at most, and `form`."""
+    """The differences between programs of v1model: `lanes` of a packet, `children` that a node takes at most, and `form`."""
 
     lanes: int
     children: int = CHILDREN
