@@ -45,7 +45,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Profile:
-    """The differences between programs of v1model: `lanes` of a packet, `children` that a node takes at most, and `form`."""
+    """Differences of v1model programs: `lanes` of a packet, `children` that a node takes at most, and `form`."""
 
     lanes: int
     children: int = CHILDREN
