@@ -74,6 +74,11 @@ COMMANDS: dict[str, Command] = {
     "job": Command(
         "controller.operator.job_commands", "Submit, look at and cancel jobs.", "job", extra="controller"
     ),
+    "slot": Command(
+        "controller.operator.slot_command",
+        "Read a slot of a job at a switch: its chunk, contributions and sums.",
+        extra="controller",
+    ),
     "top": Command(
         "controller.operator.job_commands",
         "Watch jobs, trees, switches and links.",

@@ -61,8 +61,8 @@ class NetworkOptions:
     lanes: Annotated[
         int | None,
         typer.Option(
-            help="Lanes of a packet: 32, 64, 256 or 512; default: the maximum, up to 256, of a program for the "
-            "fabric's children."
+            help="Lanes of a packet: 32, 64, 256 or 512; default: the maximum, up to 256 (bmv2: 512), of a program "
+            "for the fabric's children."
         ),
     ] = None
     scale: Annotated[
@@ -140,10 +140,11 @@ def run_command(
         sys.exit(1)
 
     from netfold.controller.switches.compiled_programs import lanes_for
-    from netfold.controller.switches.devices import V1MODEL_LANES
     from netfold.testbed.deployment import Setup
     from netfold.testbed.fault_injection import FaultInjection
+    from netfold.testbed.network.targets import choose_target
     from netfold.testbed.run import Run, RunObserver, RunOptions
+    from netfold.testbed.step_timeouts import step_timeouts_of
     from netfold.topologies.cli import BAD_INPUT, FAILED, fail
     from netfold.topologies.fabric import FabricError
     from netfold.topologies.spec import load_fabric
@@ -167,10 +168,11 @@ def run_command(
     try:
         with Progress(*columns, console=console, transient=True) as bars:
             bar = bars.add_task("", total=1.0)
+            most_lanes = step_timeouts_of(choose_target(network.target).name).lanes
             setup = Setup(
                 network.fabric,
                 network.target,
-                network.lanes or lanes_for(load_fabric(network.fabric).switches, V1MODEL_LANES),
+                network.lanes or lanes_for(load_fabric(network.fabric).switches, most_lanes),
                 network.scale,
                 network.name,
                 program=network.program,
@@ -203,8 +205,8 @@ def run_command(
     except FabricError as error:
         fail(str(error), BAD_INPUT)
     except (RunError, NetworkError, OSError) as error:
-        warning = "" if executed is None else executed.failure_warning()
-        fail(f"{error}{f' ({warning})' if warning else ''}", FAILED)
+        notes = "" if executed is None else executed.failure_notes()
+        fail(f"{error}{f' ({notes})' if notes else ''}", FAILED)
     console.print(
         f"{report.seconds:.0f} s in total; wrote {out / 'run.json'}, {out / 'fabric.png'} and fabric.svg"
     )

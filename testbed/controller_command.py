@@ -17,10 +17,13 @@ from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.operator.controller_options import METRICS_VARIABLE
 from netfold.controller.service.metrics import listen_for_scrapes
 from netfold.controller.service.server import ListenError
+from netfold.controller.switches.compiled_programs import ProgramForm
 from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.holder import holder_of
 from netfold.testbed.network.isolation import enter_network, is_isolated
+from netfold.testbed.network.state import RunDirectory
+from netfold.testbed.network.targets import TARGETS
 from netfold.topologies.cli import BAD_INPUT, FAILED, fail
 
 _NAME = Annotated[
@@ -46,6 +49,7 @@ def _run(name: str | None, **options: Any) -> None:
                 if options["metrics_port"]:
                     _listen_here(options["metrics_port"])
             enter_network(name)
+            options["form"] = options["form"] or _form_of(name)
     except NetworkError as error:
         fail(str(error), FAILED)
     except ListenError as error:
@@ -61,6 +65,12 @@ def _refuse_port_inside(listen: str | None, name: str) -> None:
             "use unix:PATH",
             BAD_INPUT,
         )
+
+
+def _form_of(name: str) -> ProgramForm | None:
+    """That of the network's switches; None if it is not up."""
+    state = RunDirectory(name).read()
+    return TARGETS[state.target]().program_form if state is not None and state.target in TARGETS else None
 
 
 def _listen_here(port: int) -> None:

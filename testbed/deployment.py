@@ -94,6 +94,7 @@ class Deployment(ManagedResource):
         self.fabric: Fabric = load_fabric(setup.fabric)
         self.workers = [h.name for h in self.fabric.hosts if not h.parameter_server]
         self.timeouts = step_timeouts_of(setup.target)
+        self.scale = setup.scale
         self._on_step = on_step
         self._chip_program: chips.ChipProgram | None = None
 
@@ -101,6 +102,8 @@ class Deployment(ManagedResource):
         setup = self.setup
         hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
         target = choose_target(setup.target)
+        self.timeouts = step_timeouts_of(target.name)
+        self.scale = self._scale_for(self.timeouts.link_mbps)
         if target.name == TofinoModel.name:  # before its models start, which takes long
             self._chip_program = chips.chip_program(self.fabric, setup.program)
         self.target_reason = target_reason(setup.target, target)
@@ -118,20 +121,28 @@ class Deployment(ManagedResource):
         ):
             self._on_step(f"Note: {warning}")
 
+    def _scale_for(self, link_mbps: float | None) -> float | None:
+        """The setup's scale; without one, that at which the fastest host link has at most `link_mbps`."""
+        unit = self.fabric.unit
+        if self.setup.scale is not None or link_mbps is None or unit.name == "none":
+            return self.setup.scale
+        rates = (self.fabric.link(h.name, self.fabric.attachment(h.name)).rate for h in self.fabric.hosts)
+        return min(1.0, link_mbps * 1e6 / (max(rates) * unit.bits_per_second))
+
     def _network(self, target: Target) -> Network:
         setup = self.setup
         if self.mode is NetworkMode.USERLAND:
             return UserlandNetwork(
                 self.fabric,
                 target=target,
-                scale=setup.scale,
+                scale=self.scale,
                 name=setup.name,
                 ready_timeout_s=self.timeouts.start_s,
             )
         return EmulatedNetwork(
             self.fabric,
             target=target,
-            scale=setup.scale,
+            scale=self.scale,
             name=setup.name,
             first_grpc_port=setup.first_grpc_port,
             mtu=max(DEFAULT_MTU, mtu_for(setup.lanes)),
@@ -150,10 +161,15 @@ class Deployment(ManagedResource):
             setup.fabric,
             self.directory,
             setup.lanes,
-            setup.scale or 1.0,
+            self.scale or 1.0,
             setup.first_grpc_port,
             self.net.popen,
-            (*setup.controller, *self._switch_options()),
+            (
+                *("--form", self.net.target.program_form),
+                *self.timeouts.controller,
+                *setup.controller,
+                *self._switch_options(),
+            ),
         )
         self.service = self._open.enter_context(service)
 

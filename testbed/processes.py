@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -18,7 +19,11 @@ from netfold.testbed.network.network import Network
 
 POLL_S = 0.1  # interval of polling the processes
 MAX_ERRORS, MAX_CHARACTERS = 3, 160  # hosts whose errors are told beside that of the first, and of each error
+DEPARTURE_S = 5.0
+"""For a process to end whose member has left the job."""
+
 _PREFIX = "netfold: "
+_DEPARTED = re.compile(r"([\w, -]+) left the job after ")
 
 _EXCEPTION = re.compile(r"(\[rank\d+\]: )?(?![\w.]*\bChildFailedError\b)[\w.]*(Error|Exception)\b.*: ")
 """torchrun raises ChildFailedError for a rank that has failed, whatever the rank's own error is."""
@@ -101,8 +106,7 @@ class ProcessGroup:
                     continue
                 del waiting[host]
                 if code != 0:
-                    error = self._find_error[host](self._logs[host])
-                    raise ProcessFailedError(f"the process on host {host}", code, error, self._errors(host))
+                    raise self._failure(self._first_cause(host))
             meanwhile()
             if waiting and time.monotonic() > deadline:
                 late = f"{', '.join(waiting)} did not finish within {timeout_s:.0f} s"
@@ -110,6 +114,26 @@ class ProcessGroup:
             if waiting:
                 _wait_for_one(next(iter(waiting.values())))
         return {t.host: json.loads(t.result.read_text()) for t in self._tasks}
+
+    def _first_cause(self, host: str) -> str:
+        """The host that the error of a failed `host` names as departed, if it fails, too: its own error is the cause.
+        It may end a little later."""
+        departed = _DEPARTED.match(self._find_error[host](self._logs[host]))
+        names = departed[1].split(", ") if departed else []
+        for name in names:
+            process = self._running.get(name)
+            if process is None or name == host:
+                continue
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if process.wait(timeout=DEPARTURE_S) != 0:
+                    return name
+        return host
+
+    def _failure(self, host: str) -> ProcessFailedError:
+        error = self._find_error[host](self._logs[host])
+        return ProcessFailedError(
+            f"the process on host {host}", self._running[host].returncode, error, self._errors(host)
+        )
 
     def _errors(self, but: str = "") -> str:
         """What the logs of the hosts have of errors so far: the cause of a failure may be another host's."""

@@ -25,6 +25,15 @@ class AllReduce:
     retransmits: int = 0
 
 
+TARGET_NOTES = {
+    "bmv2": (
+        "this measures BMv2, not netfold. BMv2 is P4's reference switch: it interprets the program, one packet at a "
+        "time. The sums are those of any target; rates and times show what BMv2 carries, and no ratio to expect "
+        "elsewhere"
+    )
+}
+"""Notes on a target's figures: their meaning, and what they cannot show."""
+
 MEASURED = ("p50 ms", "p99 ms", "algbw Mbit/s", "wrong")
 
 
@@ -91,7 +100,8 @@ class RunReport:
         return json.dumps(asdict(self), indent=2) + "\n"
 
     def render(self) -> Group:
-        notes = [Text(f"Note: {self.warning}.", style="yellow")] if self.warning else []
+        texts = filter(None, (TARGET_NOTES.get(self.target), self.warning))
+        notes = [Text(f"Note: {text}.", style="yellow") for text in texts]
         fast = [] if self.fast is None else [self._fast_rates(self.fast)]
         return Group(self._outcome(), self._rates(), *fast, self._counters(), *notes)
 

@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from netfold.testbed import counters
 from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.fault_injection import FaultInjection
+from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.sudo_user import as_sudo_user
 from netfold.testbed.processor_load import ProcessorLoad, ProcessorMeter
@@ -36,6 +37,7 @@ from netfold.traffic.workloads import HIDDEN_UNITS
 AGGREGATED = ("accumulated", "result_sent", "sum_sent")
 RING_PORT = 29500
 RESULTS, RECORDING = "run.json", "recording.jsonl"
+LOGS = "logs"
 PICTURES = {"fabric.png": "png", "fabric.svg": "svg"}
 
 
@@ -76,6 +78,7 @@ class Run:
         self.system = Deployment(options.setup, observer.on_step)
         self._meter: ProcessorMeter | None = None
         self._recording = ""
+        self._logs_in: Path | None = None
         self._timeout_s = options.timeout_s or self.system.timeouts.step_s
         if len(self.system.workers) < 2:
             raise RunError(
@@ -93,7 +96,7 @@ class Run:
         reduce = self._reducing()
         faults = options.faults
         self._meter = meter = ProcessorMeter()
-        with system, self._page():
+        with system, self._page(), self._kept_logs():
             faults.start_loss(system.net)
             restarting = faults.restarting(system.net, self.observer.on_step)
             training, _, _ = self._job("training", train, restarting)
@@ -126,7 +129,7 @@ class Run:
         """The arrays once more, over a network of its own whose links have another rate."""
         setup, first = self.options.setup, self.system
         assert self.options.fast_mbps is not None
-        scale = (setup.scale or 1.0) * self.options.fast_mbps / link_mbps
+        scale = (first.scale or 1.0) * self.options.fast_mbps / link_mbps
         self.system = Deployment(replace(setup, scale=scale), self.observer.on_step)
         try:
             with self.system as system:
@@ -140,9 +143,28 @@ class Run:
         finally:
             self.system = first
 
-    def failure_warning(self) -> str:
-        """Why a failed run may be this machine's fault; "" if nothing points to it."""
-        return "" if self._meter is None else self._meter.read().warning(self.options.setup.target)
+    def failure_notes(self) -> str:
+        """Why a failed run may be this machine's fault, and where its logs are; "" if there is neither."""
+        warning = "" if self._meter is None else self._meter.read().warning(self.options.setup.target)
+        kept = f"logs: {self._logs_in}" if self._logs_in is not None else ""
+        return "; ".join(filter(None, (warning, kept)))
+
+    @contextmanager
+    def _kept_logs(self) -> Iterator[None]:
+        """After a failure the output folder has the logs of members and controller: the run's own folder goes with the
+        network."""
+        try:
+            yield
+        except (RunError, NetworkError):
+            folder = self.system.directory
+            logs = {p.relative_to(folder): p.read_bytes() for p in sorted(folder.rglob("*.log"))}
+            kept = self.options.out / LOGS
+            with suppress(OSError), as_sudo_user():
+                for path, content in logs.items():
+                    (kept / path).parent.mkdir(parents=True, exist_ok=True)
+                    (kept / path).write_bytes(content)
+                self._logs_in = kept
+            raise
 
     @contextmanager
     def _page(self) -> Iterator[None]:

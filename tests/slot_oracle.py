@@ -49,9 +49,10 @@ class SlotState:
 
 
 class SlotPool:
-    """The slots of one tree on one node, whose children have the bits 0 ... children - 1 of the bitmap."""
+    """The slots of one tree on one node, whose children have the bits 0 ... children - 1 of the bitmap. `wraps`: a lane
+    that leaves int32 wraps around and marks the sum; else it is saturated."""
 
-    def __init__(self, slots: int, lanes: int, children: int, root: bool) -> None:
+    def __init__(self, slots: int, lanes: int, children: int, root: bool, *, wraps: bool = False) -> None:
         if slots < 1 or slots & (slots - 1):
             raise ValueError(f"slots is {slots}; it must be a power of two")
         if lanes < 1:
@@ -62,6 +63,7 @@ class SlotPool:
         self.lanes = lanes
         self.children = children
         self.root = root
+        self.wraps = wraps
         words = -(-children // _WORD)
         self._full = np.full(words, 2**_WORD - 1, np.uint64)
         if children % _WORD:
@@ -92,12 +94,22 @@ class SlotPool:
         else:
             self.mark(slot, flags, exponent)
             if not repeated:
-                add = add_floats if self._flags[slot] & Flag.FLOATS else add_saturating
-                self._sums[slot] = add(self._sums[slot], np.asarray(lanes, np.int32))
+                self._sums[slot] = self._added(slot, np.asarray(lanes, np.int32))
         self._seen[slot, word] |= bit
         if not (self._seen[slot] == self._full).all():
             return SlotOutcome(Verdict.DUPLICATE if repeated else Verdict.ACCUMULATED)
         return SlotOutcome(self._repeated if repeated else self._sent, self.sum(slot))
+
+    def _added(self, slot: int, lanes: LaneArray) -> LaneArray:
+        held = self._sums[slot]
+        if self._flags[slot] & Flag.FLOATS:
+            return add_floats(held, lanes)
+        if not self.wraps:
+            return add_saturating(held, lanes)
+        total: LaneArray = held + lanes
+        if bool((total != held.astype(np.int64) + lanes).any()):
+            self._flags[slot] |= np.uint8(Flag.OVERFLOW)
+        return total
 
     def _claim(self, tag: int, slot: int, flags: int, exponent: int, lanes: LaneArray) -> None:
         self._tag[slot] = tag
@@ -118,7 +130,7 @@ class SlotPool:
     def sum(self, slot: int) -> Sum:
         """What leaves if the sum of this slot goes."""
         lanes, flags = self._sums[slot].copy(), Flag(int(self._flags[slot]))
-        if Flag.FLOATS not in flags and bool(is_saturated(lanes)):
+        if not self.wraps and Flag.FLOATS not in flags and bool(is_saturated(lanes)):
             flags |= Flag.OVERFLOW
         return Sum(flags, int(self._exponent[slot]), lanes)
 

@@ -44,11 +44,13 @@ class ImpossibleJobError(RefusedError):
 @dataclass(frozen=True)
 class PacketModel:
     """How a plan's rates become packets. `scale` is what one bit/s of the fabric is on the wire,
-    `host_rtt_s` what hosts and switches add to a round trip beyond the links' delays."""
+    `host_rtt_s` what hosts and switches add to a round trip beyond the links' delays. `min_rto_margin_s`: least time
+    beyond the round trip after which a packet counts as lost; 0: that of the switches' target."""
 
     lanes: int
     scale: float = 1.0
     host_rtt_s: float = 0.002
+    min_rto_margin_s: float = 0.0
 
     @property
     def frame_bits(self) -> int:

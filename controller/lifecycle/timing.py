@@ -33,7 +33,7 @@ def timing_of(setting: FabricConfig, plan: Plan, wire: PacketModel) -> Timing:
     packet = wire.packet_bits / wire.bits_per_second(setting.fabric, plan.rate)
     delay = 2 * max(longest_delay_s(setting.fabric, tree) for tree in plan.trees)
     queue = min(x.queue * wire.packet_bits / wire.bits_per_second(setting.fabric, x.rate) for x in ways)
-    variance = max(base.min_rto_margin, _PACKETS * packet)
+    variance = max(base.min_rto_margin, _PACKETS * packet, wire.min_rto_margin_s)
     first = base.initial_rto + delay + (variance - base.min_rto_margin)
     return replace(
         base,

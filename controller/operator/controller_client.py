@@ -25,6 +25,7 @@ _EXITS = {
     grpc.StatusCode.ALREADY_EXISTS: BAD_INPUT,
     grpc.StatusCode.RESOURCE_EXHAUSTED: REFUSED,
     grpc.StatusCode.NOT_FOUND: NO_JOB,
+    grpc.StatusCode.ABORTED: JOB_FAILED,  # a switch does not answer
     grpc.StatusCode.FAILED_PRECONDITION: NO_CONTROLLER,  # a standby, whose message names the primary
     grpc.StatusCode.UNAVAILABLE: NO_CONTROLLER,
     grpc.StatusCode.UNAUTHENTICATED: NO_CONTROLLER,

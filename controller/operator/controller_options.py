@@ -16,7 +16,7 @@ from netfold.controller.operator.controller_client import BAD_INPUT, fail
 from netfold.controller.operator.token_file import read_tokens
 from netfold.controller.service.server import Security
 from netfold.controller.service.watchdog import WATCHDOG_S
-from netfold.controller.switches.compiled_programs import lanes_for, program_for
+from netfold.controller.switches.compiled_programs import ProgramForm, lanes_for, program_for
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, Device, best_lanes
 from netfold.controller.switches.endpoint import Pipeline
@@ -131,6 +131,14 @@ class ProgramOptions:
         Path | None,
         typer.Option(help="Compiled program; default: the one in p4src.", rich_help_panel=_PROGRAM),
     ] = None
+    form: Annotated[
+        ProgramForm | None,
+        typer.Option(
+            help="Form of the program in p4src: v1model, or bmv2, which BMv2 runs faster; default: that of the "
+            "network's switches.",
+            rich_help_panel=_PROGRAM,
+        ),
+    ] = None
     switches: Annotated[
         Path | None,
         typer.Option(
@@ -158,7 +166,8 @@ class ProgramOptions:
         if self.p4info is not None and self.program is not None:
             chosen = Pipeline(self.p4info, self.program)
         else:
-            known = program_for(_without_own(fabric, devices), lanes)
+            form = self.form or ProgramForm.V1MODEL
+            known = program_for(_without_own(fabric, devices), lanes, form=form)
             chosen = Pipeline(self.p4info or known.p4info, self.program or known.blob)
         for path in (chosen.p4info, chosen.blob):
             if not path.is_file():
@@ -248,3 +257,12 @@ class PacketModelOptions:
             min=0.001, max=1e6, help="RTT in ms without the links' delays.", rich_help_panel=_PACKET_MODEL
         ),
     ] = 2.0
+    min_rto_ms: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1e6,
+            help="Least time in ms beyond the RTT after which a worker retransmits; 0: that of the switches' target.",
+            rich_help_panel=_PACKET_MODEL,
+        ),
+    ] = 0.0

@@ -32,7 +32,7 @@ from netfold.controller.operator.controller_client import (
     plain,
     print_json,
 )
-from netfold.controller.operator.job_text import headline, job_line, job_lines, plan_of
+from netfold.controller.operator.job_text import headline, job_line, job_lines, packet_lines, plan_of
 from netfold.controller.operator.top import Snapshot, connected_members, document
 from netfold.controller.operator.top_screen import screen
 from netfold.protocol import netfold_pb2 as pb
@@ -113,13 +113,20 @@ def list_jobs(
 def show(
     where: ControllerOptions,
     name: JobArgument,
+    packets: Annotated[
+        bool, typer.Option("--packets", help="Show the fields of the job's packets, to make some by hand.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a job: state, plan, trees, members.
 
     Exit codes: 0 shown, 4 no controller answers, 5 no such job.
     """
-    _show_job(call_controller(where, lambda s: s.GetJob(pb.JobName(name=name), timeout=10)), as_json)
+    answer = call_controller(where, lambda s: s.GetJob(pb.JobName(name=name), timeout=10))
+    _show_job(answer, as_json)
+    if packets and not as_json:
+        for line in packet_lines(answer):
+            typer.echo(line)
 
 
 @job.command()

@@ -55,6 +55,18 @@ def job_lines(answer: pb.Job) -> Iterator[str]:
     yield from _members(answer.members)
 
 
+def packet_lines(answer: pb.Job) -> Iterator[str]:
+    """The fields of the job's packets, as `netfold send` and examples/gradient_by_hand.py take them."""
+    fields = answer.packets
+    if not fields.trees:
+        yield "  packets: none, the job is not installed"
+        return
+    yield f"  packets: UDP port {fields.udp_port} (source and destination), epoch {answer.epoch}, {fields.lanes} lanes"
+    for tree in fields.trees:
+        children = ", ".join(f"{host} {number}" for host, number in sorted(tree.children.items()))
+        yield f"  tree {tree.tree}: to {tree.root_address}, {tree.slots} slots, children: {children}"
+
+
 def _nodes(nodes: Mapping[str, Sequence[str]]) -> str:
     if sum(map(len, nodes.values())) <= MAX_LINES:
         return "; ".join(f"{node} <- {', '.join(children)}" for node, children in nodes.items())

@@ -27,10 +27,15 @@ from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.scheduling.plan_process import PlannerCrashedError
 from netfold.controller.service.request_texts import plain_text
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric, FabricError
 
 Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class NoSuchSlotError(Exception):
+    """The switch does not add up for the job, or its tree has fewer slots."""
 
 
 class StandbyError(Exception):
@@ -48,6 +53,8 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
+    NoSuchSlotError: grpc.StatusCode.INVALID_ARGUMENT,
+    SwitchUnreachableError: grpc.StatusCode.ABORTED,
     FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # of which a bad job file is one
     StoreError: grpc.StatusCode.UNAVAILABLE,
     StandbyAttendError: grpc.StatusCode.UNAVAILABLE,
@@ -98,6 +105,25 @@ def job_message(
         epoch=job.epoch,
         members=[_member(job, m, member_status) for m in job.members],
         standby_of=standby_of,
+    )
+
+
+def packet_fields(config: FabricConfig, job: JobRecord, lanes: int) -> pb.PacketFields:
+    """The fields of the packets of an installed job."""
+    assert job.placement is not None
+    workers = {m.host for m in job.members if not m.parameter_server}
+    return pb.PacketFields(
+        udp_port=job.udp_port,
+        lanes=lanes,
+        trees=[
+            pb.TreePacketFields(
+                tree=allocated.tree,
+                root_address=str(config.addresses.ip(tree.root)),
+                slots=allocated.slots,
+                children={e.child: number for number, e in enumerate(tree.edges) if e.child in workers},
+            )
+            for tree, allocated in zip(job.placement.plan.trees, job.placement.trees, strict=True)
+        ],
     )
 
 

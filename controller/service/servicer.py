@@ -27,12 +27,14 @@ from netfold.controller.service.messages import (
     job_message,
     jobs_message,
     link_messages,
+    packet_fields,
     progress_of,
     refuse,
     state_of,
     version,
     workers_left_message,
 )
+from netfold.controller.service.slot_reading import read_slot
 from netfold.controller.switches.roce_feature import is_complete
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -67,7 +69,14 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         )
 
     async def GetJob(self, request: pb.JobName, context: Context) -> pb.Job:
-        return await self._call(context, lambda: self._job(self._controller.registry.get(request.name)))
+        def found() -> pb.Job:
+            job = self._controller.registry.get(request.name)
+            message = self._job(job)
+            if job.placement is not None and job.state.is_installed:
+                message.packets.CopyFrom(packet_fields(self._controller.config, job, self._lanes))
+            return message
+
+        return await self._call(context, found)
 
     async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
         last: JobRecord | None = None
@@ -94,6 +103,12 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         try:
             return pb.Explanation(steps=await explain(self._controller, request.name))
         except UnknownJobError as error:
+            await refuse(context, error)
+
+    async def ReadSlot(self, request: pb.ReadSlotRequest, context: Context) -> pb.SlotContents:
+        try:
+            return await read_slot(self._controller, request)
+        except REFUSALS as error:
             await refuse(context, error)
 
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
@@ -277,6 +292,10 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         return assignment_message(job, order, wire, found.of(host), departures_of(job, order.file))
 
     # ---- helpers ---------------------------------------------------------------------------------
+
+    @property
+    def _lanes(self) -> int:
+        return self._controller.options.wire.lanes
 
     def _job(self, job: JobRecord) -> pb.Job:
         return job_message(self._controller.fabric, job, self._controller.member_status)

@@ -220,6 +220,7 @@ for _name in (
     "CancelJob",
     "AddWorkers",
     "ExplainJob",
+    "ReadSlot",
     "Replan",
     "GetStatus",
     "ListHosts",

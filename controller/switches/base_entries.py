@@ -9,6 +9,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding
+from netfold.controller.switches.devices import SwitchTarget
 from netfold.controller.switches.ecmp_routes import ecmp_routes
 from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -76,6 +77,8 @@ def _static_entries(config: FabricConfig) -> dict[str, Contents]:
     known = config.addresses
     contents: dict[str, Contents] = {s.name: {} for s in config.fabric.switches}
     for switch, entries in contents.items():
+        if config.device(switch).target is SwitchTarget.V1MODEL:
+            add(entries, forwarding.hash_seed(known.switches[switch].device_id))
         for entity in (*management_entries(config, switch), *_port_entries(config, switch)):
             add(entries, entity)
     for host in known.hosts.values():

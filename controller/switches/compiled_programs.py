@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from importlib import resources
 from pathlib import Path
 
@@ -17,10 +18,29 @@ PROGRAMS = Path(str(resources.files("netfold"))) / "p4src" / "compiled"
 _SUFFIX = ".p4info.txtpb"
 
 
-def program_for(switches: Sequence[Switch], lanes: int, folder: Path = PROGRAMS) -> Pipeline:
+class ProgramForm(StrEnum):
+    """Form of a program. BMv2 runs all programs of v1model, and those of its own form several times faster."""
+
+    V1MODEL = "v1model"
+    BMV2 = "bmv2"
+
+
+def program_for(
+    switches: Sequence[Switch],
+    lanes: int,
+    folder: Path = PROGRAMS,
+    *,
+    form: ProgramForm = ProgramForm.V1MODEL,
+) -> Pipeline:
     """The program of `lanes` whose nodes take the children that a fabric's file gives these switches, and the fewest
-    more. Raises FabricError, which names the switch with the most children and what there is."""
+    more; of `form` if there is one. Raises FabricError, which names the switch with the most children and what there
+    is."""
     known = {max_children(path): path for path in _p4infos(folder, lanes)}
+    known |= {
+        children: path
+        for path in _p4infos(folder, lanes, form)
+        if (children := max_children(path)) >= _most_children(switches)
+    }
     if not known:
         raise FabricError(
             f"no program has {lanes} lanes; there are programs for {_joined(_lanes(folder))} lanes"
@@ -60,17 +80,17 @@ def _elsewhere(folder: Path, lanes: int) -> str:
     return "".join(f", or --lanes {n} for at most {most}" for n, most in wider.items() if most > here)
 
 
-def _p4infos(folder: Path, lanes: int) -> list[Path]:
-    return [path for path in sorted(folder.glob(f"*{_SUFFIX}")) if _lanes_of(path) == lanes]
+def _p4infos(folder: Path, lanes: int, form: ProgramForm = ProgramForm.V1MODEL) -> list[Path]:
+    return [path for path in sorted(folder.glob(f"*{_SUFFIX}")) if _lanes_of(path, form) == lanes]
 
 
 def _lanes(folder: Path) -> list[int]:
     return sorted({n for path in folder.glob(f"*{_SUFFIX}") if (n := _lanes_of(path)) is not None})
 
 
-def _lanes_of(p4info: Path) -> int | None:
-    """Of a program of v1model; None of others."""
-    found = re.match(r"netfold-v1model-(\d+)", p4info.name)
+def _lanes_of(p4info: Path, form: ProgramForm = ProgramForm.V1MODEL) -> int | None:
+    """The lanes of a program of that form; None of others."""
+    found = re.match(rf"netfold-{form}-(\d+)", p4info.name)
     return None if found is None else int(found[1])
 
 

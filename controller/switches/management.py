@@ -36,6 +36,7 @@ class SlotView:
     bitmap: int
     overflow: bool
     congestion: bool
+    exponent: int
     lanes: tuple[int, ...]
 
 
@@ -70,7 +71,7 @@ def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
     beside = {"ingress_port", "bitmap"} <= packet.metadata.keys()
     if not beside or len(data) < first + _NETFOLD.size or data[first] >> 4 != VERSION:
         return None
-    kind, flags, tree, tag, slot, request, _, _, lanes = _NETFOLD.unpack_from(data, first)
+    kind, flags, tree, tag, slot, request, exponent, _, lanes = _NETFOLD.unpack_from(data, first)
     first += _NETFOLD.size
     if kind & 0xF not in (Kind.READ, Kind.RESET) or len(data) < first + 4 * lanes:
         return None
@@ -85,6 +86,7 @@ def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
         bitmap=packet["bitmap"],
         overflow=bool(flags & Flag.OVERFLOW),
         congestion=bool(flags & Flag.CONGESTION),
+        exponent=exponent,
         lanes=struct.unpack_from(f"!{lanes}i", data, first),
     )
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """How many children a node takes and lanes a packet has, by the program of a switch (P4Info): a bit of a bitmap
-for each child, a register for each lane."""
+for each child, and 32 bits of registers for each lane."""
 
 from __future__ import annotations
 
@@ -19,26 +19,31 @@ from netfold.controller.switches.p4info import read_schema
 from netfold.topologies.fabric import Fabric, FabricError
 
 _BITMAP = re.compile(r"bitmaps(_low|_high)?")
-_LANE = re.compile(r"lane_[0-9a-f]+")
+_LANES = re.compile(r"lanes?_[0-9a-f]+")
+"""A register of one lane (`lane_ff`), or of a word of lanes (`lanes_3`)."""
 
 
 @cache
 def max_children(p4info: Path) -> int:
     """The width of a program's bitmap (bits), which is two registers on a chip. Raises FabricError if it has none."""
-    words = (
-        register.type_spec.bitwidth
-        for register in read_schema(p4info).registers
-        if _BITMAP.fullmatch(_name(register)) and isinstance(register.type_spec, P4BitsType)
-    )
-    if most := sum(words):
+    if most := _bits(p4info, _BITMAP):
         return most
     raise FabricError(f"{p4info}: the program has no register 'bitmaps'; expected a program of netfold")
 
 
 @cache
 def lanes_of(p4info: Path) -> int:
-    """The lanes of a program's packets: it has a register for each."""
-    return sum(_LANE.fullmatch(_name(register)) is not None for register in read_schema(p4info).registers)
+    """The lanes of a program's packets."""
+    return _bits(p4info, _LANES) // 32
+
+
+def _bits(p4info: Path, names: re.Pattern[str]) -> int:
+    """Count the bits of a slot in the registers with these names."""
+    return sum(
+        register.type_spec.bitwidth
+        for register in read_schema(p4info).registers
+        if names.fullmatch(_name(register)) and isinstance(register.type_spec, P4BitsType)
+    )
 
 
 def _name(register: P4Register) -> str:

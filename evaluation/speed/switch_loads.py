@@ -43,7 +43,8 @@ SHORTEST = 60  # 64 on the wire with Ethernet's checksum
 @dataclass(frozen=True)
 class SwitchLoad:
     """A program, its entries, and each host's frame with the offsets of its 32-bit tag and 16-bit slot (RoCE: of the
-    word with the PSN, and 0). For a chunk every host sends one frame and receives one."""
+    word with the PSN, and 0). For a chunk every host sends one frame and receives one. `bmv2`: the program in
+    BMv2's own form, if there is one."""
 
     name: str
     config: p4r.ForwardingPipelineConfig
@@ -51,6 +52,7 @@ class SwitchLoad:
     frames: tuple[bytes, ...]
     tag_at: int
     slot_at: int
+    bmv2: p4r.ForwardingPipelineConfig | None = None
 
 
 def mac(port: int) -> str:
@@ -65,6 +67,11 @@ def _config(json: Path) -> p4r.ForwardingPipelineConfig:
     config = p4r.ForwardingPipelineConfig(p4_device_config=json.read_bytes())
     text_format.Parse(json.with_name(f"{json.stem}.p4info.txtpb").read_text(), config.p4info)
     return config
+
+
+def _bmv2_config(lanes: int) -> p4r.ForwardingPipelineConfig | None:
+    program = COMPILED / f"netfold-bmv2-{lanes}.json"
+    return _config(program) if program.exists() else None
 
 
 def _inserts(
@@ -91,7 +98,8 @@ def aggregation(
     frames = tuple(_gradient(port, lanes, floats) for port in range(1, WORKERS + 1))
     at = FRAME_OVERHEAD_BYTES + 4
     name = name or f"{'float' if floats else 'netfold'}-{lanes}"
-    return SwitchLoad(name, config, updates, frames, at, at + 4)
+    own = None if program or floats else _bmv2_config(lanes)
+    return SwitchLoad(name, config, updates, frames, at, at + 4, own)
 
 
 def bitmap(bits: int, folder: Path) -> SwitchLoad:
@@ -144,7 +152,7 @@ def roce(lanes: int) -> SwitchLoad:
     made += [groups.result_group(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]
     updates = _inserts(config, [codec.encode(entity) for entity in made])
     frames = tuple(_send(port, lanes) for port in range(1, WORKERS + 1))
-    return SwitchLoad(f"roce-{lanes}", config, updates, frames, ETHERNET_IP_UDP + 8, 0)
+    return SwitchLoad(f"roce-{lanes}", config, updates, frames, ETHERNET_IP_UDP + 8, 0, _bmv2_config(lanes))
 
 
 def _send(port: int, lanes: int) -> bytes:

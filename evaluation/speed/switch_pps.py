@@ -59,6 +59,7 @@ TARGETS: dict[str, Target] = {
     "forwarder": switch_targets.forwarder,
     "forwarder_xdp": switch_targets.forwarder_xdp,
     "bmv2": switch_targets.bmv2,
+    "bmv2_v1model": switch_targets.bmv2_v1model,
 }
 
 
@@ -106,9 +107,9 @@ class SwitchPps(Experiment[SwitchRow]):
 
     Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
     float32; roce; bitmap, by the bits of a node's bitmap), or the shortest frames that it routes. Targets are
-    softswitch (with runs of 16 frames as one, too, and then with two threads), BMv2 with the same program where it is
-    on PATH, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each round measures all loads at all targets in
-    turn."""
+    softswitch (with runs of 16 frames as one, too, and then with two threads), BMv2 where it is on PATH, with the
+    program in its own form and with softswitch's, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each
+    round measures all loads at all targets in turn."""
 
     name = "bench-switch-pps"
     needs_namespaces = True
@@ -128,7 +129,7 @@ class SwitchPps(Experiment[SwitchRow]):
 
     def rows(self, notify: Notify) -> Iterator[SwitchRow]:
         """Yield the best row of each load and target, in the last round. Raises RunError."""
-        measured = [name for name in self.targets if name != "bmv2" or self.bmv2 is not None]
+        measured = [name for name in self.targets if not name.startswith("bmv2") or self.bmv2]
         with tempfile.TemporaryDirectory() as folder:
             loads = [{**LOADS, **BITMAPS}[name](Path(folder)) for name in self.loads]
             best: dict[str, dict[str, SwitchRow]] = {load.name: {} for load in loads}

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,7 @@ def softswitch(space: str, load: SwitchLoad, folder: Path, *options: str) -> Ite
 
 
 def bmv2_command(address: str) -> list[str]:
-    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", *interfaces()]
+    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", "--log-level", "warn", *interfaces()]
     return [*command, "--", "--grpc-server-addr", address]
 
 
@@ -179,8 +179,14 @@ def find_bmv2(folder: Path) -> Bmv2Version | None:
     return Bmv2Version(printed.stdout.strip(), " ".join(bmv2_command("ADDRESS")), macros)
 
 
+def bmv2(space: str, load: SwitchLoad, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    """With the program in its own form, if there is one."""
+    return bmv2_v1model(space, replace(load, config=load.bmv2 or load.config), folder)
+
+
 @contextmanager
-def bmv2(space: str, load: SwitchLoad, folder: Path) -> Iterator[subprocess.Popen[str]]:
+def bmv2_v1model(space: str, load: SwitchLoad, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """With softswitch's program."""
     address = f"unix:{folder}/bmv2.sock"
     command = ["ip", "netns", "exec", space, *bmv2_command(address)]
     with process(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:

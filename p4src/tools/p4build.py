@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -35,18 +36,26 @@ CHILDREN = 32
 """Children of a node without -DCHILDREN (p4src/common/sizes.p4)."""
 
 
+class Form(StrEnum):
+    """Form of a program's lanes: for any target of v1model, or words of 64 lanes, for BMv2."""
+
+    V1MODEL = "v1model"
+    BMV2 = "bmv2"
+
+
 @dataclass(frozen=True)
 class Profile:
-    """What programs of v1model differ in: `lanes` of a packet, and `children` that a node takes at most."""
+    """Differences of v1model programs: `lanes` of a packet, `children` that a node takes at most, and `form`."""
 
     lanes: int
     children: int = CHILDREN
+    form: Form = Form.V1MODEL
 
     @property
     def name(self) -> str:
-        """The program of an ordinary bitmap is named by its lanes alone."""
+        """The program of an ordinary bitmap is named by its form and lanes alone."""
         wide = f"-children-{self.children}" if self.children != CHILDREN else ""
-        return f"v1model-{self.lanes}{wide}"
+        return f"{self.form}-{self.lanes}{wide}"
 
     @property
     def source(self) -> Path:
@@ -65,7 +74,13 @@ class Profile:
 
 
 LANES = (32, 64, 256, 512)
-PROFILES = (*(Profile(lanes) for lanes in LANES), Profile(64, 64), Profile(64, 256))
+BMV2_LANES = (32, 256, 512)
+PROFILES = (
+    *(Profile(lanes) for lanes in LANES),
+    Profile(64, 64),
+    Profile(64, 256),
+    *(Profile(lanes, form=Form.BMV2) for lanes in BMV2_LANES),
+)
 
 
 class P4BuildError(Exception):
@@ -159,7 +174,7 @@ def stale(compiled: Path) -> list[str]:
     except ValidationError as error:
         return [f"{MANIFEST} is not a manifest: {error}"]
     wanted = {name for profile in PROFILES for name in (profile.program, profile.p4info)}
-    here = {path.name: _sha256(path) for path in compiled.glob("netfold-v1model-*")}
+    here = {path.name: _sha256(path) for path in compiled.glob("netfold-*-*")}
     return [
         *_differences("source", source_hashes(), manifest.sources),
         *_differences("artifact", here, manifest.artifacts),

@@ -15,11 +15,15 @@
 
 #include "../common/sizes.p4"
 #include "../common/types.p4"
+#ifdef WIDE_LANES
+#include "wide_lanes.h"
+#else
 #include "../common/lanes.h"
+typedef lane_t  lane_field_t;
+#endif
 #include "../common/slot_access.h"
 
 typedef bit<32> slot_index_t;
-typedef lane_t  lane_field_t;
 
 // A flag: a key as wide as the bitmap would cost each lookup of a lane's table several words.
 #define OWN_BIT bit<1>

@@ -10,6 +10,10 @@
 // The header always gets the slot's lanes, so that a packet that completes a chunk, or is a duplicate of one, carries the sum.
 // lanes_integer.p4 or lanes_float.p4 defines ADDS_FLOATS, FLOAT_LANES and ADD_FLOAT_LANES.
 
+// For RoCE: a saturated lane shows itself.
+const bool SUMS_WRAP = false;
+#define SATURATE_ALL_LANES
+
 control Lanes(inout headers_t hdr, in metadata_t meta) {
 
     // The registers hold bit<32>: BMv2 takes a value that it reads into a signed field for a positive number (its

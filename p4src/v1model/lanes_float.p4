@@ -81,4 +81,6 @@ const bit<32> FLOAT_NAN       = 0x7FC00000;
         hdr.lanes.v##n = (lane_t)((WORD(n) << 24) | ((WORD(n) & 0xFF00) << 8) | ((WORD(n) >> 8) & 0xFF00) | (WORD(n) >> 24));
 #define SWAP_ALL_LANE_BYTES FOR_EACH_LANE(SWAP_LANE_BYTES)
 
+#include "lanes.p4"
+
 #endif

@@ -13,4 +13,6 @@ const flags_t SLOT_FLAGS  = FLAG_OVERFLOW | FLAG_CONGESTION;
 #define ADD_FLOAT_LANES
 #define SWAP_ALL_LANE_BYTES
 
+#include "lanes.p4"
+
 #endif

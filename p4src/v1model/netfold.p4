@@ -8,7 +8,7 @@
 //            |   |-> packet-out                                                     |  TM  |  Delivery          |
 //            |   |-> Admission -> Slot -> TreeRoutes -> Verdict -> EgressSelect     |----->|   -> TransportOut  |-> deparser
 //            |   |    -> verdicts                                                   |      |                    |
-//            |   |-> Forwarding (all other traffic)                                 |      |                    |
+//            |   |-> HashSeed -> Forwarding (all other traffic)                     |      |                    |
 //            |  port_rx                                                             |      |  port_tx           |
 //            +----------------------------------------------------------------------+      +--------------------+
 //
@@ -22,6 +22,7 @@
 #include "../common/tree_routes.p4"
 #include "../common/verdict.p4"
 #include "../common/egress_select.p4"
+#include "hash_seed.p4"
 #include "../common/forwarding.p4"
 #include "../common/delivery.p4"
 
@@ -34,6 +35,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     TreeRoutes()   tree_routes;
     Verdict()      verdict;
     EgressSelect() egress_select;
+    HashSeed()     hash_seed;
     Forwarding()   forwarding;
 
     @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
@@ -57,6 +59,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             egress_select.apply(hdr, meta, standard);
             verdicts.count((bit<32>)(meta.tree_index ++ (bit<5>)meta.verdict));
         } else {
+            hash_seed.apply(hdr, meta);
             forwarding.apply(hdr, meta, standard);
         }
         hdr.packet_out.setInvalid();

@@ -7,7 +7,6 @@
 #include "slot_tag.p4"
 #include "slot_bitmap.p4"
 #include "slot_attributes.p4"
-#include "lanes.p4"
 
 control Slot(inout headers_t hdr, inout metadata_t meta) {
 

@@ -19,9 +19,9 @@ from netfold.controller.planning.plan import InvalidPlanError, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.scheme_registry import BUILT_IN_SCHEMES
 from netfold.controller.planning.validate import validate
-from netfold.controller.switches.compiled_programs import lanes_for, program_for
+from netfold.controller.switches.compiled_programs import ProgramForm, lanes_for, program_for
 from netfold.controller.switches.program_limits import check_lanes, lanes_of, limit_children, max_children
-from netfold.p4src.tools.p4build import PROFILES, Profile
+from netfold.p4src.tools.p4build import PROFILES, Form, Profile
 from netfold.simulator.command.cli import app as simulate_app
 from netfold.topologies.children import WIDEST_CHILDREN, beyond_programs
 from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError, Switch
@@ -121,6 +121,28 @@ def test_a_fabric_gets_the_program_that_takes_its_children(
     chosen = program_for(fabric.switches, lanes)
     assert (chosen.p4info.name, chosen.blob.name) == (program.p4info, program.program)
     assert chosen.blob.is_file()
+
+
+@pytest.mark.parametrize(
+    ("children", "lanes", "program"),
+    [
+        (None, 256, Profile(256, form=Form.BMV2)),
+        (32, 32, Profile(32, form=Form.BMV2)),
+        (None, 64, Profile(64)),
+        (33, 64, Profile(64, 64)),
+    ],
+)
+def test_bmv2_gets_a_program_of_its_own_form_where_there_is_one(
+    children: int | None, lanes: int, program: Profile
+) -> None:
+    fabric = with_children(leaf_spine(2, 2, 2), children)
+    chosen = program_for(fabric.switches, lanes, form=ProgramForm.BMV2)
+    assert (chosen.p4info.name, chosen.blob.name) == (program.p4info, program.program)
+    assert chosen.blob.is_file()
+
+
+def test_the_forms_of_controller_and_compiler_are_the_same() -> None:
+    assert [form.value for form in ProgramForm] == [form.value for form in Form]
 
 
 @pytest.mark.parametrize(("children", "lanes"), [(None, 256), (32, 256), (33, 64), (256, 64), (999, 256)])

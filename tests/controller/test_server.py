@@ -102,8 +102,16 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                         if error.code() is grpc.StatusCode.PERMISSION_DENIED:
                             refused.add(method.name)
                 assert refused == {
-                    *("SubmitJob", "ListJobs", "WatchJob", "CancelJob", "AddWorkers", "ExplainJob", "Replan"),
-                    *("GetStatus", "WatchRecording"),
+                    *(
+                        "SubmitJob",
+                        "ListJobs",
+                        "WatchJob",
+                        "CancelJob",
+                        "AddWorkers",
+                        "ExplainJob",
+                        "ReadSlot",
+                    ),
+                    *("Replan", "GetStatus", "WatchRecording"),
                 }
                 assert {h.name for h in (await stub.ListHosts(pb.ListHostsRequest())).hosts} >= {"h1"}
                 assert (await stub.GetJob(pb.JobName(name="job"))).name == "job"

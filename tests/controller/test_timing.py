@@ -63,3 +63,16 @@ def test_a_chip_s_links_carry_what_is_around_each_frame_too_and_emulated_ones_do
     frame, around = 14 + 20 + 8 + 16 + 4 * 256, 8 + 4 + 12
     assert pace_of(*planned(), WIRE) == 100e6
     assert pace_of(*planned(chip=True), WIRE) * (frame + around) / frame == pytest.approx(100e6)
+
+
+def test_slow_switches_have_a_longer_timeout_and_the_same_pace():
+    setting, plan = planned()
+    wire = PacketModel(256, min_rto_margin_s=1.0)
+    slow, usual = timing_of(setting, plan, wire), told()
+    assert slow.min_rto_margin == 1.0
+    assert slow.initial_rto >= 1.0
+    assert slow.max_rto >= 4 * slow.initial_rto
+    assert pace_of(setting, plan, wire) == pace_of(setting, plan, WIRE)
+    assert (
+        slow.min_reorder_window == usual.min_reorder_window
+    )  # an overtaken packet is lost, however slow switches are

@@ -36,7 +36,9 @@ class Bench:
     def __init__(self, device: Device, lanes: int, tally: Tally, target: str) -> None:
         self.device = device
         self.lanes = lanes
-        self.oracle = Oracle(lanes, children=device.children, parses_options=device.parses_options)
+        self.oracle = Oracle(
+            lanes, children=device.children, parses_options=device.parses_options, wraps=device.wraps
+        )
         self.tally = tally
         self._target = target
         self._installed: dict[int, TreeAt] = {}

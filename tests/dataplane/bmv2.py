@@ -36,14 +36,14 @@ from netfold.controller.switches.admission_table import CPU_PORT, multicast_resu
 from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
 from netfold.controller.switches.groups import result_group
 from netfold.controller.switches.tree_routes import downlink
-from netfold.p4src.tools.p4build import Profile
+from netfold.p4src.tools.p4build import BMV2_LANES, CHILDREN, Form, Profile
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames, compiled
 from tests.dataplane.frames import JOB_PORT, Netfold, gradient
 
 PORTS = (*range(1, 9), CPU_PORT)
 MARKER_TREE, MARKER_EPOCH = 1023, 4095
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0  # a push of a large program on a busy machine
 MTU = 9000
 _ETH_P_ALL = 3
 _numbers = itertools.count()
@@ -54,6 +54,12 @@ def missing() -> str | None:
     if shutil.which(simple_switch.PROGRAM) is None:
         return f"{simple_switch.PROGRAM} is not on PATH"
     return "veth links need root" if os.geteuid() != 0 else None
+
+
+def own_form(profile: Profile) -> Profile:
+    """The program of these lanes and children that BMv2 gets."""
+    has_own = profile.lanes in BMV2_LANES and profile.children == CHILDREN
+    return replace(profile, form=Form.BMV2) if has_own else profile
 
 
 @contextmanager
@@ -120,6 +126,7 @@ class Bmv2Device(Device):
     def __init__(self, profile: Profile, links: dict[int, socket.socket], channel: grpc.Channel) -> None:
         self._links = links
         self.children = profile.children
+        self.wraps = profile.form is Form.BMV2
         self._program, self._p4info = compiled(profile)
         self._schema = fy.P4Schema(self._p4info, self._program)
         self._codec = Codec(self._schema)

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from netfold.p4src.tools.p4build import CHILDREN, Profile
+from netfold.p4src.tools.p4build import CHILDREN, Form, Profile
 from tests.dataplane import bmv2, chip, remote, stack
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import ChipBuilds, why_not
@@ -22,8 +22,12 @@ BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root])
 CHIP = pytest.param(
     "tofino", marks=[pytest.mark.p4c, pytest.mark.long, pytest.mark.timeout(900 * chip.PATIENCE)]
 )
+WIDE = "softswitch-wide"
+"""softswitch with BMv2's form of the programs: what they add up is tested without BMv2, too."""
+V1MODEL_TARGETS = ("softswitch", WIDE, "bmv2")
 TARGETS = [
     "softswitch",
+    WIDE,
     *([] if bmv2.missing() else [BMV2]),
     *([] if why_not("tofino") else [CHIP]),
     *(["remote"] if remote.described() else []),
@@ -81,6 +85,8 @@ def devices(chip_builds: ChipBuilds) -> Iterator[Devices]:
                 pytest.skip(
                     f"there is one {target} switch, with {LANES} lanes and nodes of {CHILDREN} children"
                 )
+            if target == WIDE and bmv2.own_form(profile) == profile:
+                pytest.skip("BMv2 has no form of its own of this program: softswitch has run it")
             key = target, profile, number
             if key not in running:
                 running[key] = stack.enter_context(_start(target, profile, chip_builds))
@@ -93,12 +99,15 @@ def _start(target: str, profile: Profile, chip_builds: ChipBuilds):
     if target in ("softswitch", THREADED):
         threads = 2 if target == THREADED else 1
         return SoftDevice(compiled(profile)[0], children=profile.children, threads=threads)
+    if target == WIDE:
+        own = bmv2.own_form(profile)
+        return SoftDevice(compiled(own)[0], children=own.children, wraps=own.form is Form.BMV2)
     if target == "tofino":
         return chip.model(target, chip_builds.result(target))
     if target == "remote":
         here = stack.STACKS.get(str(remote.described()))
         return remote.remote() if here is None else stack.running(here)
-    return bmv2.bmv2(profile)
+    return bmv2.bmv2(bmv2.own_form(profile))
 
 
 @pytest.fixture(params=TARGETS)

@@ -49,6 +49,7 @@ class Device(Protocol):
                     with options
     together        frames of one port that the isolation suite may send before it looks at what left
     children        bits of a slot's bitmap
+    wraps           lanes that leave int32 wrap around; else they are saturated
     """
 
     least_bytes: int
@@ -56,6 +57,7 @@ class Device(Protocol):
     parses_options: bool
     together: int = 1
     children: int = CHILDREN
+    wraps: bool = False
 
     def insert(self, entities: Iterable[Entity]) -> None: ...
 
@@ -86,10 +88,17 @@ class SoftDevice(Device):
     parses_options = True
 
     def __init__(
-        self, program: Path, cache: Path | None = None, *, children: int = CHILDREN, threads: int = 1
+        self,
+        program: Path,
+        cache: Path | None = None,
+        *,
+        children: int = CHILDREN,
+        threads: int = 1,
+        wraps: bool = False,
     ) -> None:
         """With several threads each frame is received by another one."""
         self.children = children
+        self.wraps = wraps
         self._threads = threads
         self._program = program.read_bytes()
         self._cache = cache or default_cache_dir()

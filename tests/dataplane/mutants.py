@@ -46,16 +46,19 @@ def compiled_with(
     wrong: str,
     *flags: str,
     lanes: int = LANES,
+    form: p4build.Form = p4build.Form.V1MODEL,
 ) -> Path:
     skip_without_compiler()
     changed_copy(folder, monkeypatch, path, right, wrong)
-    return p4build.compile_one(p4build.Profile(lanes), folder, *flags)[0]
+    return p4build.compile_one(p4build.Profile(lanes, form=form), folder, *flags)[0]
 
 
-def compiled(folder: Path, *flags: str, lanes: int = LANES) -> Path:
+def compiled(
+    folder: Path, *flags: str, lanes: int = LANES, form: p4build.Form = p4build.Form.V1MODEL
+) -> Path:
     """As it stands; `flags`: the compiler's, beside those of every program."""
     skip_without_compiler()
-    return p4build.compile_one(p4build.Profile(lanes), folder, *flags)[0]
+    return p4build.compile_one(p4build.Profile(lanes, form=form), folder, *flags)[0]
 
 
 def skip_without_compiler() -> None:

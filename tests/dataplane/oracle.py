@@ -61,14 +61,18 @@ class _Installed:
 
 
 class Oracle:
-    """One switch. `children`: bits of its bitmaps. `verdicts` counts packets by (tree index, verdict)."""
+    """One switch. `children`: bits of its bitmaps. `wraps`: its program has wide lanes, which wrap around.
+    `verdicts` counts packets by (tree index, verdict)."""
 
-    def __init__(self, lanes: int, *, children: int = CHILDREN, parses_options: bool = True) -> None:
+    def __init__(
+        self, lanes: int, *, children: int = CHILDREN, parses_options: bool = True, wraps: bool = False
+    ) -> None:
         self._lanes = lanes
         self._children = children
         self._parses_options = parses_options
+        self._wraps = wraps
         self._flags = FLAGS if parses_options and lanes in FLOAT_LANES else FLAGS & ~Flag.FLOATS
-        self._roce = RoceLeaf(lanes)
+        self._roce = RoceLeaf(lanes, wraps=wraps)
         self._trees: dict[int, _Installed] = {}
         self._router = Router(lanes, self._roce, parses_options=parses_options)
         self._managed: set[int] = set()  # ports
@@ -77,7 +81,9 @@ class Oracle:
 
     def emptied(self) -> Oracle:
         """One that knows no setting and has counted nothing; its registers hold what they did."""
-        fresh = Oracle(self._lanes, children=self._children, parses_options=self._parses_options)
+        fresh = Oracle(
+            self._lanes, children=self._children, parses_options=self._parses_options, wraps=self._wraps
+        )
         fresh._memory = self._memory
         return fresh
 
@@ -105,7 +111,7 @@ class Oracle:
     def _pool(self, at: TreeAt) -> SlotPool:
         """On the registers as they are: what a slot holds is brought about by the packets that would have."""
         senders = len(at.children) + len(at.below)
-        pool = SlotPool(at.slots, self._lanes, senders, at.root)
+        pool = SlotPool(at.slots, self._lanes, senders, at.root, wraps=self._wraps)
         for slot in range(at.slots):
             held = self._memory.get(at.base + slot, _EMPTY)
             lanes = np.broadcast_to(held.lanes, self._lanes)
@@ -306,8 +312,10 @@ class Oracle:
         if kind is Kind.RESET:
             self._reset(slot)
         lanes = np.broadcast_to(state.lanes, self._lanes)
-        is_saturated = Flag.FLOATS not in state.flags and bool(
-            ((lanes == LANE_MAX) | (lanes == LANE_MIN)).any()
+        is_saturated = (
+            not self._wraps
+            and Flag.FLOATS not in state.flags
+            and bool(((lanes == LANE_MAX) | (lanes == LANE_MIN)).any())
         )
         out = _carrying(
             frame, Sum(state.flags | (Flag.OVERFLOW if is_saturated else Flag(0)), state.exponent, lanes)

@@ -12,7 +12,7 @@ import numpy as np
 
 from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
 from netfold.controller.switches.roce import HIDDEN_QPN, ROCE_SIDE, SOURCE_PORT
-from netfold.protocol.wire import VERSION, Flag, Kind, Verdict, make_tag
+from netfold.protocol.wire import LANE_MAX, VERSION, Flag, Kind, Verdict, make_tag
 from tests.dataplane.frames import CE, ECT0, IP_AT, LANES_AT, NETFOLD_AT, UDP, UDP_AT, checksum, ip
 from tests.dataplane.roce_frames import (
     BTH_AT,
@@ -41,10 +41,11 @@ class Contribution:
 
 
 class RoceLeaf:
-    """`forget` takes out what `install` put in."""
+    """`forget` takes out what `install` put in. `wraps`: sums with O are delivered with all lanes at the limit."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, *, wraps: bool = False) -> None:
         self._lanes = lanes
+        self._wraps = wraps
         self.knows = lanes != _NO_ROCE
         self._turns = lanes in FLOAT_LANES
         self._workers: list[RoceWorker] = []
@@ -169,7 +170,10 @@ class RoceLeaf:
         out[IP_AT + 12 : IP_AT + 20] = ip(worker.predecessor.address) + ip(worker.own.address)
         struct.pack_into(">HH", out, UDP_AT, SOURCE_PORT, ROCE_PORT)
         end = LANES_AT + 4 * self._lanes
-        lanes = self._turned(bytes(out[LANES_AT:end]), bool(frame[NETFOLD_AT + 1] & Flag.FLOATS))
+        lanes = bytes(out[LANES_AT:end])
+        if self._wraps and frame[NETFOLD_AT + 1] & Flag.OVERFLOW:
+            lanes = int(LANE_MAX).to_bytes(4, "big") * self._lanes
+        lanes = self._turned(lanes, bool(frame[NETFOLD_AT + 1] & Flag.FLOATS))
         made = bytes(out[:NETFOLD_AT]) + bth + lanes
         return bytearray(made + icrc(made).to_bytes(4, "little") + bytes(out[end:]))
 

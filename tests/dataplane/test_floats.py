@@ -17,7 +17,7 @@ from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_POR
 from netfold.protocol.wire import Flag, Kind, Packet
 from netfold.traffic.numerics import floats_error_bound
 from tests.dataplane.bench import Bench
-from tests.dataplane.conftest import Fresh
+from tests.dataplane.conftest import V1MODEL_TARGETS, Fresh
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner
 from tests.dataplane.frames import Ip, Netfold, gradient
 from tests.dataplane.node import MANAGED, Child, TreeAt
@@ -189,7 +189,7 @@ def test_whole_numbers_and_floats_take_turns_in_a_slot(floats: Bench):
 
 
 def test_a_sum_of_floats_goes_without_late_workers_in_a_tree_with_a_quorum(floats: Bench, target: str):
-    if target not in ("softswitch", "bmv2"):
+    if target not in V1MODEL_TARGETS:
         pytest.skip("a chip has no quorums")
     first, second, late = CHILDREN[:3]
     floats.install(replace(ROOT, children=(first, second, late), quorum=2))

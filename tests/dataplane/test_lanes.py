@@ -57,17 +57,37 @@ def test_running_sums_of_mixed_signs(wide: Bench, seed: int, limit: int):
 
 @pytest.mark.parametrize("node", [root(2), inner(2)], ids=["root", "inner"])
 @pytest.mark.parametrize("limit", [MAX, MIN])
-def test_each_single_saturated_lane_flags_the_sum_and_its_duplicate(wide: Bench, node: TreeAt, limit: int):
+def test_each_single_lane_that_does_not_fit_flags_the_sum_and_its_duplicate(
+    wide: Bench, node: TreeAt, limit: int
+):
     wide.install(*SETTINGS, node)
     one, two = node.children
-    for round_, lane in enumerate({0, 1, wide.lanes // 2, wide.lanes - 2, wide.lanes - 1}):
+    first = [1 if limit > 0 else -1] * wide.lanes
+    for round_, lane in enumerate({0, 1, 31, 32, wide.lanes // 2, wide.lanes - 2, wide.lanes - 1}):
         values = [-5] * wide.lanes
-        values[lane] = limit
-        give(wide, one, [0] * wide.lanes, round=round_)
+        values[lane % wide.lanes] = limit
+        give(wide, one, first, round=round_)
         (done, *_) = give(wide, two, values, round=round_)
-        (again, *_) = give(wide, one, [0] * wide.lanes, round=round_)
+        (again, *_) = give(wide, one, first, round=round_)
         assert [p.flags for p in (done, again)] == [Flag.OVERFLOW] * 2
         assert done.lane == again.lane
+
+
+@pytest.mark.parametrize("lane", [0, 1, 30, 31, 63, 64, 255])
+def test_the_next_lanes_do_not_see_a_lane_that_does_not_fit(wide: Bench, lane: int):
+    """No carry leaves a lane, up or down, and its sum's flag goes with the next claim."""
+    wide.install(*SETTINGS, root(3))
+    lane %= wide.lanes
+    for round_, limit in enumerate((MAX, MIN)):
+        values = [0] * wide.lanes
+        values[lane] = limit
+        for child in root(3).children:
+            results = give(wide, child, values, round=round_)
+        assert results[0].flags == Flag.OVERFLOW
+        assert set(results[0].lane[:lane] + results[0].lane[lane + 1 :]) == {0}
+    for child in root(3).children:
+        results = give(wide, child, [child.number] * wide.lanes, round=2)
+    assert (results[0].flags, set(results[0].lane)) == (Flag(0), {sum(c.number for c in root(3).children)})
 
 
 def test_another_program_s_packets_are_malformed(wide: Bench):

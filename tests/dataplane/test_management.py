@@ -51,9 +51,10 @@ def test_a_slot_shows_all_that_it_holds(bench: Bench):
     bench.check_counters()
 
 
-def test_saturated_lanes_are_flagged(bench: Bench):
-    bench.install(*SETTINGS, root(2))
+def test_a_sum_that_does_not_fit_is_flagged(bench: Bench):
+    bench.install(*SETTINGS, root(3))
     bench.send(1, sent(1, int(LANE_MAX)))
+    bench.send(2, sent(2, 1))
     assert manage(bench, Kind.READ, 0)[1].flags == Flag.OVERFLOW
 
 

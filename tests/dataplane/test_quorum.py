@@ -11,7 +11,7 @@ import pytest
 
 from netfold.protocol.wire import Flag, Packet, Verdict
 from tests.dataplane.bench import Bench
-from tests.dataplane.conftest import Fresh
+from tests.dataplane.conftest import V1MODEL_TARGETS, Fresh
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
 from tests.dataplane.frames import NETFOLD_AT
 from tests.dataplane.node import Child
@@ -21,7 +21,7 @@ Q, S, L = int(Flag.QUORUM), int(Flag.SEAL), int(Flag.SLOT_REUSED)
 
 @pytest.fixture
 def small(target: str, fresh: Fresh) -> Bench:
-    if target not in ("softswitch", "bmv2"):
+    if target not in V1MODEL_TARGETS:
         pytest.skip("a chip has no quorums")
     bench = fresh(target, 32)
     bench.install(*SETTINGS)

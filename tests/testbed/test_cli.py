@@ -146,6 +146,22 @@ def test_what_a_run_under_sudo_wrote_is_the_users_and_nothing_else_changes_hands
     assert others.stat().st_uid == 0, "it was there before and is none of this run's"
 
 
+def test_the_logs_of_a_failed_run_stay(tmp_path: Path) -> None:
+    run = Run(RunOptions(Setup("single"), out=tmp_path / "out"), RunObserver())
+    work = tmp_path / "work"
+    (work / "training").mkdir(parents=True)
+    (work / "training" / "h7.log").write_text("the call took more than 60 s")
+    (work / "training" / "h7.json").write_text("{}")
+    run.system = SimpleNamespace(directory=work)  # type: ignore[assignment]
+    assert run.failure_notes() == ""
+    with pytest.raises(RunError), run._kept_logs():
+        raise RunError("h7 ended")
+    logs = tmp_path / "out" / "logs"
+    assert [p.relative_to(logs).as_posix() for p in logs.rglob("*.*")] == ["training/h7.log"]
+    assert (logs / "training/h7.log").read_text() == "the call took more than 60 s"
+    assert run.failure_notes() == f"logs: {logs}"
+
+
 def test_a_link_in_the_way_leads_root_nowhere(by_sudo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = by_sudo.parent / "secret"
     secret.write_text("root's")

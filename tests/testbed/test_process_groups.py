@@ -70,6 +70,26 @@ def test_a_failure_names_the_other_hosts_that_a_signal_killed(tmp_path: Path) ->
     assert str(failed.value) == f"{own}{others}"
 
 
+def test_a_member_s_own_error_is_named_before_those_that_name_it(tmp_path: Path) -> None:
+    """Workers that hear of a departure may end before the one that has left."""
+    slow = "import sys, time; time.sleep(1); sys.exit(sys.argv[1])"
+    programs = {
+        "h1": (HANG, "step 7 of 9"),
+        "h7": (slow, "netfold: the call took more than 60 s"),
+        "h8": (FAIL, "netfold: h7 left the job after 3 calls"),
+    }
+    with pytest.raises(ProcessFailedError) as failed:
+        wait(group(tmp_path, programs), 30)
+    own = "the process on host h7 ended with exit code 1: the call took more than 60 s"
+    assert str(failed.value) == f"{own}; h8: h7 left the job after 3 calls"
+
+
+def test_a_departed_member_that_has_not_failed_is_no_cause(tmp_path: Path) -> None:
+    programs = {"h7": ("", ""), "h8": (FAIL, "netfold: h7, h9 left the job after 3 calls")}
+    with pytest.raises(ProcessFailedError, match="host h8 ended with exit code 1: h7, h9 left the job"):
+        wait(group(tmp_path, programs), 30)
+
+
 def test_a_timeout_names_the_errors_of_all_hosts(tmp_path: Path) -> None:
     programs = {"h1": (HANG, "step 7"), "h2": (HANG, "netfold: no controller answers at x yet")}
     with pytest.raises(RunTimeoutError) as late:

@@ -64,7 +64,7 @@ def test_a_failed_run_names_the_load(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(Run, "execute", execute)
-    monkeypatch.setattr(Run, "failure_warning", lambda _: "this machine is too slow")
+    monkeypatch.setattr(Run, "failure_notes", lambda _: "this machine is too slow")
     result = CliRunner().invoke(cli.run, [])
     assert result.exit_code == 1
     line = "h1 did not finish within 120 s; --timeout SECONDS allows more (this machine is too slow)"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import io
 import json
 import re
 import sys
@@ -214,3 +215,13 @@ def test_doctor_sees_the_environment_of_pytorch(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(doctor, "_module", lambda name: None)
     torch = next(f for f in doctor.examine() if f.name == "torch")
     assert torch.found == str(python)
+
+
+def test_a_report_of_bmv2_says_that_it_measures_bmv2(report: RunReport):
+    def shown(target: str) -> str:
+        console = Console(width=200, record=True, file=io.StringIO())
+        console.print(dataclasses.replace(report, target=target).render())
+        return console.export_text()
+
+    assert "this measures BMv2, not netfold" in shown("bmv2")
+    assert "BMv2" not in shown("softswitch")

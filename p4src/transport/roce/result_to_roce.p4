@@ -3,7 +3,7 @@
 
 // A RESULT to a worker that speaks RoCE becomes its predecessor's packet of the chunk, with the sum. The header's reserved byte has
 // the BTH bits (opcode, ack request, solicited event) of the contribution that completed the sum; without them the RESULT is
-// delivered unchanged.
+// delivered unchanged. RoCE has no bit for O: a lane that does not fit is at a limit, where sums wrap all lanes are.
 
 control ResultToRoce(inout headers_t hdr, in standard_metadata_t standard) {
 
@@ -44,14 +44,21 @@ control ResultToRoce(inout headers_t hdr, in standard_metadata_t standard) {
         SWAP_ALL_LANE_BYTES
     }
 
+    @hidden action saturate_lanes() {
+        SATURATE_ALL_LANES
+    }
+
     apply {
         bool is_float = hdr.netfold.flags & FLAG_FLOATS != 0;
+        bool is_wrapped = SUMS_WRAP && hdr.netfold.flags & FLAG_OVERFLOW != 0;
         bit<8> opcode = hdr.netfold.reserved & (BTH_PRESENT | BTH_OPCODE);
         if (hdr.netfold.kind == kind_t.RESULT && (opcode == BTH_PRESENT | SEND_FIRST || opcode == BTH_PRESENT | SEND_MIDDLE ||
                                                   opcode == BTH_PRESENT | SEND_LAST || opcode == BTH_PRESENT | SEND_ONLY)) {
             if (roce_receivers.apply().hit) {
                 if (ADDS_FLOATS && is_float) {
                     swap_lane_bytes();
+                } else if (is_wrapped) {
+                    saturate_lanes();
                 }
                 compute_icrc();
                 hdr.icrc.crc = ICRC_BYTES(crc);

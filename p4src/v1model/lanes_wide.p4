@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is the sum? The form for BMv2, whose primitives cost the same for 32 bits and for 2,048: 64 lanes are one word.
+//
+//   register  lanes_0, lanes_1 ...[slot]: the sums of 64 lanes of the chunk in the slot, lane 0 in the highest bits
+//   register  overflows[slot]: 1 if an addition since the claim has left the range of int32 in any lane
+//   written   by claims (overwrite) and adds
+//   stale     cannot be seen: a claim overwrites both together with the tag
+//
+// Words without their sign bits are added: no carry reaches the next lane, since bit 31 of each lane is free for it. The
+// sign bits are added by XOR. An addition has left the range where the sum's sign is neither addend's. Such a lane wraps
+// around; O marks the sum (docs/reference/protocol.md, N8 and N9).
+//
+// Lanes are int32 alone: FLAG_FLOATS is dropped.
+
+#ifndef NETFOLD_LANES_WIDE
+#define NETFOLD_LANES_WIDE
+
+const bool    ADDS_FLOATS = false;
+const flags_t SLOT_FLAGS  = FLAG_OVERFLOW | FLAG_CONGESTION;
+
+#define SWAP_ALL_LANE_BYTES
+
+// For RoCE: each lane at its maximum.
+const bool SUMS_WRAP = true;
+#define SATURATE_WORD(n)   hdr.lanes.v##n = ~SIGNS;
+#define SATURATE_ALL_LANES FOR_EACH_LANE(SATURATE_WORD)
+
+control Lanes(inout headers_t hdr, in metadata_t meta) {
+
+#define WORD_REGISTER(n) register<lane_field_t>(SLOTS) lanes_##n;
+    FOR_EACH_LANE(WORD_REGISTER)
+    register<bit<1>>(SLOTS) overflows;
+
+    lane_field_t held;
+    lane_field_t addend;
+    lane_field_t wrapped;  // the sign bits of lanes that have left the range
+    bit<1> overflow;
+
+    @hidden action flag_overflow() {
+        if (overflow == 1) { hdr.netfold.flags = hdr.netfold.flags | FLAG_OVERFLOW; }
+    }
+
+    @hidden action claim() {
+#define WORD_CLAIM(n) lanes_##n.write(meta.slot.index, hdr.lanes.v##n);
+        FOR_EACH_LANE(WORD_CLAIM)
+        overflows.write(meta.slot.index, 0);
+    }
+
+    @hidden action add() {
+        wrapped = 0;
+#define WORD_ADD(n) \
+        lanes_##n.read(held, meta.slot.index); \
+        addend = hdr.lanes.v##n; \
+        hdr.lanes.v##n = ((held & ~SIGNS) + (addend & ~SIGNS)) ^ ((held ^ addend) & SIGNS); \
+        wrapped = wrapped | ((held ^ hdr.lanes.v##n) & (addend ^ hdr.lanes.v##n)); \
+        lanes_##n.write(meta.slot.index, hdr.lanes.v##n);
+        FOR_EACH_LANE(WORD_ADD)
+        overflows.read(overflow, meta.slot.index);
+        if ((wrapped & SIGNS) != 0) { overflow = 1; }
+        overflows.write(meta.slot.index, overflow);
+        flag_overflow();
+    }
+
+    @hidden action read() {
+#define WORD_READ(n) lanes_##n.read(hdr.lanes.v##n, meta.slot.index);
+        FOR_EACH_LANE(WORD_READ)
+        overflows.read(overflow, meta.slot.index);
+        flag_overflow();
+    }
+
+    LANE_ACCESS(access, claim, add, read)
+
+    apply {
+        access.apply();
+    }
+}
+
+#endif

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""BMv2's form of the program with one thing of its words wrong: random sums have to find each. softswitch runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from netfold.p4src.tools.p4build import Form
+from netfold.protocol.wire import LANE_MAX, LANE_MIN
+from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.device import SoftDevice
+from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner, root
+from tests.dataplane.frames import Ip, Netfold, gradient
+from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
+
+LANES, CHUNKS, SEED = 256, 60, 45
+WORDS = "v1model/lanes_wide.p4"
+SUM = "((held & ~SIGNS) + (addend & ~SIGNS)) ^ ((held ^ addend) & SIGNS)"
+
+MUTANTS = [
+    ("carries reach the next lane", SUM, "held + addend"),
+    ("no carry reaches the sign", SUM, "(((held & ~SIGNS) + (addend & ~SIGNS)) & ~SIGNS) ^ ((held ^ addend) & SIGNS)"),
+    ("signs are not added", " ^ ((held ^ addend) & SIGNS)", ""),
+    ("no sum overflows", "if ((wrapped & SIGNS) != 0)", "if (false)"),
+    ("a sign that changes is an overflow", "& (addend ^ hdr.lanes.v##n)", ""),
+    ("the last word alone overflows", "wrapped = wrapped | (", "wrapped = ("),
+    ("overflows are forgotten", "overflows.read(overflow, meta.slot.index);\n        if", "overflow = 0;\n        if"),
+    ("a claim keeps the overflow", "overflows.write(meta.slot.index, 0);", ""),
+    ("a sum that is sent again has no flag", "flag_overflow();\n    }\n\n    LANE", "}\n\n    LANE"),
+    ("a claim forgets the lanes", "WORD_CLAIM(n) lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", "WORD_CLAIM(n)"),
+    ("a sum is not kept", " \\\n        lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", ""),
+]  # fmt: skip
+CASES = each_of([(what, WORDS, right, wrong) for what, right, wrong in MUTANTS])
+
+
+@CASES
+def test_a_mutant_is_another_program(path: str, right: str, wrong: str):
+    check_that_it_differs(path, right, wrong, once=True)
+
+
+@pytest.mark.p4c
+@pytest.mark.long
+def test_the_program_as_it_is_is_the_oracle_s(tmp_path: Path):
+    explore(compiled(tmp_path, lanes=LANES, form=Form.BMV2))
+
+
+@pytest.mark.p4c
+@pytest.mark.long
+@CASES
+def test_a_mutant_is_found(
+    path: str, right: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, lanes=LANES, form=Form.BMV2)
+    with pytest.raises(AssertionError):
+        explore(program)
+
+
+def explore(program: Path) -> None:
+    """Chunks of three children: small ones, ones in which one lane does not fit, and ones that do not fit in all lanes;
+    each complete sum is asked for again."""
+    random = Random(SEED)
+    with SoftDevice(program, cache=program.parent, wraps=True) as device:
+        for node in (root(3), inner(3)):
+            device.clear()
+            bench = Bench(device, LANES, Tally(), "mutant")
+            bench.install(*SETTINGS, node)
+            for round_ in range(CHUNKS):
+                limit = random.choice((10, 2**29, 2**31 - 1))
+                for child in node.children:
+                    lanes = [random.randint(-limit - 1, limit) for _ in range(LANES)]
+                    if limit == 10 and round_ % 2:
+                        lanes[random.randrange(LANES)] = int(random.choice((LANE_MAX, LANE_MIN)))
+                    send(bench, child.port, round_, lanes)
+                send(bench, 1, round_, [0] * LANES)
+
+
+def send(bench: Bench, worker: int, round_: int, lanes: list[int]) -> None:
+    header = Netfold(tree=TREE, epoch=EPOCH, child=worker, lanes=lanes, round=round_)
+    bench.send(worker, gradient(header, Ip(src=f"10.0.0.{worker}")))
