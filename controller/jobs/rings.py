@@ -27,7 +27,7 @@ def successors(fabric: Fabric, workers: Iterable[str]) -> dict[str, str]:
     }
 
 
-def lonely(fabric: Fabric, workers: Iterable[str]) -> str:
+def unpaired_worker(fabric: Fabric, workers: Iterable[str]) -> str:
     """Why these workers cannot be in rings, with the first leaf that has but one of them; "" if they can."""
     for leaf, ring in rings(fabric, workers).items():
         if len(ring) == 1:

@@ -209,11 +209,11 @@ class Store:
 
     # ---- links -----------------------------------------------------------------------------------
 
-    def worked(self) -> set[tuple[str, str]]:
+    def links_seen_up(self) -> set[tuple[str, str]]:
         """Directions of links between switches that have carried a probe, to any controller of this store."""
         return {(a, b) for a, b in self._db.execute("SELECT sender, receiver FROM worked")}
 
-    def have_worked(self, hops: Iterable[tuple[str, str]]) -> None:
+    def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
         """Within a change."""
         self._db.executemany("INSERT OR IGNORE INTO worked VALUES (?, ?)", hops)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from netfold.controller.jobs.file import Reroute, ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Transport, links_of
-from netfold.controller.jobs.rings import lonely
+from netfold.controller.jobs.rings import unpaired_worker
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.planner import SchemeComparison, make_plan
@@ -22,10 +22,10 @@ from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_by
 from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric, FabricError, Link
 
-ACCEPTABLE = 0.05
+MIN_RATE_FRACTION = 0.05
 """Of the slowest worker's link: the least rate of a job that names none."""
 
-NEARLY = 0.99
+MIN_GAIN = 0.99
 """Another split has to be better than the same one by a hundredth."""
 
 
@@ -64,7 +64,7 @@ class PacketModel:
         return rate * fabric.unit.bits_per_second * self.scale
 
 
-WHOLE = FailedElements()
+NO_FAILURES = FailedElements()
 
 MAX_CAUSES = 3
 """Switches that a refusal names with the cause of their failure; of the others it has the names."""
@@ -81,13 +81,13 @@ class PlanRequest:
     enough   a rate with which it would be content: no further plan is made
     """
 
-    order: ResolvedJob
+    resolved_job: ResolvedJob
     background: Loads = NO_LOADS
-    foreign: Loads = NO_LOADS
-    held: tuple[Tree, ...] = ()
-    enough: float = math.inf
-    broken: FailedElements = WHOLE
-    without: frozenset[str] = frozenset()
+    cross_traffic: Loads = NO_LOADS
+    current_trees: tuple[Tree, ...] = ()
+    sufficient_rate: float = math.inf
+    failed: FailedElements = NO_FAILURES
+    excluded_members: frozenset[str] = frozenset()
     deadline_s: float = 60.0
     time_limit_s: float = math.inf
     """Of a solver that improves its plan for as long as it may."""
@@ -95,19 +95,19 @@ class PlanRequest:
     """Address and last error of switches that are broken, for a refusal."""
 
 
-def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
+def plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
     """A plan on what the background leaves, at most at the rate that the job asks for. Raises RefusedError."""
-    if not request.foreign.links:
-        return _plan_order(fabric, request)
-    beside = replace(request, background=add_loads(request.background, request.foreign))
+    if not request.cross_traffic.links:
+        return _plan_job(fabric, request)
+    beside = replace(request, background=add_loads(request.background, request.cross_traffic))
     try:
-        plan = _plan_order(fabric, beside)
+        plan = _plan_job(fabric, beside)
     except RefusedError:
-        if request.held:
+        if request.current_trees:
             raise
-        return _plan_order(fabric, request)
+        return _plan_job(fabric, request)
     return replace(
-        plan, assumed_cross_traffic=request.foreign, pacing_rate=_pacing_rate(fabric, request, plan)
+        plan, assumed_cross_traffic=request.cross_traffic, pacing_rate=_pacing_rate(fabric, request, plan)
     )
 
 
@@ -122,57 +122,59 @@ def _pacing_rate(fabric: Fabric, request: PlanRequest, plan: Plan) -> float:
     more = max(1.0, min(rooms, default=1.0))
     if not fits(fabric, plan.times(more), request.background):
         return plan.rate
-    most = request.order.file.rate
+    most = request.resolved_job.file.rate
     return plan.rate * more if most is None else min(plan.rate * more, most)
 
 
-def _plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
-    order, background, broken = request.order, request.background, request.broken
-    spec = _hastened(order.spec(request.without), request.time_limit_s)
+def _plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
+    resolved, background, failed = request.resolved_job, request.background, request.failed
+    spec = _with_time_limit(resolved.spec(request.excluded_members), request.time_limit_s)
     if not spec.workers:
         raise RefusedError(f"job '{spec.name}' has no worker left")
-    if order.file.transport is Transport.ROCE and (alone := lonely(fabric, spec.workers)):
+    if resolved.file.transport is Transport.ROCE and (alone := unpaired_worker(fabric, spec.workers)):
         raise RefusedError(f"job '{spec.name}': {alone}")
     try:
-        working = without_broken(fabric, broken, (*spec.workers, *spec.parameter_servers), request.causes)
+        working = without_failed(fabric, failed, (*spec.workers, *spec.parameter_servers), request.causes)
         plan = _best_plan(working, spec, request)
     except (PlanningError, FabricError) as error:
         raise RefusedError(str(error)) from error
-    least = acceptable_rate(fabric, order, spec.workers)
+    least = acceptable_rate(fabric, resolved, spec.workers)
     if plan.rate < least * (1 - 1e-9):
         raise RefusedError(
             f"job '{spec.name}' would get {plan.rate:g} {plan.unit}, below its least rate {least:g}; "
             f"{bottleneck(fabric, plan, background)}; a min_rate of at most {plan.rate:.4g} would fit"
         )
-    return plan if order.file.rate is None else cap_rate(plan, order.file.rate)
+    return plan if resolved.file.rate is None else cap_rate(plan, resolved.file.rate)
 
 
 def _best_plan(working: Fabric, spec: JobSpec, request: PlanRequest) -> Plan:
     """Of a job that moves the best one, and of (nearly) equal ones that with the same split. Raises PlanningError."""
-    file = request.order.file
-    if not request.held:
+    file = request.resolved_job.file
+    if not request.current_trees:
         return make_plan(working, spec, background=request.background, seed=file.seed)
     makers = SchemeComparison(working, spec, background=request.background, seed=file.seed)
     same, other = None, None
     try:
-        same = makers.plan_fixed_split(request.held)
+        same = makers.plan_fixed_split(request.current_trees)
     except PlanningError:
         if file.reroute is Reroute.FIXED_SPLIT:
             raise
-    if same is not None and (file.reroute is Reroute.FIXED_SPLIT or same.rate >= NEARLY * request.enough):
+    if same is not None and (
+        file.reroute is Reroute.FIXED_SPLIT or same.rate >= MIN_GAIN * request.sufficient_rate
+    ):
         return same
     try:
         other = makers.plan(spec.scheme, spec.options)
     except PlanningError:
         if same is None:
             raise
-    if same is None or (other is not None and other.rate * NEARLY > same.rate):
+    if same is None or (other is not None and other.rate * MIN_GAIN > same.rate):
         assert other is not None
         return other
     return same
 
 
-def _hastened(spec: JobSpec, seconds: float) -> JobSpec:
+def _with_time_limit(spec: JobSpec, seconds: float) -> JobSpec:
     """The same job with a time limit of at most so much, if its scheme has one."""
     if spec.scheme != "optimal" or math.isinf(seconds):
         return spec
@@ -189,11 +191,11 @@ def background_of(jobs: Iterable[JobRecord]) -> Loads:
     return loads
 
 
-def acceptable_rate(fabric: Fabric, order: ResolvedJob, workers: Iterable[str]) -> float:
-    if order.file.min_rate is not None:
-        return order.file.min_rate
-    slowest = min(fabric.link(w, fabric.attachment(w)).rate for w in workers)
-    return ACCEPTABLE * slowest if order.file.rate is None else min(ACCEPTABLE * slowest, order.file.rate)
+def acceptable_rate(fabric: Fabric, resolved: ResolvedJob, workers: Iterable[str]) -> float:
+    if resolved.file.min_rate is not None:
+        return resolved.file.min_rate
+    least = MIN_RATE_FRACTION * min(fabric.link(w, fabric.attachment(w)).rate for w in workers)
+    return least if resolved.file.rate is None else min(least, resolved.file.rate)
 
 
 def cap_rate(plan: Plan, rate: float) -> Plan:
@@ -222,11 +224,11 @@ def bottleneck(fabric: Fabric, plan: Plan, background: Loads) -> str:
     return f"{what} binds: other jobs use {used:g} of {capacity:g}"
 
 
-def uses_failed(plan: Plan, broken: FailedElements, lost: Iterable[str]) -> bool:
+def uses_failed(plan: Plan, failed: FailedElements, lost: Iterable[str]) -> bool:
     """The plan uses what is broken, or members that are lost."""
     links = links_of(plan)
     nodes = {n for link in links for n in link}
-    return bool(nodes & broken.switches or links & broken.links or nodes & set(lost))
+    return bool(nodes & failed.switches or links & failed.links or nodes & set(lost))
 
 
 def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
@@ -238,22 +240,22 @@ def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
     return True
 
 
-def without_broken(
-    fabric: Fabric, broken: FailedElements, members: Iterable[str], causes: Mapping[str, str]
+def without_failed(
+    fabric: Fabric, failed: FailedElements, members: Iterable[str], causes: Mapping[str, str]
 ) -> Fabric:
     """The part of the fabric that works and holds all members. Raises RefusedError if they are cut apart."""
-    if not broken.links and not broken.switches:
+    if not failed.links and not failed.switches:
         return fabric
     wanted = tuple(members)
-    working = {a: [b for b in links if not broken.covers(a, b)] for a, links in fabric.neighbors.items()}
+    working = {a: [b for b in links if not failed.covers(a, b)] for a, links in fabric.neighbors.items()}
     part = distances(working, wanted[0])
     for member in wanted:
         if member not in part:
-            down = _switches_down(broken, causes) + sorted("-".join(sorted(k)) for k in broken.links)
+            down = _switches_down(failed, causes) + sorted("-".join(sorted(k)) for k in failed.links)
             raise RefusedError(f"no working way leads from {wanted[0]} to {member}; down: {', '.join(down)}")
 
     def works(link: Link) -> bool:
-        return link.a in part and link.b in part and not broken.covers(link.a, link.b)
+        return link.a in part and link.b in part and not failed.covers(link.a, link.b)
 
     return fabric.part(
         (s for s in fabric.switches if s.name in part),
@@ -262,7 +264,7 @@ def without_broken(
     )
 
 
-def _switches_down(broken: FailedElements, causes: Mapping[str, str]) -> list[str]:
-    names = sorted(broken.switches)
+def _switches_down(failed: FailedElements, causes: Mapping[str, str]) -> list[str]:
+    names = sorted(failed.switches)
     explained = [f"{name} ({causes[name]})" if name in causes else name for name in names[:MAX_CAUSES]]
     return explained + names[MAX_CAUSES:]

@@ -93,7 +93,7 @@ class MemberStatus:
         if reported is None:
             reported = self._reported[job] = {}
         last = reported.get(host, NO_PROGRESS)
-        reported[host] = progress._replace(lately=_lately(last, progress))
+        reported[host] = progress._replace(lately=_progress_delta(last, progress))
 
     def progress(self, job: str, host: str) -> Progress:
         return self._reported.get(job, {}).get(host, NO_PROGRESS)
@@ -153,7 +153,7 @@ class MemberStatus:
         self._latest = {t: s for t, s in self._latest.items() if t[0] in jobs}
 
 
-def _lately(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:
+def _progress_delta(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:
     """Trees of a new epoch count from 0; an unchanged report keeps the last difference."""
     if now.trees == last.trees:
         return last.lately

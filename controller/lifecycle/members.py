@@ -118,7 +118,7 @@ class Members:
             )
         if self._registry.lanes < LEAST_LANES:
             raise RefusedError(f"workers are added where packets have {LEAST_LANES} lanes at least")
-        if self._registry.order(name).file.quorum and len(job.workers) + len(hosts) > COUNT_MAX:
+        if self._registry.resolved_job(name).file.quorum and len(job.workers) + len(hosts) > COUNT_MAX:
             raise RefusedError(f"a job with a quorum has {COUNT_MAX} workers at most")
         for host in hosts:
             if not self._registry.is_host(host):
@@ -171,7 +171,7 @@ class Members:
             return
         if job.state is JobState.RUNNING or job.previous is not None:  # else no process has had the epoch
             try:
-                self._raise(job, why)
+                self._start_new_epoch(job, why)
             except EpochsExhaustedError as error:
                 self.handle_loss(name, host, str(error))
         else:
@@ -184,7 +184,7 @@ class Members:
         return status.is_assigned(name, host) or is_of_earlier
 
     def _continues(self, job: JobRecord) -> bool:
-        return self._registry.order(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE
+        return self._registry.resolved_job(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE
 
     def heartbeat(self, name: str, host: str, process: int = 0, *, unusable_epoch: int = 0) -> JobRecord:
         """A heartbeat; `unusable_epoch` requests a new epoch. Raises UnknownJobError, NotAMemberError."""
@@ -249,11 +249,11 @@ class Members:
 
     def _start_epoch(self, job: JobRecord, why: str) -> None:
         try:
-            self._raise(job, why)
+            self._start_new_epoch(job, why)
         except EpochsExhaustedError as error:
             self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
 
-    def _raise(self, job: JobRecord, why: str) -> None:
+    def _start_new_epoch(self, job: JobRecord, why: str) -> None:
         """A new epoch on the same trees; a move ends where it led to. Raises EpochsExhaustedError."""
         with self._registry.change():
             self._registry.write(self._registry.with_new_epoch(job, why))
@@ -298,11 +298,11 @@ class Members:
 
     def _departures(self, job: JobRecord) -> tuple[int, bool] | None:
         """What the other members have to learn."""
-        found = departures_of(job, self._registry.order(job.name).file)
+        found = departures_of(job, self._registry.resolved_job(job.name).file)
         return None if found is None else (found.call_limit, found.is_final)
 
     def lease_s(self, name: str) -> float:
-        return self._registry.order(name).lease_ms / 1000
+        return self._registry.resolved_job(name).lease_ms / 1000
 
     def resume(self, job: JobRecord) -> None:
         """After a start: members that had joined have to reconnect within a lease, at least within the start timeout,
@@ -317,7 +317,7 @@ class Members:
                 seconds = max(self.lease_s(job.name), self._timeouts.start)
                 self._leases.renew(job.name, member.host, seconds)
         if job.has_run:
-            left_s = self._registry.order(job.name).file.join_s - self._registry.ran_for_s(job)
+            left_s = self._registry.resolved_job(job.name).file.join_s - self._registry.ran_for_s(job)
             self._expect(job, max(left_s, self._timeouts.start))
         if job.rejoining and not job.state.is_terminal:
             self._events.publish(MembersRejoining(job.name))
@@ -329,7 +329,7 @@ class Members:
     def on_job_running(self, event: JobRunning) -> None:
         """Its members have the job's `join_s`, also of a job that waited for long."""
         job = self._registry.get(event.job)
-        self._expect(job, self._registry.order(job.name).file.join_s)
+        self._expect(job, self._registry.resolved_job(job.name).file.join_s)
 
     def on_lease_expired(self, event: LeaseExpired) -> None:
         self._tasks.persist(self._expire, event.job, event.host, job=event.job)
@@ -364,6 +364,6 @@ class Members:
         absent = [m.host for m in job.members if not m.joined and self._registry.needs(job, m.host)]
         if not absent or not job.state.is_installed:
             return
-        seconds = self._registry.order(name).file.join_s
+        seconds = self._registry.resolved_job(name).file.join_s
         for host in absent:
             self.handle_loss(name, host, f"{listing(absent)} did not join within {seconds:g} s")

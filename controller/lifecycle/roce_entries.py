@@ -34,12 +34,14 @@ class _Use:
         return self.pairs + len(self.hosts)
 
 
-def check_connections(fabric: Fabric, order: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]) -> None:
+def check_connections(
+    fabric: Fabric, resolved: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]
+) -> None:
     """Raises RefusedError if a leaf has no room for the job's connections beside those of `installed` jobs; the job's
     own older ones are replaced, worker by worker."""
-    if order.file.transport is not Transport.ROCE:
+    if resolved.file.transport is not Transport.ROCE:
         return
-    name = order.file.name
+    name = resolved.file.name
     others = [job for job in installed if job.roce and job.placements]
     older = [job for job in others if job.name == name]
     wanted = Counter(w for tree in plan.trees for w in tree.workers_below(tree.root))

@@ -61,10 +61,10 @@ class Lifecycle:
         self._timeouts = timeouts
         self._failures = failures
         self._events = events
-        self._learning = False
+        self._is_computing = False
         self._awaited: dict[str, int] = {}
         """By job that is being installed: the version of the target that has its entries."""
-        self._linking: dict[str, int] = {}
+        self._queue_pair_versions: dict[str, int] = {}
         """The same by RoCE job whose connections are all registered."""
 
     def switches_of(self, job: JobRecord) -> list[str]:
@@ -118,10 +118,10 @@ class Lifecycle:
         others = tuple(e for e in job.queue_pairs if e.host != ends.host)
         job = job.model_copy(update={"queue_pairs": (*others, ends)})
         self.commit(job)
-        self._link(job)
+        self._install_queue_pairs(job)
         self.settle()
 
-    def _link(self, job: JobRecord) -> None:
+    def _install_queue_pairs(self, job: JobRecord) -> None:
         """Connections are written as soon as the job's trees are there and all workers have registered."""
         if (
             job.state is JobState.RUNNING
@@ -129,23 +129,25 @@ class Lifecycle:
             and is_complete(job)
             and job.roce_installed_epoch != job.epoch
         ):
-            self._await_link(job, self.retarget(), self._timeouts.install)
+            self._await_queue_pairs(job, self.retarget(), self._timeouts.install)
 
-    def _await_link(self, job: JobRecord, version: int, seconds: float) -> None:
-        self._linking[job.name] = version
-        self._tasks.call_later(seconds, self._link_late, job.name, version, seconds, job=job.name)
+    def _await_queue_pairs(self, job: JobRecord, version: int, seconds: float) -> None:
+        self._queue_pair_versions[job.name] = version
+        self._tasks.call_later(seconds, self._on_queue_pair_timeout, job.name, version, seconds, job=job.name)
 
-    def _link_late(self, name: str, version: int, seconds: float) -> None:
+    def _on_queue_pair_timeout(self, name: str, version: int, seconds: float) -> None:
         """Connections that were registered again have a version, and a timer, of their own."""
         job = self._registry.get(name)
-        if job.state is not JobState.RUNNING or self._linking.get(name) != version:
+        if job.state is not JobState.RUNNING or self._queue_pair_versions.get(name) != version:
             return
-        late = self._late_switches(job, version)
-        if not self._refusing(late):  # they are slow, or only the store has not taken that they are installed
-            self._await_link(job, version, seconds)
-        if late:
-            why = f"switches did not take its RoCE connections in {seconds:g} s: {self._listed(late)}"
-            self._strand(name, why, late)
+        unfinished = self._unfinished_switches(job, version)
+        if not self._refusing(
+            unfinished
+        ):  # they are slow, or only the store has not taken that they are installed
+            self._await_queue_pairs(job, version, seconds)
+        if unfinished:
+            why = f"switches did not take its RoCE connections in {seconds:g} s: {self._listed(unfinished)}"
+            self._strand(name, why, unfinished)
 
     def retarget(self) -> int:
         return self._fleet.set_desired(
@@ -154,7 +156,7 @@ class Lifecycle:
             )
         )
 
-    async def learn_routes(self) -> None:
+    async def compute_routes(self) -> None:
         """Before anything is aimed at."""
         await asyncio.to_thread(self._desired_state.compute_routes, self._failures.failed)
 
@@ -162,17 +164,17 @@ class Lifecycle:
         """Switches get routes around what is broken; of a large fabric as soon as a thread has computed them."""
         if self._desired_state.is_small:
             self.retarget()
-        elif not self._learning:
-            self._learning = True
-            self._tasks.spawn(self._learn(), "routes around what is broken")
+        elif not self._is_computing:
+            self._is_computing = True
+            self._tasks.spawn(self._compute_routes(), "routes around what is broken")
 
-    async def _learn(self) -> None:
+    async def _compute_routes(self) -> None:
         try:
             while not self._desired_state.has_routes(failed := self._failures.failed):
                 await asyncio.to_thread(self._desired_state.compute_routes, failed)
                 self.retarget()
         finally:
-            self._learning = False
+            self._is_computing = False
 
     def settle(self) -> None:
         """Jobs whose switches hold all entries run; what they moved from goes. While the store refuses that, it is
@@ -187,13 +189,13 @@ class Lifecycle:
                 del self._awaited[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
                 settled.append(self._registry.running(job))
-        for name, version in list(self._linking.items()):
+        for name, version in list(self._queue_pair_versions.items()):
             job = self._registry.get(name)
             if job.state is not JobState.RUNNING or not is_complete(job):
-                del self._linking[name]
+                del self._queue_pair_versions[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
                 self.commit(job.model_copy(update={"roce_installed_epoch": job.epoch}))
-                del self._linking[name]
+                del self._queue_pair_versions[name]
                 self._failures.forget(name)
                 log.info("job %s: its RoCE connections are installed in epoch %d", name, job.epoch)
         for job in settled:
@@ -244,39 +246,41 @@ class Lifecycle:
         """After a start: jobs that were installing have time to continue."""
         if job.state is JobState.INSTALLING:
             self._await(job, self._fleet.version, self._timeouts.start)
-        self._link(job)
+        self._install_queue_pairs(job)
 
     # ---- installing -------------------------------------------------------------------------------------
 
     def _await(self, job: JobRecord, version: int, seconds: float) -> None:
         self._awaited[job.name] = version
-        self._tasks.call_later(seconds, self._install_late, job.name, job.epoch, seconds, job=job.name)
+        self._tasks.call_later(seconds, self._on_install_timeout, job.name, job.epoch, seconds, job=job.name)
 
     def _new_switches(self, job: JobRecord) -> list[str]:
         """The switches of the job's new placement."""
         return self.switches_of(job.model_copy(update={"previous": None}))
 
-    def _install_late(self, name: str, epoch: int, seconds: float) -> None:
+    def _on_install_timeout(self, name: str, epoch: int, seconds: float) -> None:
         job = self._registry.get(name)
         if job.state is not JobState.INSTALLING or job.epoch != epoch:
             return
         version = self._awaited.get(name, 0)
-        late = self._late_switches(job, version)
-        why = f"switches did not take its entries in {seconds:g} s: {self._listed(late)}"
-        if late and self._can_go_back(job):
-            self._go_back(job, why)
+        unfinished = self._unfinished_switches(job, version)
+        why = f"switches did not take its entries in {seconds:g} s: {self._listed(unfinished)}"
+        if unfinished and self._can_roll_back(job):
+            self._roll_back(job, why)
             return
-        if not self._refusing(late):  # they are slow, or only the store has not taken that they are installed
+        if not self._refusing(
+            unfinished
+        ):  # they are slow, or only the store has not taken that they are installed
             self._await(job, version, seconds)
-        if late:
-            self._strand(name, why, late)
+        if unfinished:
+            self._strand(name, why, unfinished)
 
-    def late_switches(self, name: str) -> list[str]:
+    def unfinished_switches(self, name: str) -> list[str]:
         """Switches that a job waits for, which have not taken its entries or connections yet."""
-        version = self._awaited.get(name) or self._linking.get(name)
-        return [] if version is None else self._late_switches(self._registry.get(name), version)
+        version = self._awaited.get(name) or self._queue_pair_versions.get(name)
+        return [] if version is None else self._unfinished_switches(self._registry.get(name), version)
 
-    def _late_switches(self, job: JobRecord, version: int) -> list[str]:
+    def _unfinished_switches(self, job: JobRecord, version: int) -> list[str]:
         """Switches of its new placement that do not hold this version."""
         return [s for s in self._new_switches(job) if not self._fleet.holds(s, version)]
 
@@ -289,19 +293,19 @@ class Lifecycle:
     def _listed(self, switches: list[str]) -> str:
         return "; ".join(f"{s}: {self._fleet.health(s).error or 'it is too busy'}" for s in switches)
 
-    def _strand(self, name: str, why: str, late: list[str]) -> None:
+    def _strand(self, name: str, why: str, unfinished: list[str]) -> None:
         """The job moves away from these switches. Without another plan it ends if one refuses, or else waits."""
-        refused = self._refusing(late)
-        self._failures.avoid(name, late, slow=not refused)
+        refused = self._refusing(unfinished)
+        self._failures.avoid(name, unfinished, slow=not refused)
         self._events.publish(JobStranded(name, why, is_final=refused))
 
-    def _can_go_back(self, job: JobRecord) -> bool:
+    def _can_roll_back(self, job: JobRecord) -> bool:
         """What failed under the previous placement may be back; other jobs may have its capacity by then."""
         if job.previous is None or uses_failed(job.previous.plan, self._failures.failed, job.excluded):
             return False
         return self._registry.fits(job, job.previous)
 
-    def _go_back(self, job: JobRecord, why: str) -> None:
+    def _roll_back(self, job: JobRecord, why: str) -> None:
         """The job has run on its previous placement all the while, and goes on there in its old epoch."""
         log.warning("job %s stays where it was: %s", job.name, why)
         assert job.previous is not None
@@ -316,7 +320,7 @@ class Lifecycle:
 
     def _forget(self, name: str) -> None:
         self._awaited.pop(name, None)
-        self._linking.pop(name, None)
+        self._queue_pair_versions.pop(name, None)
         self._failures.forget(name)
         self._leases.end_job(name)
         self._tasks.forget(name)

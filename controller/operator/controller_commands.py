@@ -99,7 +99,7 @@ def run_controller(
             listen=service.listen or default_socket(),
             security=service.security(),
             controller=Options(
-                wire=PacketModel(lanes, packet_model.scale, packet_model.host_rtt_ms / 1000),
+                packet_model=PacketModel(lanes, packet_model.scale, packet_model.host_rtt_ms / 1000),
                 pipeline=program.pipeline(known, lanes, devices),
                 timeouts=ControllerTimeouts(restart=timing.switch_restart_timeout_s),
                 fleet=FleetOptions(timing.audit_s, timing.counter_poll_s, timing.rpc_timeout_s),

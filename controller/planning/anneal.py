@@ -103,7 +103,7 @@ class _Walk:
     def _count(self, draft: Draft) -> NDArray[np.int64]:
         """How many streams of a tree each resource carries."""
         used = list(draft.result_links)
-        spent = self.network.spent_id
+        spent = self.network.capacity_id
         for child, parent in draft.parent.items():
             used += draft.route[child]
             used.append(spent[parent])

@@ -107,5 +107,5 @@ class DraftEditor:
         """Tree and child of each stream that uses a resource."""
         for tree, draft in enumerate(self.drafts):
             for child, parent in draft.parent.items():
-                if self.network.spent_id[parent] == resource or resource in draft.route[child]:
+                if self.network.capacity_id[parent] == resource or resource in draft.route[child]:
                     yield tree, child

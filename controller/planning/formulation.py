@@ -187,7 +187,7 @@ class Formulation(ABC):
                 column = self.new_stream(s, size)
                 columns.append((column, parent, route))
                 self._use(route, column, s)
-                self.usage[network.spent_id[parent]].append((column, self.weight(s)))
+                self.usage[network.capacity_id[parent]].append((column, self.weight(s)))
                 if parent != server:
                     inner.append((parent, column))
         if not columns:

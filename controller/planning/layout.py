@@ -55,7 +55,7 @@ def unit_load(network: ResidualNetwork, draft: Draft, weight: float | None = Non
     used: list[int] = list(draft.result_links)
     for child, parent in draft.parent.items():
         used.extend(draft.route[child])
-        used.append(network.spent_id[parent])
+        used.append(network.capacity_id[parent])
     count = np.bincount(np.asarray(used, dtype=np.int64), minlength=len(network.capacity))
     return np.asarray(count * (draft.share if weight is None else weight), dtype=np.float64)
 

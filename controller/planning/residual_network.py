@@ -67,7 +67,7 @@ class ResidualNetwork:
         self.switch_id = {s.name: len(capacity) + i for i, s in enumerate(fabric.switches)}
         capacity += [s.capacity - background.switches.get(s.name, 0.0) for s in fabric.switches]
         self.server_id = {h.name: len(capacity) + i for i, h in enumerate(fabric.hosts)}
-        self.spent_id = {**self.switch_id, **self.server_id}
+        self.capacity_id = {**self.switch_id, **self.server_id}
         """The resource that a child's packets use at their parent: a switch's capacity or a server's ingress."""
         capacity += [
             fabric.ingress_capacity(h.name) - background.servers.get(h.name, 0.0) for h in fabric.hosts
@@ -124,21 +124,21 @@ class ResidualNetwork:
             queue = deque([target])
             while queue:
                 at = queue.popleft()
-                for near in self.neighbors[at]:
-                    if near not in known and self.capacity[self.link_id[near, at]] > 0:
-                        known[near] = known[at] + 1
-                        queue.append(near)
+                for neighbor in self.neighbors[at]:
+                    if neighbor not in known and self.capacity[self.link_id[neighbor, at]] > 0:
+                        known[neighbor] = known[at] + 1
+                        queue.append(neighbor)
             self._distances[target] = known
         return known
 
     @cached_property
     def neighbors(self) -> dict[str, list[str]]:
         """The switches next to each switch, in the order of the fabric's links."""
-        near: dict[str, list[str]] = {s.name: [] for s in self.fabric.switches}
+        found: dict[str, list[str]] = {s.name: [] for s in self.fabric.switches}
         for a, b in self.links:
-            if a in near and b in near:
-                near[a].append(b)
-        return near
+            if a in found and b in found:
+                found[a].append(b)
+        return found
 
     @cached_property
     def order(self) -> dict[str, int]:
@@ -184,7 +184,9 @@ class ResidualNetwork:
             stretch = len(self.neighbors) if self.all_simple_paths else self.limits.stretch
             bound = 1_000 if self.all_simple_paths else most
             for length in range(shortest, min(shortest, len(self.neighbors)) + stretch + 1):
-                for route in self._walks(first, last, length, (first,), self.order[first] + self.order[last]):
+                for route in self._simple_paths(
+                    first, last, length, (first,), self.order[first] + self.order[last]
+                ):
                     found.append(route)
                     if len(found) >= bound:
                         break
@@ -194,21 +196,23 @@ class ResidualNetwork:
             self._between[key] = known
         return known
 
-    def _walks(self, at: str, last: str, length: int, seen: tuple[str, ...], spin: int) -> Iterator[Route]:
-        """Simple paths of exactly `length` hops. `spin` turns the order of neighbors, so that pairs of
+    def _simple_paths(
+        self, at: str, last: str, length: int, seen: tuple[str, ...], rotation: int
+    ) -> Iterator[Route]:
+        """Simple paths of exactly `length` hops. `rotation` turns the order of neighbors, so that pairs of
         switches that cannot have all their equal-cost paths as candidates get different ones."""
         if at == last:
             if length == 0:
                 yield ()
             return
         distance = self.distances(last)
-        near = self.neighbors[at]
-        for i in range(len(near)):
-            step = near[(i + spin) % len(near)]
+        neighbors = self.neighbors[at]
+        for i in range(len(neighbors)):
+            step = neighbors[(i + rotation) % len(neighbors)]
             if step in seen or self.capacity[self.link_id[at, step]] <= 0:
                 continue
             if distance.get(step, UNREACHABLE) < length:
-                for rest in self._walks(step, last, length - 1, (*seen, step), spin):
+                for rest in self._simple_paths(step, last, length - 1, (*seen, step), rotation):
                     yield (self.link_id[at, step], *rest)
 
     def path(self, route: Route) -> tuple[str, ...]:

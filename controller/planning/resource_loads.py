@@ -21,7 +21,7 @@ class ResourceLoads:
     parent."""
 
     def __init__(self, network: ResidualNetwork, drafts: Sequence[Draft]) -> None:
-        self._parent_resource = network.spent_id
+        self._parent_resource = network.capacity_id
         self.capacity: list[float] = network.capacity.tolist()
         self.load: list[float] = total_load(network, drafts).tolist()
         self.utilization = [self.ratio(i, load) for i, load in enumerate(self.load)]

@@ -57,7 +57,7 @@ class JobQueue:
     def _rank(self, job: JobRecord, now: float) -> _Rank:
         """Lower ranks run first."""
         waited = max(0.0, now - job.submitted)
-        return (-self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)
+        return (-self._registry.resolved_job(job.name).file.priority - waited // self._age_s, job.seq)
 
     def ahead_of(self, name: str) -> list[JobRecord]:
         """Queued jobs ahead of a queued one."""

@@ -150,12 +150,12 @@ class MigrationScheduler:
     async def replan(self, name: str) -> bool:
         """Migrate a running job that gains enough or uses failed elements. Raises UnknownJobError."""
 
-        async def work(last: bool) -> bool:
+        async def work(is_final_attempt: bool) -> bool:
             job = self._registry.get(name)
             if job.state is not JobState.RUNNING or job.placement is None:
                 return False
             better = 0.0 if self._lifecycle.is_affected(job) else WORTH_MOVING * job.placement.plan.rate
-            return await self._gain(job, "replanned", better, is_urgent=last)
+            return await self._gain(job, "replanned", better, is_urgent=is_final_attempt)
 
         return await self._plan_scheduler.run(PlanPriority.REPLAN, work)
 
@@ -337,11 +337,11 @@ class MigrationScheduler:
         """Replan an installed job and migrate it in a new epoch if the rate is `min_rate` or more. With `must_gain` the
         job may stay where it is, and only a rate beside cross traffic counts. `joining` members take part. Raises
         RefusedError."""
-        order, before = self._registry.order(job.name), job
+        resolved, before = self._registry.resolved_job(job.name), job
         current_plan = job.placement.plan if must_gain and job.placement is not None else None
         lost = self._planning.lost(job.name, joining)
         plan = await self._planning.plan(
-            order,
+            resolved,
             lost,
             reservations,
             is_urgent=is_urgent,
@@ -355,7 +355,9 @@ class MigrationScheduler:
         if plan.rate < min_rate or not job.state.is_installed or (must_gain and job.epoch != before.epoch):
             return False
         with self._registry.change():
-            moved = _with(self._placed(job, order, plan, reservations, may_break=not must_gain), joining)
+            moved = _joined_by(
+                self._placed(job, resolved, plan, reservations, may_break=not must_gain), joining
+            )
             self._registry.write(moved.model_copy(update={"reason": why}))
         if moved.previous is None:
             self._lifecycle.replaced(job.name)
@@ -366,7 +368,7 @@ class MigrationScheduler:
     def _placed(
         self,
         job: JobRecord,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         plan: Plan,
         reservations: Iterable[Placement],
         *,
@@ -375,18 +377,18 @@ class MigrationScheduler:
         """Make before break: a placement that was installed stays until the new one is. Where its slots leave no room
         for both, and the job `may_break`, the new one replaces it. Raises RefusedError."""
         try:
-            placed = self._registry.with_placement(job, order, plan, reservations)
+            placed = self._registry.with_placement(job, resolved, plan, reservations)
         except RefusedError:
             if not may_break:
                 raise
             return self._registry.with_placement(
-                job, order, plan, reservations, gives_up_slots=True
+                job, resolved, plan, reservations, gives_up_slots=True
             ).model_copy(update={"previous": None})
         ran = job.placement if job.state is JobState.RUNNING else None
         return placed.model_copy(update={"previous": job.previous or ran})
 
 
-def _with(job: JobRecord, joining: frozenset[str]) -> JobRecord:
+def _joined_by(job: JobRecord, joining: frozenset[str]) -> JobRecord:
     """The job with these members taking part."""
     lost = tuple(h for h in job.excluded if h not in joining)
     changes = {"excluded": lost, "newcomers": job.newcomers or bool(joining)}

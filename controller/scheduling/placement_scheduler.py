@@ -61,37 +61,39 @@ class PlacementScheduler:
         self._failures = failures
         self._queue_requests = 0
         self._again = False
-        self._trying = False
+        self._is_running = False
 
-    async def submit(self, order: ResolvedJob, *, queue: bool) -> JobRecord:
+    async def submit(self, resolved: ResolvedJob, *, queue: bool) -> JobRecord:
         """Raises JobExistsError, and RefusedError unless the job may wait: ImpossibleJobError even then."""
-        name = order.file.name
+        name = resolved.file.name
 
-        async def work(last: bool) -> None:
+        async def work(is_final_attempt: bool) -> None:
             self._check_name(name)
             requests = self._queue_requests
-            ahead = functools.partial(self._queue.ahead_of_new, order.file.priority)
-            plan = functools.partial(self._planning.plan, order, frozenset, is_urgent=last)
-            found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)
+            ahead = functools.partial(self._queue.ahead_of_new, resolved.file.priority)
+            plan = functools.partial(self._planning.plan, resolved, frozenset, is_urgent=is_final_attempt)
+            found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)
             try:
                 if isinstance(found, RefusedError):
                     raise found
                 with self._registry.change():
                     self._registry.write(
-                        self._registry.with_placement(self._registry.new(order), order, found, reservations)
+                        self._registry.with_placement(
+                            self._registry.new(resolved), resolved, found, reservations
+                        )
                     )
             except RefusedError as error:
                 why = _with_queue(error, reservations)
                 if not queue:
                     raise RefusedError(why) from error
                 kept, failed = await self._planning.reservation(
-                    order, frozenset, reservations, is_urgent=last
+                    resolved, frozenset, reservations, is_urgent=is_final_attempt
                 )
                 if kept is None:
-                    await self._planning.check_possible(order, frozenset, is_urgent=last)
+                    await self._planning.check_possible(resolved, frozenset, is_urgent=is_final_attempt)
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
-                    self._registry.write(self._registry.new(order).model_copy(update=waits))
+                    self._registry.write(self._registry.new(resolved).model_copy(update=waits))
                 # As planned: what has failed, and jobs ahead, may be others by now.
                 self._queue.reserve(name, conditions_of(self._registry.get(name), failed, reservations), kept)
                 is_freed = self._queue_requests != requests  # after the plan was refused
@@ -125,8 +127,8 @@ class PlacementScheduler:
         """Place queued jobs that fit now, in a task; once more if it is requested in the meantime."""
         self._queue_requests += 1
         self._again = True
-        if not self._trying and self._queue.jobs():
-            self._trying = True
+        if not self._is_running and self._queue.jobs():
+            self._is_running = True
             self._tasks.spawn(self._try_queue(), "the queue")
 
     async def _try_queue(self) -> None:
@@ -143,7 +145,7 @@ class PlacementScheduler:
                         await asyncio.sleep(STORE_RETRY_S)
                         break
         finally:
-            self._trying = False
+            self._is_running = False
 
     async def _try_or_fail(self, name: str) -> None:
         """A job whose plan fails by a defect ends. Raises StoreError."""
@@ -156,20 +158,20 @@ class PlacementScheduler:
             if name in self._registry and not self._registry.get(name).state.is_terminal:
                 self._lifecycle.end(name, JobState.FAILED, f"the planner crashed: {error}")
 
-    async def _try_waiting(self, name: str, last: bool) -> None:
+    async def _try_waiting(self, name: str, is_final_attempt: bool) -> None:
         if self._registry.get(name).state is not JobState.QUEUED:
             return
-        order = self._registry.order(name)
+        resolved = self._registry.resolved_job(name)
         ahead = functools.partial(self._queue.ahead_of, name)
-        plan = functools.partial(self._fresh_or_reserved, name, order, is_urgent=last)
-        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)
+        plan = functools.partial(self._fresh_or_reserved, name, resolved, is_urgent=is_final_attempt)
+        found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)
         try:
             if isinstance(found, RefusedError):
                 raise found
             job = self._registry.get(name)
             if job.state is JobState.QUEUED:
                 with self._registry.change():
-                    self._registry.write(self._registry.with_placement(job, order, found, reservations))
+                    self._registry.write(self._registry.with_placement(job, resolved, found, reservations))
                 self._lifecycle.changed(name)
         except RefusedError as error:
             job = self._registry.get(name)
@@ -177,15 +179,15 @@ class PlacementScheduler:
                 reason = f"waits: {_with_queue(error, reservations)}"
                 if job.reason != reason:
                     self._lifecycle.commit(job.model_copy(update={"reason": reason}))
-                await self._reserve(name, is_urgent=last)
+                await self._reserve(name, is_urgent=is_final_attempt)
 
     async def _fresh_or_reserved(
-        self, name: str, order: ResolvedJob, reservations: list[Placement], *, is_urgent: bool
+        self, name: str, resolved: ResolvedJob, reservations: list[Placement], *, is_urgent: bool
     ) -> Plan:
         """A new plan, or the reserved one where a heuristic does not find it again. Raises RefusedError."""
         try:
             return await self._planning.plan(
-                order, self._planning.lost(name), reservations, is_urgent=is_urgent
+                resolved, self._planning.lost(name), reservations, is_urgent=is_urgent
             )
         except RefusedError:
             current_plan, job = self._queue.of(name), self._registry.get(name)
@@ -224,16 +226,16 @@ class PlacementScheduler:
     async def _reserve(self, name: str, *, is_urgent: bool) -> None:
         """Reserve capacity for a queued job, as if only the jobs ahead of it existed. One that fits nowhere even then,
         and would not alone, fails: it may have lost workers meanwhile."""
-        job, order = self._registry.get(name), self._registry.order(name)
+        job, resolved = self._registry.get(name), self._registry.resolved_job(name)
         if self._queue.is_current(name, self._queue.conditions(job, self._failures.failed)):
             return
         before = self._queue.reserved(self._queue.ahead_of(name))
         kept, failed = await self._planning.reservation(
-            order, self._planning.lost(name), before, is_urgent=is_urgent
+            resolved, self._planning.lost(name), before, is_urgent=is_urgent
         )
         try:
             if kept is None:
-                await self._planning.check_possible(order, self._planning.lost(name), is_urgent=is_urgent)
+                await self._planning.check_possible(resolved, self._planning.lost(name), is_urgent=is_urgent)
         except ImpossibleJobError as error:
             if self._registry.get(name).state is JobState.QUEUED:
                 self._lifecycle.end(name, JobState.FAILED, f"it can never run: {error}")

@@ -56,7 +56,7 @@ class _Waiting:
 
 class PlanScheduler:
     """A task of higher priority preempts the running one, which is canceled and restarts: it must have no effect before
-    its last await. `work(last)`: this run cannot be preempted."""
+    its last await. `work(is_final_attempt)`: this run cannot be preempted."""
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
@@ -73,8 +73,10 @@ class PlanScheduler:
         while True:
             await self._wait_turn(priority, number, since)
             try:
-                last = preemptions == MAX_PREEMPTIONS
-                mine = _Running(priority, asyncio.create_task(work(last)), can_preempt=not last)
+                is_final_attempt = preemptions == MAX_PREEMPTIONS
+                mine = _Running(
+                    priority, asyncio.create_task(work(is_final_attempt)), can_preempt=not is_final_attempt
+                )
                 self._running = mine
                 try:
                     await asyncio.wait([mine.task])

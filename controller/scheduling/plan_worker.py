@@ -20,7 +20,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
 
@@ -99,7 +99,7 @@ def _plan(fabric: Fabric, request: PlanRequest, write_to: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds * (os.cpu_count() or 1), resource.RLIM_INFINITY))
         signal.alarm(seconds)
         try:
-            answer = Answer(plan=plan_order(fabric, request))
+            answer = Answer(plan=plan_job(fabric, request))
         except RefusedError as error:
             answer = Answer(refused=str(error))
         except Exception as error:

@@ -71,7 +71,7 @@ class PlanningClient:
 
     async def plan(
         self,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         lost: Callable[[], frozenset[str]],
         reservations: Iterable[Placement],
         *,
@@ -81,12 +81,12 @@ class PlanningClient:
     ) -> Plan:
         """A plan on what running jobs, reservations and cross traffic leave; of a job with `reroute: off` without cross
         traffic. `assumed_loads` replaces the measured cross traffic of its links. Raises RefusedError."""
-        background = self._background(order.file.name, reservations)
+        background = self._background(resolved.file.name, reservations)
         cross_traffic = NO_LOADS
-        if order.file.reroute is not Reroute.OFF:
+        if resolved.file.reroute is not Reroute.OFF:
             cross_traffic = Loads(links={**self._cross_traffic().links, **assumed_loads.links})
         found, _ = await self._planned(
-            order,
+            resolved,
             lost,
             background,
             is_urgent=is_urgent,
@@ -105,7 +105,7 @@ class PlanningClient:
 
     async def reservation(
         self,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         lost: Callable[[], frozenset[str]],
         before: list[Placement],
         *,
@@ -113,21 +113,21 @@ class PlanningClient:
     ) -> tuple[Placement | None, FailedElements]:
         """The job's placement if only the reservations `before` it existed; None: it fits nowhere. And what had failed
         when it was planned, or refused."""
-        found, failed = await self._planned(order, lost, loads_of(before), is_urgent=is_urgent)
+        found, failed = await self._planned(resolved, lost, loads_of(before), is_urgent=is_urgent)
         try:
-            return self._registry.reserved(order, _found(found), before), failed
+            return self._registry.reserved(resolved, _found(found), before), failed
         except RefusedError as error:
-            log.info("nothing is reserved for job %s: %s", order.file.name, error)
+            log.info("nothing is reserved for job %s: %s", resolved.file.name, error)
             return None, failed
 
     async def check_possible(
-        self, order: ResolvedJob, lost: Callable[[], frozenset[str]], *, is_urgent: bool
+        self, resolved: ResolvedJob, lost: Callable[[], frozenset[str]], *, is_urgent: bool
     ) -> None:
         """Raises ImpossibleJobError if the job has no plan on the whole fabric, without others and failures. A plan
         that is not found in time may exist."""
         try:
-            found, _ = await self._planned(order, lost, NO_LOADS, is_urgent=is_urgent, avoids_failed=False)
-            self._registry.reserved(order, _found(found), ())
+            found, _ = await self._planned(resolved, lost, NO_LOADS, is_urgent=is_urgent, avoids_failed=False)
+            self._registry.reserved(resolved, _found(found), ())
         except PlanTimeoutError:
             return
         except RefusedError as error:
@@ -135,7 +135,7 @@ class PlanningClient:
 
     async def _planned(
         self,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         lost: Callable[[], frozenset[str]],
         background: Loads,
         *,
@@ -148,9 +148,9 @@ class PlanningClient:
         is requested, all within one deadline. And what had failed when the last one was requested."""
 
         def current_failures() -> FailedElements:
-            return self._failures.of(order.file.name) if avoids_failed else FailedElements()
+            return self._failures.of(resolved.file.name) if avoids_failed else FailedElements()
 
-        seconds, time_limit = self._deadline(order, is_urgent=is_urgent)
+        seconds, time_limit = self._deadline(resolved, is_urgent=is_urgent)
         failed = self._failures.failed
         try:
             async with Deadline(seconds):
@@ -161,7 +161,7 @@ class PlanningClient:
                     )
                     causes = {s: self._failure_cause(s) for s in avoided.switches}
                     request = PlanRequest(
-                        order,
+                        resolved,
                         background,
                         cross_traffic,
                         trees,
@@ -178,15 +178,17 @@ class PlanningClient:
         except RefusedError as error:
             return error, failed
         except TimeoutError:
-            why = f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
+            why = (
+                f"no plan of job '{resolved.file.name}' was found within {seconds:g} s; name a simpler scheme"
+            )
             return PlanTimeoutError(why), failed
 
-    def _deadline(self, order: ResolvedJob, *, is_urgent: bool) -> tuple[float, float]:
+    def _deadline(self, resolved: ResolvedJob, *, is_urgent: bool) -> tuple[float, float]:
         """Deadline of a planning task and time limit of a solver, in seconds. `is_urgent`: a repair or an operator may
         wait for the task."""
         if is_urgent:
             return self._timeouts.repair, REPAIR_TIME_LIMIT_S
-        own = order.file.options.get("time_limit", DEFAULT_TIME_LIMIT_S)
+        own = resolved.file.options.get("time_limit", DEFAULT_TIME_LIMIT_S)
         limit = float(own) if isinstance(own, int | float) else DEFAULT_TIME_LIMIT_S
         return self._timeouts.plan + limit, limit
 
