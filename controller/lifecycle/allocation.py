@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of a plan that may run: trees, slots, the epoch, the job's port, beside those that are in use."""
+"""Allocates tree ids, slots and an epoch to a plan, disjoint from those in use."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from netfold.topologies.fabric import Fabric, Switch
 
 _MIN_WINDOW, _MAX_WINDOW = 8, 2048
 _ROCE_WINDOW = 512
-"""Three messages of 170 packets, as NetReduce has them, where a switch has the slots."""
+"""Largest RoCE window in packets: three messages of 170, as NetReduce has them, where a switch has the slots."""
 
 
 @dataclass(frozen=True)
 class AllocationState:
-    """From where free numbers are looked for: the last tree that was handed out, and the epochs that
-    blocks of slots have seen, by switch."""
+    """Where the search for free numbers starts: the last tree id that was handed out, and the epochs that blocks of
+    slots have seen, by switch."""
 
     last_tree: int
     epochs: Mapping[str, Mapping[int, int]]
@@ -47,10 +47,10 @@ def allocate(
     entries: AdmissionEntries | None = None,
     slots_given_up: str = "",
 ) -> Placement:
-    """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
-    which the new one is made before the old one is broken) and what is reserved for others. After the last epoch they
-    start again at 1: trees and slots are others. `entries`: None: no tree is counted yet. `slots_given_up`: the job
-    whose slots count as free, while its trees and entries are there until the new ones are. Raises RefusedError."""
+    """Allocate tree ids and slots to a plan, disjoint from installed `jobs`, from `reserved` placements and from the
+    job's own old placement (make before break). After the last epoch epochs start again at 1, because trees and slots
+    are different ones. `entries`: None: no tree is counted yet. `slots_given_up`: the job whose slots count as free,
+    while its trees and entries stay until the new ones are installed. Raises RefusedError."""
     check_requirements(fabric, packet_model, resolved, plan)
     installed, others = list(jobs), list(reserved)
     check_connections(fabric, resolved, plan, installed)
@@ -82,7 +82,7 @@ def allocate(
 def slot_pools(
     switches: Iterable[Switch], placements: Iterable[Placement], epochs: Mapping[str, Mapping[int, int]]
 ) -> dict[str, SlotAllocator]:
-    """The slots of `switches`, of which `placements` hold some."""
+    """An allocator for each of `switches`, with the slots that `placements` hold taken."""
     taken: dict[str, list[Range]] = defaultdict(list)
     for placement in placements:
         for switch, ranges in ranges_of(placement).items():
@@ -100,7 +100,7 @@ def ranges_of(placement: Placement) -> dict[str, list[Range]]:
 
 
 def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
-    """Of the links from a sender to the root."""
+    """The longest sum of link delays from a sender to the root, in seconds."""
     parents = {e.child: e for e in tree.edges}
 
     def delay(child: str) -> float:
@@ -115,7 +115,7 @@ def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
 
 
 def _window(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan, tree: Tree) -> int:
-    """W: the chunks in flight at the tree's rate in one round trip, as a power of two."""
+    """The window W: the chunks in flight at the rate of the tree in one round trip, as a power of two."""
     if resolved.file.slots is not None:
         return resolved.file.slots // 2
     if resolved.file.transport is Transport.ROCE:
@@ -129,8 +129,8 @@ def _window(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, pl
 
 
 def _roce_window(fabric: Fabric, plan: Plan, tree: Tree) -> int:
-    """Half of the shortest queue on the upstream paths, divided by the plan's trees, as a power of two. RC slows down
-    only when a queue overflows, and then all workers retransmit what is in flight."""
+    """The window of a RoCE tree: half of the shortest queue on the upstream paths, divided by the plan's trees, as a
+    power of two. RC slows down only when a queue overflows, and then all workers retransmit what is in flight."""
     queues = [fabric.link(a, b).queue for e in tree.edges for a, b in pairwise(e.path)]
     room = max(_MIN_WINDOW, min(queues) // 2 // len(plan.trees))
     return min(1 << (room.bit_length() - 1), _ROCE_WINDOW)
@@ -144,8 +144,8 @@ def _allocate_slots(
     remaining_trees: Mapping[str, int],
     job: str,
 ) -> tuple[int, dict[str, Range]]:
-    """Ranges of one size on all nodes of a tree: the wanted size, or the largest that all of them still have beside a
-    proportional part for the job's `remaining_trees`, which want that many slots of a node."""
+    """Allocate ranges of one size at all switches of a tree: of the wanted size, or of the largest that each of them
+    still has after a proportional share for the job's `remaining_trees`, which want that number of slots of a node."""
     nodes = [n for n in tree.nodes if not fabric.is_host(n)]
     least = 2 * _MIN_WINDOW
     free = {n: pools[n].largest_free() for n in nodes}
@@ -163,8 +163,8 @@ def _allocate_slots(
 
 
 def _share(free: int, wanted: int, remaining_trees: int) -> int:
-    """Of a free range whose size is a power of two: all of it, or the power of two that leaves later trees as much in
-    proportion."""
+    """The share of a free range whose size is a power of two: all of it, or the power of two that leaves the remaining
+    trees a proportional part."""
     if wanted + remaining_trees <= free:
         return free
     part = free * wanted // (wanted + remaining_trees)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""May a job run, and where? A plan at an acceptable rate on what earlier jobs leave; its numbers are given by
-numbering.py. A refusal names the resource that binds and what would fit."""
+"""Decides whether a job may run, and where: plans it at an acceptable rate on the capacity that earlier jobs leave.
+allocation.py gives the plan its numbers. A refusal names the resource that binds and a rate that would fit."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric, FabricError, Link
 
 MIN_RATE_FRACTION = 0.05
-"""Of the slowest worker's link: the least rate of a job that names none."""
+"""Default minimum rate, as a fraction of the slowest worker's link."""
 
 MIN_GAIN = 0.99
-"""Another split has to be better than the same one by a hundredth."""
+"""A new split must gain at least 1 % over the current one: its rate times this exceeds the rate of the current
+split."""
 
 
 class RefusedError(Exception):
-    """The job does not fit now; the message says why and what would."""
+    """The job does not fit now; the message has the reason and a request that would fit."""
 
 
 class PlanTimeoutError(RefusedError):
-    """No plan was found in time: there may be one."""
+    """No plan was found in time, although there may be one."""
 
 
 class ImpossibleJobError(RefusedError):
-    """The job would not fit if the whole fabric worked and were its own: waiting is of no use."""
+    """The job would not fit even if the whole fabric worked and had no other job, so waiting does not help."""
 
 
 @dataclass(frozen=True)
 class PacketModel:
-    """How a plan's rates become packets. `scale` is what one bit/s of the fabric is on the wire,
-    `host_rtt_s` what hosts and switches add to a round trip beyond the links' delays."""
+    """Converts the rates of a plan into packets. `scale`: bits on the wire for one bit of the fabric's rates.
+    `host_rtt_s`: time that hosts and switches add to a round trip beyond the delays of the links."""
 
     lanes: int
     scale: float = 1.0
@@ -52,12 +53,12 @@ class PacketModel:
 
     @property
     def frame_bits(self) -> int:
-        """Of a packet, as ports count them."""
+        """Bits of a packet as ports count them."""
         return 8 * (FRAME_OVERHEAD_BYTES + packet_bytes(self.lanes))
 
     @property
     def packet_bits(self) -> int:
-        """What an Ethernet link is busy with for it."""
+        """Bits for which a packet occupies an Ethernet link."""
         return self.frame_bits + 8 * FRAMING_BYTES
 
     def bits_per_second(self, fabric: Fabric, rate: float) -> float:
@@ -67,18 +68,18 @@ class PacketModel:
 NO_FAILURES = FailedElements()
 
 MAX_CAUSES = 3
-"""Switches that a refusal names with the cause of their failure; of the others it has the names."""
+"""Number of switches that a refusal names with the cause of their failure; it lists the others by name alone."""
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """A job to plan: on what `background` leaves, around what is broken, without the members that are lost, within
-    `deadline_s`.
+    """A job to plan on the capacity that `background` leaves, around the `failed` elements, without the
+    `excluded_members`, within `deadline_s`.
 
-    foreign  what others send. A plan leaves it room; but a job that would have no place gets one that does not
-    held     of a job that moves to gain something: its trees. The plan leaves foreign loads their room, and is the
-             better one of those with the same split and with another
-    enough   a rate with which it would be content: no further plan is made
+    cross_traffic    traffic of others. The plan avoids it, unless the job would otherwise not fit
+    current_trees    the trees of a job that moves to gain something. Its plan leaves cross traffic its capacity, and is
+                     the better one of a plan with the same split and one with another
+    sufficient_rate  stop searching once a plan has this rate
     """
 
     resolved_job: ResolvedJob
@@ -90,18 +91,19 @@ class PlanRequest:
     excluded_members: frozenset[str] = frozenset()
     deadline_s: float = 60.0
     time_limit_s: float = math.inf
-    """Of a solver that improves its plan for as long as it may."""
+    """Time limit of a solver that improves its plan for as long as it may."""
     causes: Mapping[str, str] = field(default_factory=dict)
-    """Address and last error of switches that are broken, for a refusal."""
+    """Address and last error of failed switches, for a refusal."""
 
 
 def plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
-    """A plan on what the background leaves, at most at the rate that the job asks for. Raises RefusedError."""
+    """A plan on the capacity that the background leaves, at most at the rate that the job's file has. Raises
+    RefusedError."""
     if not request.cross_traffic.links:
         return _plan_job(fabric, request)
-    beside = replace(request, background=add_loads(request.background, request.cross_traffic))
+    with_cross_traffic = replace(request, background=add_loads(request.background, request.cross_traffic))
     try:
-        plan = _plan_job(fabric, beside)
+        plan = _plan_job(fabric, with_cross_traffic)
     except RefusedError:
         if request.current_trees:
             raise
@@ -112,8 +114,8 @@ def plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
 
 
 def _pacing_rate(fabric: Fabric, request: PlanRequest, plan: Plan) -> float:
-    """The rate of the plan's trees beside other jobs alone. What is foreign now may be gone in a second, and while it
-    is there a worker's window shares with it as a TCP flow does."""
+    """The rate of the plan if only other jobs used the links. Cross traffic may end within a second, and until then the
+    window of a worker shares the link with it as a TCP flow does."""
     rooms = (
         (fabric.link(*link).rate - request.background.links.get(link, 0.0)) / load
         for link, load in plan.loads.links.items()
@@ -148,7 +150,7 @@ def _plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
 
 
 def _best_plan(working: Fabric, spec: JobSpec, request: PlanRequest) -> Plan:
-    """Of a job that moves the best one, and of (nearly) equal ones that with the same split. Raises PlanningError."""
+    """For a job that moves: the best plan; on a near tie, the one that keeps its split. Raises PlanningError."""
     file = request.resolved_job.file
     if not request.current_trees:
         return make_plan(working, spec, background=request.background, seed=file.seed)
@@ -175,7 +177,7 @@ def _best_plan(working: Fabric, spec: JobSpec, request: PlanRequest) -> Plan:
 
 
 def _with_time_limit(spec: JobSpec, seconds: float) -> JobSpec:
-    """The same job with a time limit of at most so much, if its scheme has one."""
+    """The same job with a time limit of at most `seconds`, if its scheme has one."""
     if spec.scheme != "optimal" or math.isinf(seconds):
         return spec
     own = spec.options.get("time_limit", seconds)
@@ -199,14 +201,14 @@ def acceptable_rate(fabric: Fabric, resolved: ResolvedJob, workers: Iterable[str
 
 
 def cap_rate(plan: Plan, rate: float) -> Plan:
-    """The same trees at no more than `rate`."""
+    """The same plan with a rate of at most `rate`."""
     if plan.rate <= rate:
         return plan
     return replace(plan, rate=rate, loads=plan.loads.times(rate / plan.rate))
 
 
 def bottleneck(fabric: Fabric, plan: Plan, background: Loads) -> str:
-    """The fullest resource of a plan, in words."""
+    """A sentence about the resource that the plan and the background fill most."""
     rows: list[tuple[float, str, float, float]] = []
     for (a, b), load in plan.loads.links.items():
         used, capacity = background.links.get((a, b), 0.0), fabric.link(a, b).rate
@@ -225,14 +227,14 @@ def bottleneck(fabric: Fabric, plan: Plan, background: Loads) -> str:
 
 
 def uses_failed(plan: Plan, failed: FailedElements, lost: Iterable[str]) -> bool:
-    """The plan uses what is broken, or members that are lost."""
+    """Whether the plan uses failed elements or lost members."""
     links = links_of(plan)
     nodes = {n for link in links for n in link}
     return bool(nodes & failed.switches or links & failed.links or nodes & set(lost))
 
 
 def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
-    """The plan's loads fit beside the background."""
+    """Whether the loads of the plan fit in addition to the background."""
     try:
         check_capacities(fabric, plan.job, plan.loads, background)
     except InvalidPlanError:
@@ -243,7 +245,7 @@ def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
 def without_failed(
     fabric: Fabric, failed: FailedElements, members: Iterable[str], causes: Mapping[str, str]
 ) -> Fabric:
-    """The part of the fabric that works and holds all members. Raises RefusedError if they are cut apart."""
+    """The part of the fabric that works and holds all members. Raises RefusedError if no path connects them."""
     if not failed.links and not failed.switches:
         return fabric
     wanted = tuple(members)
@@ -252,7 +254,9 @@ def without_failed(
     for member in wanted:
         if member not in part:
             down = _switches_down(failed, causes) + sorted("-".join(sorted(k)) for k in failed.links)
-            raise RefusedError(f"no working way leads from {wanted[0]} to {member}; down: {', '.join(down)}")
+            raise RefusedError(
+                f"no path without failed links from {wanted[0]} to {member}; down: {', '.join(down)}"
+            )
 
     def works(link: Link) -> bool:
         return link.a in part and link.b in part and not failed.covers(link.a, link.b)

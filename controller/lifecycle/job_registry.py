@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs: in memory, and in the store before a change is published. Nothing here waits."""
+"""Holds the jobs in memory, and in the store before a change is published. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EpochsExhaustedError(Exception):
 
 
 class JobRegistry:
-    """All jobs of a store. Methods that say so have to be called within `change`."""
+    """All jobs of a store. Methods below "within a change" have to be called within `change`."""
 
     def __init__(
         self, config: FabricConfig, packet_model: PacketModel, store: JobStore, clock: Clock | None = None
@@ -54,7 +54,7 @@ class JobRegistry:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """One transaction; memory follows the store also when it fails."""
+        """Make one transaction; memory follows the store also when the transaction fails."""
         try:
             with self._store.change():
                 yield
@@ -66,23 +66,23 @@ class JobRegistry:
 
     @property
     def primary(self) -> str:
-        """Where the leader serves, or served last."""
+        """The address where the leader serves, or served last."""
         return self._store.primary
 
     @property
     def links_seen_up(self) -> set[tuple[str, str]]:
-        """Directions of links that have carried packets, also to earlier controllers."""
+        """Directions of links that have carried packets, for this or an earlier controller."""
         return self._store.links_seen_up()
 
     def __contains__(self, name: object) -> bool:
         return name in self._jobs
 
     def all(self) -> list[JobRecord]:
-        """In the order of submission."""
+        """All jobs in the order of their submission."""
         return sorted(self._jobs.values(), key=lambda j: j.seq)
 
     def get(self, name: str) -> JobRecord:
-        """Raises UnknownJobError."""
+        """The job of this name. Raises UnknownJobError."""
         try:
             return self._jobs[name]
         except KeyError:
@@ -92,7 +92,7 @@ class JobRegistry:
         return name in self._jobs and not self._jobs[name].state.is_terminal
 
     def resolved_job(self, name: str) -> ResolvedJob:
-        """The job's file, read, with the workers that were added to it. Raises UnknownJobError."""
+        """The job's file, resolved, with the workers that were added to it. Raises UnknownJobError."""
         job = self.get(name)
         resolved = self._resolved.get(name)
         if resolved is None or resolved.text != job.spec_yaml:
@@ -103,7 +103,7 @@ class JobRegistry:
         return resolved
 
     def is_host(self, name: str) -> bool:
-        """The fabric has a host of that name."""
+        """Whether the fabric has a host of that name."""
         return self._config.fabric.is_host(name)
 
     @property
@@ -116,11 +116,11 @@ class JobRegistry:
         return {s: Revision(term, self._revisions[s][term]) for s, term in newest.items()}
 
     def has_revision(self, switch: str, found: Revision) -> bool:
-        """The store has made this revision of the switch's slots."""
+        """Whether the store has made this revision of the slots of the switch."""
         return is_known(found, self._revisions[switch])
 
     def needs(self, job: JobRecord, host: str) -> bool:
-        """The job cannot go on without the host: a worker, or a parameter server that is a root."""
+        """Whether the job cannot continue without the host: a worker, or a parameter server that is a root."""
         member = job.member(host)
         if member is None or member.left or host in job.excluded:
             return False
@@ -131,7 +131,7 @@ class JobRegistry:
         return all(m.parameter_server or m.host in absent for m in job.members)
 
     def fits(self, job: JobRecord, placement: Placement) -> bool:
-        """The placement fits beside what all other jobs have now."""
+        """Whether the placement fits in addition to those that all other jobs have now."""
         others = background_of(j for j in self._jobs.values() if j.name != job.name)
         return fits(self._config.fabric, placement.plan, others)
 
@@ -156,7 +156,7 @@ class JobRegistry:
 
     @contextmanager
     def quarantine(self, switch: str, block: int) -> Iterator[None]:
-        """Meanwhile no tree gets the block of slots."""
+        """Keep trees from getting this block of slots within the context."""
         self._quarantined.add((switch, block))
         try:
             yield
@@ -167,7 +167,7 @@ class JobRegistry:
         return self._pools((self._config.fabric.switch(switch),), {})[switch].is_free(block)
 
     def _epochs(self, switches: Iterable[Switch]) -> dict[str, dict[int, int]]:
-        """What blocks of slots have seen; one that is set aside looks used up, so that it is not handed out."""
+        """The epochs that blocks of slots have seen. A block in quarantine looks used up, so that no tree gets it."""
         epochs = {s.name: self._store.epochs(s.name) for s in switches}
         for switch, block in self._quarantined:
             if switch in epochs:
@@ -177,7 +177,7 @@ class JobRegistry:
     # ---- within a change --------------------------------------------------------------------------------
 
     def write(self, job: JobRecord) -> None:
-        """The store forgets jobs that are over for long, and so does this."""
+        """Write the job. The store deletes jobs that ended long ago, and so does this registry."""
         self._store.put(job)
         self._jobs[job.name] = job
         if job.state.is_terminal:
@@ -187,18 +187,18 @@ class JobRegistry:
                 self._resolved.pop(old.name, None)
 
     def write_member(self, job: JobRecord, host: str) -> None:
-        """Of the job only this member is another."""
+        """Write the job after a change of only this member."""
         member = job.member(host)
         assert member is not None
         self._store.put_member(job.name, member)
         self._jobs[job.name] = job
 
     def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
-        """These directions of links carry packets: if ever they do not, they are down."""
+        """Note that these directions of links carry packets: a direction that stops doing so is down."""
         self._store.mark_links_up(hops)
 
     def new(self, resolved: ResolvedJob) -> JobRecord:
-        """A job that waits."""
+        """Make a queued job of a resolved file."""
         self._resolved[resolved.file.name] = resolved
         seq = self._store.number("seq") + 1
         self._store.set_number("seq", seq)
@@ -226,8 +226,8 @@ class JobRegistry:
         *,
         gives_up_slots: bool = False,
     ) -> JobRecord:
-        """The job with a new placement in a new epoch, beside all that is installed or reserved. If the job
-        `gives_up_slots`, it may have those of its own older placements, whose packets are stale then. Raises
+        """The job with a new placement in a new epoch, disjoint from all installed or reserved ones. A job that
+        `gives_up_slots` may get those of its own older placements, whose packets are stale then. Raises
         RefusedError."""
         jobs = self._jobs.values()
         numbers = AllocationState(self._store.number("tree"), self._epochs(self._config.fabric.switches))
@@ -251,7 +251,7 @@ class JobRegistry:
         return job.model_copy(update=changes)
 
     def reserved(self, resolved: ResolvedJob, plan: Plan, reserved: Iterable[Placement]) -> Placement:
-        """Where the job would be if only what is `reserved` were there. Raises RefusedError."""
+        """The placement that the job would have if only the `reserved` ones existed. Raises RefusedError."""
         nothing = AllocationState(self._store.number("tree"), {})
         return allocate(
             *(self._config.fabric, self._packet_model, resolved, plan, (), nothing),
@@ -279,17 +279,17 @@ class JobRegistry:
             self._revisions[switch] = self._store.revisions(switch)
 
     def _stored_revisions(self) -> dict[str, dict[int, int]]:
-        """By switch and term."""
+        """The revisions in the store, by switch and term."""
         return {s.name: self._store.revisions(s.name) for s in self._config.fabric.switches}
 
     def running(self, job: JobRecord) -> JobRecord:
-        """The job when its switches hold its new placement."""
+        """The job after its switches have taken its new placement."""
         since = job.ran_since or self._clock.wall_s()
         changes = {"state": JobState.RUNNING, "previous": None, "has_run": True, "ran_since": since}
         return job.model_copy(update=changes)
 
     def ran_for_s(self, job: JobRecord) -> float:
-        """Since it first ran; 0 where that is not known."""
+        """Seconds since the job first ran; 0 where that is not recorded."""
         return max(0.0, self._clock.wall_s() - job.ran_since) if job.ran_since else 0.0
 
     def with_end_state(self, job: JobRecord, state: JobState, reason: str) -> JobRecord:
@@ -297,5 +297,5 @@ class JobRegistry:
         return job.model_copy(update=changes)
 
     def registers_empty(self, switch: str, blocks: list[int] | None = None) -> None:
-        """A switch's registers (all, or those of some blocks of slots) are zero."""
+        """Note that the registers of a switch are zero: all, or those of some blocks of slots."""
         self._store.registers_empty(switch, blocks)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A member's part of a job in one epoch, from the job's record, its file and its placement."""
+"""Computes the assignment of a member in one epoch from the job's record, its file and its placement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from netfold.traffic.membership.assignment import Timing
 
 @dataclass(frozen=True)
 class MemberTree:
-    """One tree of a member. `children`, their `sources` and `direct_children` are for a parameter server, the root."""
+    """One tree of a member. `children`, their `sources` and `direct_children` are for a parameter server that is the
+    root."""
 
     tree: int
     share: float
@@ -33,7 +34,8 @@ class MemberTree:
 
 @dataclass(frozen=True)
 class MemberAssignment:
-    """`rank` is 0 for a parameter server; `rate_bps` and `link_bps` count whole frames."""
+    """The assignment of one member. `rank` is 0 for a parameter server; `rate_bps` and `link_bps` count whole
+    frames."""
 
     rank: int
     workers: int
@@ -45,8 +47,8 @@ class MemberAssignment:
 
 
 class EpochAssignments:
-    """The assignments of all members of an installed job in one epoch. What members have in common is computed once:
-    a thousand of them ask within a second."""
+    """The assignments of all members of an installed job in one epoch. What members have in common is computed once,
+    because a thousand of them request it within a second."""
 
     def __init__(
         self, config: FabricConfig, packet_model: PacketModel, job: JobRecord, resolved: ResolvedJob
@@ -67,7 +69,7 @@ class EpochAssignments:
         return self._key == self._key_of(job, resolved)
 
     def of(self, host: str) -> MemberAssignment:
-        """Of a worker or parameter server of the job."""
+        """The assignment of a worker or parameter server of the job."""
         serves = host not in self._ranks
         trees = [
             self._tree(number, host, serves=serves)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of a job's features (RoCE, float32, quorum, half) on its plan and size. `REQUIREMENTS` lists them; each
-raises RefusedError, and accepts a job without the feature."""
+"""Checks the requirements of the features of a job (RoCE, float32, quorum, half) on its plan and size. `REQUIREMENTS`
+lists the checks; each raises RefusedError, and accepts a job without the feature."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from netfold.topologies.fabric import Fabric
 from netfold.traffic.numerics import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 
 MIN_HALF_BITS = {"half": 4, "auto": 1}
-"""Bits of a value that the scheme half has to keep (traffic/numerics.py), by the job's numerics. `auto` is half for
-float16 and bfloat16 alone."""
+"""Minimum bits of a value that the scheme half has to keep (traffic/numerics.py), by the job's numerics. `auto` is half
+for float16 and bfloat16 alone."""
 
 FLOAT_LANES = (64,)
 """Lane counts of the v1model programs that add floats (p4src/v1model/lanes_float.p4)."""
 
 ROCE_LANES = (64, 256)
 MAX_ROCE_TREES = 16
-"""Connections of a worker (traffic/roce/control.h)."""
+"""Maximum connections of a worker (traffic/roce/control.h)."""
 
 
 def check_roce(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
@@ -51,8 +51,8 @@ def check_roce(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob,
 
 
 def _check_roce_port(fabric: Fabric, job: str, worker: str) -> None:
-    """A RoCE worker's packets are admitted as from port + ROCE_SIDE, a port number of nine bits. No other packets may
-    come by that port."""
+    """Raises RefusedError if a RoCE worker's port is unsuitable. Its packets are admitted as from port + ROCE_SIDE, a
+    port number of nine bits, and no other packets may come by that port."""
     leaf = fabric.attachment(worker)
     port = fabric.ports[leaf][worker]
     if port >= ROCE_SIDE:
@@ -69,7 +69,7 @@ def _check_roce_port(fabric: Fabric, job: str, worker: str) -> None:
 
 
 def check_floats(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
-    """float32 needs programs that add floats at all nodes; with RoCE also at the switches between."""
+    """float32 needs programs that add floats at all nodes; with RoCE also at the switches between them."""
     if not resolved.file.numerics.floats:
         return
     name, known = resolved.file.name, " or ".join(map(str, FLOAT_LANES))
@@ -112,7 +112,7 @@ def check_quorum(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJo
 
 
 def check_half(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
-    """Two values in a lane leave each so many bits less as the sum of all workers needs."""
+    """Two values in a lane lose the bits that the sum of all workers needs; enough bits must remain."""
     workers, mode = len(resolved.workers), resolved.file.numerics.mode
     if mode not in MIN_HALF_BITS or kept_bits(workers, half=True) >= MIN_HALF_BITS[mode]:
         return
@@ -144,13 +144,13 @@ REQUIREMENTS: tuple[Callable[[Fabric, PacketModel, ResolvedJob, Plan], None], ..
 
 
 def check_requirements(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
-    """Raises RefusedError."""
+    """Check all requirements. Raises RefusedError."""
     for check in REQUIREMENTS:
         check(fabric, packet_model, resolved, plan)
 
 
 def quorum_of(fabric: Fabric, resolved: ResolvedJob, plan: Plan) -> int:
-    """Contributions that are enough to seal a sum: at most the workers of the plan; 0: all are needed."""
+    """Number of contributions that are enough to seal a sum, at most the workers of the plan; 0: all are needed."""
     if resolved.file.quorum is None:
         return 0
     workers = {w for tree in plan.trees for edge in tree.edges if fabric.is_host(w := edge.child)}
