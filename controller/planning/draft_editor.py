@@ -13,8 +13,8 @@ from netfold.controller.planning.resource_loads import LoadChange, ResourceLoads
 
 
 class DraftEditor:
-    """A tree is given by its index in `drafts`; `members[tree][node]` are the children of a node, in order. `nodes` are
-    switches that may become nodes. `shortest`: only shortest routes."""
+    """Edits drafts. A tree is given by its index in `drafts`; `members[tree][node]` are the children of a node, in
+    order. `nodes` are switches that may become nodes. `shortest`: use only shortest routes."""
 
     def __init__(
         self,

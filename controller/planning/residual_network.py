@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A fabric for a planner: numbered resources with their residual capacity, and bounded candidate routes.
+"""Presents a fabric to a planner: numbered resources with their residual capacity, and bounded candidate routes.
 
 A resource is a directed link, the aggregation capacity of a switch, or the ingress of a host. A route is a
 tuple of directed link numbers from a child to its parent. Routes are bounded: at most `Limits.paths` per
@@ -27,14 +27,14 @@ Route = tuple[int, ...]
 NO_LOADS = Loads()
 UNREACHABLE = 1_000_000
 USED_UP = 1e-9
-"""Part of a capacity: a smaller remainder is a rounding error, and counts as 0."""
+"""Fraction of a capacity below which a remainder is a rounding error, and counts as 0."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a search: `paths`, `stretch`, `small` see above; `columns`: routed variables of a linear model;
-    `nodes`: switches that every worker may use as parent beside its own; `fan_in`: children
-    of every switch, in place of what its program takes (None)."""
+    """Limits of a search: `paths`, `stretch`, `small` are explained above; `columns`: routed variables of a linear
+    model; `nodes`: switches that every worker may use as parent in addition to its own; `fan_in`: maximum children of
+    every switch, in place of the number that its program takes (None)."""
 
     paths: int = 8
     stretch: int = 1
@@ -111,7 +111,7 @@ class ResidualNetwork:
         return [s.name for s in self.fabric.switches if self.capacity[self.switch_id[s.name]] > 0]
 
     def max_children(self, switch: str) -> int:
-        """How many children a switch takes as a node of a tree."""
+        """The maximum number of children of a switch as a node of a tree."""
         own = self.fabric.switch(switch).max_children
         return own if self.limits.fan_in is None else self.limits.fan_in
 
@@ -199,7 +199,7 @@ class ResidualNetwork:
     def _simple_paths(
         self, at: str, last: str, length: int, seen: tuple[str, ...], rotation: int
     ) -> Iterator[Route]:
-        """Simple paths of exactly `length` hops. `rotation` turns the order of neighbors, so that pairs of
+        """Yield simple paths of exactly `length` hops. `rotation` rotates the order of neighbors, so that pairs of
         switches that cannot have all their equal-cost paths as candidates get different ones."""
         if at == last:
             if length == 0:
@@ -227,8 +227,8 @@ class ResidualNetwork:
 
 
 def natural_unit(fabric: Fabric, background: Loads, workers: Sequence[str]) -> float:
-    """The power of two (an exact factor) next to the maximum rate of the workers' links. In this unit rates are about 1
-    or less whatever the fabric's unit is, so that tolerances have the same meaning everywhere."""
+    """The power of two (an exact factor) next to the maximum rate of the links of the workers. In this unit rates are
+    about 1 or less whatever the unit of the fabric is, so that tolerances have the same meaning everywhere."""
     ends = [(w, fabric.attachment(w)) for w in workers]
     both = [pair for a, b in ends for pair in ((a, b), (b, a))]
     most = min(fabric.link(*pair).rate - background.links.get(pair, 0.0) for pair in both)
