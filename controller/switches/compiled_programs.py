@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled programs of v1model that netfold has (p4src/compiled), and which of them a fabric needs."""
+"""Finds the compiled programs of v1model in p4src/compiled that a fabric needs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _SUFFIX = ".p4info.txtpb"
 
 
 def program_for(switches: Sequence[Switch], lanes: int, folder: Path = PROGRAMS) -> Pipeline:
-    """The program of `lanes` whose nodes take the children that a fabric's file gives these switches, and the fewest
-    more. Raises FabricError, which names the switch with the most children and what there is."""
+    """The program of `lanes` whose nodes have room for the children that the file of the fabric gives these switches,
+    with the fewest spare ones. Raises FabricError, which names the switch with the most children and the available
+    programs."""
     known = {max_children(path): path for path in _p4infos(folder, lanes)}
     if not known:
         raise FabricError(
@@ -38,8 +39,8 @@ def program_for(switches: Sequence[Switch], lanes: int, folder: Path = PROGRAMS)
 
 
 def lanes_for(switches: Sequence[Switch], most: int, folder: Path = PROGRAMS) -> int:
-    """The largest lane count of at most `most` with a program whose nodes take these switches' children; `most` if
-    there is none."""
+    """The largest lane count of at most `most` with a program whose nodes have room for the children of these switches;
+    `most` if there is none."""
     children = _most_children(switches)
     fitting = [
         lanes
@@ -54,7 +55,7 @@ def _most_children(switches: Sequence[Switch]) -> int:
 
 
 def _elsewhere(folder: Path, lanes: int) -> str:
-    """What programs of other lanes take, if it is more."""
+    """A sentence about programs of other lanes that allow more children; empty if there are none."""
     here = max(map(max_children, _p4infos(folder, lanes)))
     wider = {n: max(map(max_children, _p4infos(folder, n))) for n in _lanes(folder)}
     return "".join(f", or --lanes {n} for at most {most}" for n, most in wider.items() if most > here)
@@ -69,7 +70,7 @@ def _lanes(folder: Path) -> list[int]:
 
 
 def _lanes_of(p4info: Path) -> int | None:
-    """Of a program of v1model; None of others."""
+    """The lanes of a program of v1model; None for other programs."""
     found = re.match(r"netfold-v1model-(\d+)", p4info.name)
     return None if found is None else int(found[1])
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How many children a node takes and lanes a packet has, by the program of a switch (P4Info): a bit of a bitmap
-for each child, a register for each lane."""
+"""Reads the limits of the program of a switch from its P4Info: children of a node (a bit of a bitmap for each) and
+lanes of a packet (a register for each)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def max_children(p4info: Path) -> int:
 
 @cache
 def lanes_of(p4info: Path) -> int:
-    """The lanes of a program's packets: it has a register for each."""
+    """The lanes of the packets of a program, which has a register for each."""
     return sum(_LANE.fullmatch(_name(register)) is not None for register in read_schema(p4info).registers)
 
 
@@ -46,8 +46,8 @@ def _name(register: P4Register) -> str:
 
 
 def check_lanes(p4infos: Mapping[str, Path], lanes: int) -> None:
-    """That all switches run programs of the lanes that packets have: a tree has one lane count, and a program takes no
-    other one. Raises FabricError, which names the switch."""
+    """Check that all switches run programs of the lanes that packets have: a tree has one lane count, and a program
+    accepts no other one. Raises FabricError, which names the switch."""
     for switch, p4info in p4infos.items():
         if (own := lanes_of(p4info)) != lanes:
             raise FabricError(
@@ -63,8 +63,8 @@ def program_of(fabric: Fabric, default: Pipeline, devices: Mapping[str, Device])
 
 
 def limit_children(fabric: Fabric, p4infos: Mapping[str, Path]) -> Fabric:
-    """The fabric whose switches take as many children as their programs, or fewer if its file says so. Raises
-    FabricError, which names the switch, if the file claims more than its program takes."""
+    """The fabric with the maximum children of switches limited to those of their programs, or fewer if its file says
+    so. Raises FabricError, which names the switch, if the file claims more than its program has."""
     switches = []
     for switch in fabric.switches:
         most = max_children(p4infos[switch.name])
