@@ -82,7 +82,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Options:
-    wire: PacketModel
+    packet_model: PacketModel
     pipeline: Pipeline
     timeouts: ControllerTimeouts = field(default_factory=ControllerTimeouts)
     fleet: FleetOptions = field(default_factory=FleetOptions)
@@ -114,7 +114,7 @@ class Controller:
         clock = self.clock = clock or SystemClock()
         self.config = config
         self.options = options
-        self.registry = JobRegistry(config, options.wire, store, clock)
+        self.registry = JobRegistry(config, options.packet_model, store, clock)
         self.tasks = BackgroundTasks()
         self._left = {j.name for j in self.registry.all()}
         """Jobs that the last controller left."""
@@ -130,15 +130,15 @@ class Controller:
             connect=connect,
             now=clock.monotonic_s,
         )
-        self.loads = LinkLoads(config.fabric, options.wire.scale, clock.monotonic_s)
+        self.loads = LinkLoads(config.fabric, options.packet_model.scale, clock.monotonic_s)
         self.link_room = LinkRoom(config.fabric, self.registry, self.loads, self.member_status)
         self.failure_monitor = FailureMonitor(
             self.fleet, options.timeouts, self.tasks.call_later, self.failures, self.events, clock
         )
-        self.slots = SlotAccess(config, options.wire.lanes, self.fleet)
+        self.slots = SlotAccess(config, options.packet_model.lanes, self.fleet)
         self.link_probes = LinkProbes(
             config,
-            options.wire.lanes,
+            options.packet_model.lanes,
             self.fleet,
             self.registry,
             self.slots.check_forwards,
@@ -211,10 +211,10 @@ class Controller:
             self.loads,
             self.counters,
             clock.monotonic_s,
-            options.wire.lanes,
+            options.packet_model.lanes,
         )
         self.recorder = Recorder(
-            fabric_line(config.fabric, RecordingSource.CONTROLLER, scale=options.wire.scale),
+            fabric_line(config.fabric, RecordingSource.CONTROLLER, scale=options.packet_model.scale),
             observer,
             self.event_log,
             clock,
@@ -248,7 +248,7 @@ class Controller:
 
     async def run(self) -> None:
         await self._read_files()
-        await self.lifecycle.learn_routes()
+        await self.lifecycle.compute_routes()
         self.lifecycle.retarget()
         for job in self.registry.all():
             if not job.state.is_terminal:
@@ -285,7 +285,7 @@ class Controller:
         for job in self.registry.all():
             try:
                 if not job.state.is_terminal:
-                    await asyncio.to_thread(self.registry.order, job.name)  # a large one takes seconds
+                    await asyncio.to_thread(self.registry.resolved_job, job.name)  # a large one takes seconds
             except FabricError as error:
                 why = f"its job file cannot be read any more: {error}"
                 unreadable.append(self.registry.with_end_state(job, JobState.FAILED, why))
@@ -306,11 +306,11 @@ class Controller:
     async def submit(self, text: str, *, queue: bool, source: str = "") -> JobRecord:
         """Admit a job; soon after a start only when all switches are connected or given up. `source`: name of the file
         in messages. Raises JobError for a bad file, JobExistsError, RefusedError (unless it may wait)."""
-        order = await asyncio.to_thread(resolve_job, text, self.fabric, source or "job")
+        resolved = await asyncio.to_thread(resolve_job, text, self.fabric, source or "job")
         await self.failure_monitor.all_known()
-        if not self.registry.has_live(order.file.name):
-            self.member_status.forget(order.file.name)
-        return await self.placements.submit(order, queue=queue)
+        if not self.registry.has_live(resolved.file.name):
+            self.member_status.forget(resolved.file.name)
+        return await self.placements.submit(resolved, queue=queue)
 
     def cancel(self, name: str, canceled_by: str = "") -> JobRecord:
         """Raises UnknownJobError."""

@@ -91,7 +91,7 @@ class LinkProbes:
         self._lanes = lanes
         self._fleet = fleet
         self._registry = registry
-        self._worked = registry.worked
+        self._seen_up = registry.links_seen_up
         self._check_forwards = check_forwards
         self._on_change = on_change
         self._on_known = on_known
@@ -99,7 +99,7 @@ class LinkProbes:
         self._sleep = sleep
         fabric = config.fabric
         self._hops: dict[Hop, _HopState] = {
-            hop: _HopState(seen=hop in self._worked)
+            hop: _HopState(seen=hop in self._seen_up)
             for link in fabric.links
             if not fabric.is_host(link.a) and not fabric.is_host(link.b)
             for hop in ((link.a, link.b), (link.b, link.a))
@@ -233,12 +233,12 @@ class LinkProbes:
     def _update_down_links(self) -> None:
         """A link that never worked is not down: its switches may not answer probes. Links that have worked are stored,
         so that the next controller finds a link down that fails while no controller runs."""
-        new = {hop for hop, state in self._hops.items() if state.seen} - self._worked
+        new = {hop for hop, state in self._hops.items() if state.seen} - self._seen_up
         if new:
             try:
                 with self._registry.change():
-                    self._registry.have_worked(new)
-                self._worked |= new
+                    self._registry.mark_links_up(new)
+                self._seen_up |= new
             except StoreError as error:  # it is noted with a later probe
                 log.error("links that work cannot be noted: %s", error)
         silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}

@@ -42,7 +42,7 @@ class Recycler:
         for block in self._registry.pool(switch).near_epoch_limit(RECYCLE_EPOCH):
             if not self._registry.is_free(switch, block):
                 continue  # it was handed out meanwhile
-            with self._registry.set_aside(switch, block):
+            with self._registry.quarantine(switch, block):
                 try:
                     for pipe in self._slots.pipes(switch):
                         for slot in range(block * BLOCK, (block + 1) * BLOCK):

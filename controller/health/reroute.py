@@ -132,9 +132,9 @@ class Rerouter:
     def _max_rate(self, name: str) -> float:
         """No plan of the job can give a greater rate."""
         file = self._job_file(name)
-        workers = self._registry.order(name).workers
+        workers = self._registry.resolved_job(name).workers
         links = [self._fabric.link(w, self._fabric.attachment(w)).rate for w in workers]
         return min([*links, math.inf if file.rate is None else file.rate])
 
     def _job_file(self, name: str) -> JobFile:
-        return self._registry.order(name).file
+        return self._registry.resolved_job(name).file

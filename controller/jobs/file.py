@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from netfold.controller.jobs.records import Transport
-from netfold.controller.jobs.rings import lonely
+from netfold.controller.jobs.rings import unpaired_worker
 from netfold.controller.planning.hierarchy import Ranks
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.scheme_registry import SCHEMES
@@ -273,7 +273,7 @@ def _check_roce(document: Document, file: JobFile, fabric: Fabric, workers: tupl
             ("numerics",),
             f"numerics '{mode}' is not for RoCE; block, quarter, float32 and integer are",
         )
-    alone = lonely(fabric, workers)
+    alone = unpaired_worker(fabric, workers)
     if alone:
         raise _error(document, place, alone)
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs that `netfold plan` takes: any job file, a committed example by its name, or all hosts of a fabric."""
+"""Finds the job that `netfold plan` takes: any job file, a committed example by its name, or a job over all hosts of a
+fabric."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ EXAMPLES = Path(__file__).parent / "examples"
 
 @dataclass(frozen=True)
 class ExampleJob:
-    """A job to plan: the rates that a paper gives for it, by scheme; the seed of random choices; and the rates that
-    its file wants for each worker, at most and at least (fabric units)."""
+    """A job to plan: the rates that a paper publishes for it, by scheme; the seed of random choices; and the maximum
+    and minimum rate that its file has for each worker (fabric units)."""
 
     spec: JobSpec
     published: Mapping[str, float] = field(default_factory=dict)
@@ -40,7 +41,7 @@ def load_job(name_or_path: str | Path, fabric: Fabric) -> ExampleJob:
 
 
 def default_job(fabric: Fabric) -> ExampleJob:
-    """The example job named as the fabric; where there is none, a job over all its hosts."""
+    """The example job named as the fabric; if there is none, a job over all its hosts."""
     if (EXAMPLES / f"{fabric.name}.yaml").is_file():
         return load_job(fabric.name, fabric)
     servers = tuple(h.name for h in fabric.hosts if h.parameter_server)

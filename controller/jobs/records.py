@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller remembers of a job, as frozen values: the store keeps them, everything else derives
-from them."""
+"""Defines the records of a job, as frozen values: the store keeps them, everything else derives from them."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ LAST_EPOCH = 4095
 
 
 class JobState(StrEnum):
-    """As in protocol/netfold.proto."""
+    """State of a job, as in protocol/netfold.proto."""
 
     QUEUED = "queued"
     INSTALLING = "installing"
@@ -34,7 +33,7 @@ class JobState(StrEnum):
 
     @property
     def is_installed(self) -> bool:
-        """Switches hold entries for it."""
+        """Whether switches hold entries for the job."""
         return self in (JobState.INSTALLING, JobState.RUNNING)
 
 
@@ -60,18 +59,19 @@ def links_of(plan: Plan) -> set[frozenset[str]]:
 
 
 class _Record(BaseModel):
-    """Fields that this version does not know are kept, and written again: another version may go on with the store."""
+    """A stored record. Fields that this version does not know are kept and written again, because another version may
+    use the store afterwards."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
 class AllocatedTree(_Record):
-    """netfold.controller.planning.plan.Tree with what the installation chose for it.
+    """A netfold.controller.planning.plan.Tree with the numbers that its installation chose.
 
     tree   number, 1 ... 1023, which no other tree has on its switches; also its tree_index and multicast group there
     slots  A; bases are the first slots of the tree's ranges, by switch that adds up
     window W
-    quorum contributions of a chunk that are enough once a deadline is over; 0: all are wanted
+    quorum contributions of a chunk that are enough after a deadline; 0: all are needed
     """
 
     tree: int
@@ -99,19 +99,19 @@ class Placement(_Record):
 
     @property
     def quorum(self) -> int:
-        """The same for all trees."""
+        """The quorum, which is the same for all trees."""
         return max((t.quorum for t in self.trees), default=0)
 
 
 class Transport(StrEnum):
-    """How workers speak to their leaf: netfold's own packets in UDP, or RC connections of RoCE v2."""
+    """Transport between workers and their leaf: netfold's own packets in UDP, or RC connections of RoCE v2."""
 
     UDP = "udp"
     ROCE = "roce"
 
 
 class ConnectionRecord(_Record):
-    """A RoCE worker's ends in one tree: the queue pairs that it sends from and receives at, and its first PSN."""
+    """The ends of a RoCE worker in one tree: the queue pairs that it sends from and receives at, and its first PSN."""
 
     tree: int
     send_qpn: int
@@ -120,11 +120,13 @@ class ConnectionRecord(_Record):
 
 
 MISMATCHED = 1 << 62
-"""NR_MISMATCHED of traffic/roce/control.h, in place of calls: the worker saw that others called with other arrays."""
+"""Value in place of a number of calls (NR_MISMATCHED of traffic/roce/control.h): the worker found that others made the
+call with other arrays."""
 
 
 class QueuePairs(_Record):
-    """What a RoCE worker registered last: its connections of an epoch, and how many calls it has completed."""
+    """The last registration of a RoCE worker: its connections of an epoch, and the number of calls that it has
+    completed."""
 
     host: str
     epoch: int
@@ -141,8 +143,8 @@ class QueuePairs(_Record):
 
 
 class Member(_Record):
-    """A worker or parameter server of a job. `joined`: it has attended at least once; `left`: it is done, after `calls`
-    calls of the job. `process`: the number of the process that joined last; 0: not known."""
+    """A worker or parameter server of a job. `joined`: it has joined at least once; `left`: it has left after `calls`
+    calls of the job. `process`: the number of the process that joined last; 0: unknown."""
 
     host: str
     parameter_server: bool = False
@@ -152,7 +154,7 @@ class Member(_Record):
     process: int = 0
 
     def is_of_other_process(self, process: int) -> bool:
-        """Another process is known to have joined than this one."""
+        """Whether another process than this one is known to have joined."""
         return 0 not in (process, self.process) and process != self.process
 
 
@@ -169,7 +171,7 @@ class JobRecord(_Record):
     added      workers that the job file does not name
     newcomers  a worker without call state has joined since the job started
     has_run    members may have received an assignment
-    ran_since  when it first ran: members have to join within `join_s` from then on. 0: it has not, or it is not known
+    ran_since  time of its first run, from which members have `join_s` to join; 0: it has not run, or unknown
     queue_pairs           of a RoCE job's workers, as registered last
     roce_installed_epoch  last epoch whose connections all leaves had
     floats     switches add float32
@@ -203,13 +205,13 @@ class JobRecord(_Record):
 
     @property
     def placements(self) -> tuple[Placement, ...]:
-        """All that switches hold for the job, if it is installed."""
+        """All placements that switches hold for the job, if it is installed."""
         if not self.state.is_installed:
             return ()
         return tuple(p for p in (self.placement, self.previous) if p is not None)
 
     def has_no_use_for(self, member: Member) -> bool:
-        """A parameter server that is no root in any installed placement."""
+        """Whether the member is a parameter server that is no root in any installed placement."""
         installed = self.placements
         return (
             bool(installed) and member.parameter_server and not any(member.host in p.roots for p in installed)
@@ -217,29 +219,29 @@ class JobRecord(_Record):
 
     @property
     def nodes(self) -> set[str]:
-        """Hosts and switches that the job's packets touch, in any placement that is installed."""
+        """Hosts and switches that the job's packets pass, in any installed placement."""
         return {n for p in self.placements for link in p.links for n in link}
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Those that are not lost, by rank."""
+        """Workers that are not lost, by rank."""
         return tuple(m.host for m in self.members if not m.parameter_server and m.host not in self.excluded)
 
     @property
     def departed(self) -> tuple[Member, ...]:
-        """Workers that have left, and take part in the present epoch."""
+        """Workers that have left and take part in the present epoch."""
         return tuple(
             m for m in self.members if m.left and not m.parameter_server and m.host not in self.excluded
         )
 
     @property
     def roce(self) -> frozenset[str]:
-        """The workers that speak RoCE."""
+        """The workers that use RoCE."""
         return frozenset(self.workers) if self.transport is Transport.ROCE else frozenset()
 
     @property
     def registered(self) -> dict[str, QueuePairs]:
-        """By RoCE worker its connections of the job's newest epoch, as far as they are known."""
+        """The connections of the job's newest epoch by RoCE worker, as far as they are known."""
         return {e.host: e for e in self.queue_pairs if e.epoch == self.epoch and e.host not in self.excluded}
 
     def no_longer_rejoining(self, hosts: Iterable[str]) -> JobRecord:
@@ -252,7 +254,7 @@ class JobRecord(_Record):
         return None if place is None else self.members[place]
 
     def with_member(self, host: str, **changes: bool | int) -> JobRecord:
-        """Another record with one of its members changed."""
+        """A copy of the record with one of its members changed."""
         place = self._places[host]
         changed = self.members[place].model_copy(update=changes)
         return self.model_copy(
@@ -261,8 +263,8 @@ class JobRecord(_Record):
 
     @property
     def _places(self) -> dict[str, int]:
-        """Of each host its place in `members`: each heartbeat of a thousand members looks its member up. A copy of the
-        record has this one's places, until its members are others."""
+        """The index of each host in `members`, because each heartbeat of a thousand members looks its member up. A copy
+        of the record has the same indices until its members change."""
         known: tuple[tuple[Member, ...], dict[str, int]] | None = self.__dict__.get(_PLACES)
         if known is None or known[0] is not self.members:
             known = self.members, {m.host: place for place, m in enumerate(self.members)}

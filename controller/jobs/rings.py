@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Successor of each worker in a job of `transport: roce`: a ring of the workers of each leaf, in the order of ranks."""
+"""Finds the successor of each worker in a job of `transport: roce`: a ring of the workers of each leaf, in the order of
+ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from netfold.topologies.fabric import Fabric
 
 
 def rings(fabric: Fabric, workers: Iterable[str]) -> dict[str, list[str]]:
-    """By leaf its workers; each sends to the next, the last one to the first."""
+    """The workers of each leaf; each sends to the next, the last one to the first."""
     found: dict[str, list[str]] = defaultdict(list)
     for worker in workers:
         found[fabric.attachment(worker)].append(worker)
@@ -19,7 +20,7 @@ def rings(fabric: Fabric, workers: Iterable[str]) -> dict[str, list[str]]:
 
 
 def successors(fabric: Fabric, workers: Iterable[str]) -> dict[str, str]:
-    """By worker the one that it sends to."""
+    """For each worker, the worker to which it sends."""
     return {
         a: b
         for ring in rings(fabric, workers).values()
@@ -27,8 +28,9 @@ def successors(fabric: Fabric, workers: Iterable[str]) -> dict[str, str]:
     }
 
 
-def lonely(fabric: Fabric, workers: Iterable[str]) -> str:
-    """Why these workers cannot be in rings, with the first leaf that has but one of them; "" if they can."""
+def unpaired_worker(fabric: Fabric, workers: Iterable[str]) -> str:
+    """A message about the first leaf that has only one of these workers, which then has no partner in a ring; "" if
+    there is none."""
     for leaf, ring in rings(fabric, workers).items():
         if len(ring) == 1:
             return (

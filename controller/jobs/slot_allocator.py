@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Slots of a switch, handed out to trees as aligned ranges of a power of two (a buddy system without free
-lists: what is taken is known from the jobs, so nothing can leak), and the epochs that each block of slots
-has seen.
+"""Allocates slots of a switch to trees as aligned ranges of a power of two. It is a buddy system without free lists:
+the ranges in use follow from the jobs, so none can leak. It also holds the epochs that each block of slots has seen.
 
-A slot keeps the tag of its last user. The next one's epoch has to be greater, or its packets would look
-stale; so the epoch of an installation is one more than the greatest that any block of its ranges has seen
-since the switch's registers were last empty.
+A slot keeps the tag of its last user. The epoch of the next user has to be greater, or its packets would look stale. So
+the epoch of an installation is one more than the greatest that any block of its ranges has seen since the registers of
+the switch were last empty.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from dataclasses import dataclass
 from netfold.controller.jobs.records import LAST_EPOCH
 
 BLOCK = 16
-"""Slots that share one epoch mark; the smallest range."""
+"""Slots that share one epoch mark; the size of the smallest range."""
 
 
 class SlotsExhaustedError(Exception):
-    """No free range of the wanted size; `free` is the largest that there is."""
+    """There is no free range of the wanted size; `free` is the size of the largest one."""
 
     def __init__(self, switch: str, wanted: int, free: int) -> None:
         self.switch, self.wanted, self.free = switch, wanted, free
@@ -32,7 +31,7 @@ class SlotsExhaustedError(Exception):
 
 @dataclass(frozen=True)
 class Range:
-    """Slots base ... base + size - 1, base a multiple of size, size a power of two and at least BLOCK."""
+    """The slots from base to base + size - 1; base is a multiple of size, size a power of two and at least BLOCK."""
 
     base: int
     size: int
@@ -93,6 +92,6 @@ class SlotAllocator:
                 yield candidate
 
     def _waste(self, candidate: Range) -> int:
-        """Free slots in the buddy: a larger whole that taking the candidate would break."""
+        """Free slots in the buddy of the candidate: taking it would break this larger free range."""
         buddy = Range(candidate.base ^ candidate.size, candidate.size)
         return sum(b not in self._taken for b in buddy.blocks)

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and the leader.
+"""Stores what has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and the leader.
 
-Every change is one transaction, synced to disk before the switches receive it. A lock on a file beside
-the database makes one process the leader; the kernel takes it back when the process dies, and a standby
-that waits for it goes on. Each leader has a greater term than the one before, which is its election id at
-the switches.
+Every change is one transaction, synced to disk before the switches receive it. A lock on a file next to the database
+makes one process the leader; the kernel releases it when the process dies, and a standby that waits for it becomes the
+leader. Each leader has a greater term than the one before, which is its election id at the switches.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ OTHER_VERSION = (
 )
 
 KNOWN_TERMS = 100
-"""Terms whose revisions are kept. A switch that was away for longer loses its sums."""
+"""Number of terms whose revisions are kept. A switch that was away for longer loses its sums."""
 
 HISTORY = 200
-"""Jobs that are over and still shown."""
+"""Number of ended jobs that are kept."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -57,11 +56,11 @@ Record = TypeVar("Record", JobRecord, Member)
 
 
 class StoreError(Exception):
-    """The store cannot be used; the message says why and what to do."""
+    """The store cannot be used; the message has the reason and a remedy."""
 
 
 class Store:
-    """Opens or creates the database at `path`, for this user only. A new one gets `mark`, or else a random one. `now`:
+    """The database at `path`, opened or created for this user only. A new one gets `mark`, or else a random one. `now`:
     wall clock. Raises StoreError."""
 
     def __init__(
@@ -114,7 +113,7 @@ class Store:
             self.ended_changes += 1
 
     def _roll_back(self) -> None:
-        if self._db.in_transaction:  # a full disk has ended it already
+        if self._db.in_transaction:  # a full disk may have ended it
             self._db.execute("ROLLBACK")
 
     # ---- leading ---------------------------------------------------------------------------------
@@ -137,21 +136,21 @@ class Store:
 
     @property
     def primary(self) -> str:
-        """Where the leader serves, or served last; "" if none has published it."""
+        """The address where the leader serves, or served last; "" if none has published it."""
         return str(self._fact("primary") or "")
 
     @property
     def primary_tokens(self) -> str:
-        """The digest of the tokens that the leader takes, or the last one took; "" if none has published it."""
+        """The digest of the tokens that the leader accepts, or the last one accepted; "" if none has published it."""
         return str(self._fact("primary_tokens") or "")
 
     def set_primary(self, address: str, tokens: str) -> None:
-        """Within a change. `tokens`: their digest."""
+        """Publish the address of the leader and the digest of its `tokens`, within a change."""
         self._set("primary", address)
         self._set("primary_tokens", tokens)
 
     def version(self) -> int:
-        """Another number whenever another process has changed the store."""
+        """A number that differs whenever another process has changed the store."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     # ---- numbers ---------------------------------------------------------------------------------
@@ -162,17 +161,17 @@ class Store:
         return int(self._fact("mark"))
 
     def number(self, name: str) -> int:
-        """The last number handed out under a name; 0 at first."""
+        """The last number handed out under a name; initially 0."""
         return int(self._fact(name, 0))
 
     def set_number(self, name: str, value: int) -> None:
-        """Within a change."""
+        """Set the last number handed out under a name, within a change."""
         self._set(name, value)
 
     # ---- jobs ------------------------------------------------------------------------------------
 
     def jobs(self) -> list[JobRecord]:
-        """All, in the order of submission. Raises StoreError for one that this version cannot read."""
+        """All jobs, in the order of submission. Raises StoreError for one that this version cannot read."""
         rows = self._db.execute("SELECT body FROM jobs ORDER BY seq").fetchall()
         jobs = [self._read(JobRecord, body) for (body,) in rows]
         newer: dict[str, dict[str, Member]] = defaultdict(dict)
@@ -181,14 +180,14 @@ class Store:
         return [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
 
     def _read(self, kind: type[Record], body: str) -> Record:
-        """Raises StoreError."""
+        """Parse a stored record. Raises StoreError."""
         try:
             return kind.model_validate_json(body)
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{self._path} {OTHER_VERSION} ({error})") from error
 
     def put(self, job: JobRecord) -> None:
-        """Write a job; what is over for long is forgotten."""
+        """Write the job, and delete jobs that ended long ago."""
         self._db.execute(
             "INSERT INTO jobs VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE"
             " SET seq = excluded.seq, over = excluded.over, body = excluded.body",
@@ -203,18 +202,19 @@ class Store:
             )
 
     def put_member(self, job: str, member: Member) -> None:
-        """Write one member of a job: the record of a large job is not written again for each that joins."""
+        """Write one member of a job, so that the record of a large job is not written again for each member that
+        joins."""
         row = (job, member.host, member.model_dump_json())
         self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?)", row)
 
     # ---- links -----------------------------------------------------------------------------------
 
-    def worked(self) -> set[tuple[str, str]]:
-        """Directions of links between switches that have carried a probe, to any controller of this store."""
+    def links_seen_up(self) -> set[tuple[str, str]]:
+        """Directions of links between switches that have carried a probe, for any controller of this store."""
         return {(a, b) for a, b in self._db.execute("SELECT sender, receiver FROM worked")}
 
-    def have_worked(self, hops: Iterable[tuple[str, str]]) -> None:
-        """Within a change."""
+    def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
+        """Note that these directions of links have carried a probe, within a change."""
         self._db.executemany("INSERT OR IGNORE INTO worked VALUES (?, ?)", hops)
 
     # ---- epochs ----------------------------------------------------------------------------------
@@ -245,7 +245,8 @@ class Store:
         return dict(self._db.execute("SELECT term, number FROM revisions WHERE switch = ?", (switch,)))
 
     def registers_empty(self, switch: str, blocks: Iterable[int] | None = None) -> None:
-        """The switch's registers (of all blocks or of some) are zero: their epochs count from the beginning."""
+        """Note that the registers of the switch (of all blocks or of some) are zero, so that their epochs count from
+        the beginning."""
         if blocks is None:
             self._db.execute("DELETE FROM epochs WHERE switch = ?", (switch,))
         else:
@@ -273,5 +274,5 @@ class Store:
 
 
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:
-    """The job with what was noted of its members after it was written."""
+    """The job with the changes of its members that were written after it."""
     return job.model_copy(update={"members": tuple(newer.get(m.host, m) for m in job.members)})

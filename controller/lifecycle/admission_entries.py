@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether switches have room for the admission entries of all trees."""
+"""Check that switches have room for the admission entries of all trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.topologies.fabric import Fabric
 
 MAX_ENTRIES, MAX_ENTRIES_OF_CHIPS = 8192, 4096
-"""p4src/common/sizes.p4, p4src/tna/arch.p4."""
+"""Sizes of the admission tables: p4src/common/sizes.p4, p4src/tna/arch.p4."""
 
 
 class AdmissionEntries:
@@ -25,11 +25,11 @@ class AdmissionEntries:
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._known: dict[int, tuple[ref[Tree], Counter[str]]] = {}
-        """By identity: the hash of a tree takes as long as its edges are many."""
+        """Entries by identity of the tree: its hash takes time in proportion to its edges."""
 
     def check(self, new: Placement, others: Iterable[Placement]) -> None:
-        """Raises RefusedError if a switch has no room for the entries of `new` beside `others`, or if repeated results
-        of a tree do not find their way."""
+        """Raises RefusedError if a switch has no room for the entries of `new` in addition to those of `others`, or if
+        the resent results of a tree have no path."""
         used: Counter[str] = Counter()
         try:
             for placement in (new, *others):
@@ -43,7 +43,7 @@ class AdmissionEntries:
                 raise RefusedError(f"switch {switch} would hold {count} admission entries; it has {most}")
 
     def _of(self, numbers: AllocatedTree, tree: Tree) -> Counter[str]:
-        """Raises UnroutableError."""
+        """The entries that a tree takes at each switch. Raises UnroutableError."""
         key = id(tree)
         if key not in self._known:
             self._known[key] = ref(tree, lambda _: self._known.pop(key)), self._count(numbers, tree)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of a plan that may run: trees, slots, the epoch, the job's port, beside those that are in use."""
+"""Allocates tree ids, slots and an epoch to a plan, disjoint from those in use."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.topologies.fabric import Fabric, Switch
 
-_LEAST_WINDOW, _MOST_WINDOW = 8, 2048
+_MIN_WINDOW, _MAX_WINDOW = 8, 2048
 _ROCE_WINDOW = 512
-"""Three messages of 170 packets, as NetReduce has them, where a switch has the slots."""
+"""Largest RoCE window in packets: three messages of 170, as NetReduce has them, where a switch has the slots."""
 
 
 @dataclass(frozen=True)
 class AllocationState:
-    """From where free numbers are looked for: the last tree that was handed out, and the epochs that
-    blocks of slots have seen, by switch."""
+    """Where the search for free numbers starts: the last tree id that was handed out, and the epochs that blocks of
+    slots have seen, by switch."""
 
     last_tree: int
     epochs: Mapping[str, Mapping[int, int]]
@@ -37,8 +37,8 @@ class AllocationState:
 
 def allocate(
     fabric: Fabric,
-    wire: PacketModel,
-    order: ResolvedJob,
+    packet_model: PacketModel,
+    resolved: ResolvedJob,
     plan: Plan,
     jobs: Iterable[JobRecord],
     numbers: AllocationState,
@@ -47,33 +47,33 @@ def allocate(
     entries: AdmissionEntries | None = None,
     slots_given_up: str = "",
 ) -> Placement:
-    """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
-    which the new one is made before the old one is broken) and what is reserved for others. After the last epoch they
-    start again at 1: trees and slots are others. `entries`: None: no tree is counted yet. `slots_given_up`: the job
-    whose slots count as free, while its trees and entries are there until the new ones are. Raises RefusedError."""
-    check_requirements(fabric, wire, order, plan)
+    """Allocate tree ids and slots to a plan, disjoint from installed `jobs`, from `reserved` placements and from the
+    job's own old placement (make before break). After the last epoch epochs start again at 1, because trees and slots
+    are different ones. `entries`: None: no tree is counted yet. `slots_given_up`: the job whose slots count as free,
+    while its trees and entries stay until the new ones are installed. Raises RefusedError."""
+    check_requirements(fabric, packet_model, resolved, plan)
     installed, others = list(jobs), list(reserved)
-    check_connections(fabric, order, plan, installed)
+    check_connections(fabric, resolved, plan, installed)
     placements = [*(p for j in installed for p in j.placements), *others]
     holders = [p for j in installed if j.name != slots_given_up for p in j.placements]
     pools = slot_pools(fabric.switches, [*holders, *others], numbers.epochs)
     trees: list[AllocatedTree] = []
-    quorum = quorum_of(fabric, order, plan)
+    quorum = quorum_of(fabric, resolved, plan)
     epoch = 0 if after_epoch == LAST_EPOCH else after_epoch
     tree_numbers = TreeNumbers(fabric, placements, numbers.last_tree)
-    wanted = [2 * _window(fabric, wire, order, plan, tree) for tree in plan.trees]
-    later: Counter[str] = Counter()
+    wanted = [2 * _window(fabric, packet_model, resolved, plan, tree) for tree in plan.trees]
+    remaining_trees: Counter[str] = Counter()
     for tree, slots in zip(plan.trees, wanted, strict=True):
-        later.update(dict.fromkeys(tree.nodes, slots))
+        remaining_trees.update(dict.fromkeys(tree.nodes, slots))
     for tree, slots in zip(plan.trees, wanted, strict=True):
-        number = tree_numbers.take(tree, order.file.name)
-        later.subtract(dict.fromkeys(tree.nodes, slots))
-        size, ranges = _take(fabric, tree, pools, slots, later, order.file.name)
+        number = tree_numbers.take(tree, resolved.file.name)
+        remaining_trees.subtract(dict.fromkeys(tree.nodes, slots))
+        size, ranges = _allocate_slots(fabric, tree, pools, slots, remaining_trees, resolved.file.name)
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
         bases = {s: r.base for s, r in ranges.items()}
         trees.append(AllocatedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
     if epoch + 1 == after_epoch:
-        raise RefusedError(f"job '{order.file.name}': the epochs of all free slots are used up")
+        raise RefusedError(f"job '{resolved.file.name}': the epochs of all free slots are used up")
     placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
     (entries or AdmissionEntries(fabric)).check(placement, placements)
     return placement
@@ -82,7 +82,7 @@ def allocate(
 def slot_pools(
     switches: Iterable[Switch], placements: Iterable[Placement], epochs: Mapping[str, Mapping[int, int]]
 ) -> dict[str, SlotAllocator]:
-    """The slots of `switches`, of which `placements` hold some."""
+    """An allocator for each of `switches`, with the slots that `placements` hold taken."""
     taken: dict[str, list[Range]] = defaultdict(list)
     for placement in placements:
         for switch, ranges in ranges_of(placement).items():
@@ -100,7 +100,7 @@ def ranges_of(placement: Placement) -> dict[str, list[Range]]:
 
 
 def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
-    """Of the links from a sender to the root."""
+    """The longest sum of link delays from a sender to the root, in seconds."""
     parents = {e.child: e for e in tree.edges}
 
     def delay(child: str) -> float:
@@ -114,45 +114,47 @@ def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
     return 1e-3 * max(delay(c) for c in parents)
 
 
-def _window(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan, tree: Tree) -> int:
-    """W: the chunks in flight at the tree's rate in one round trip, as a power of two."""
-    if order.file.slots is not None:
-        return order.file.slots // 2
-    if order.file.transport is Transport.ROCE:
+def _window(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan, tree: Tree) -> int:
+    """The window W: the chunks in flight at the rate of the tree in one round trip, as a power of two."""
+    if resolved.file.slots is not None:
+        return resolved.file.slots // 2
+    if resolved.file.transport is Transport.ROCE:
         return _roce_window(fabric, plan, tree)
-    round_trip = 2 * longest_delay_s(fabric, tree) + wire.host_rtt_s
-    packets = wire.bits_per_second(fabric, plan.rate * tree.share) * round_trip / wire.packet_bits
+    round_trip = 2 * longest_delay_s(fabric, tree) + packet_model.host_rtt_s
+    packets = (
+        packet_model.bits_per_second(fabric, plan.rate * tree.share) * round_trip / packet_model.packet_bits
+    )
     wanted = 1 << max(0, math.ceil(math.log2(max(packets, 1.0))))
-    return min(max(wanted, _LEAST_WINDOW), _MOST_WINDOW)
+    return min(max(wanted, _MIN_WINDOW), _MAX_WINDOW)
 
 
 def _roce_window(fabric: Fabric, plan: Plan, tree: Tree) -> int:
-    """Half of the shortest queue on the upstream paths, divided by the plan's trees, as a power of two. RC slows down
-    only when a queue overflows, and then all workers retransmit what is in flight."""
+    """The window of a RoCE tree: half of the shortest queue on the upstream paths, divided by the plan's trees, as a
+    power of two. RC slows down only when a queue overflows, and then all workers retransmit what is in flight."""
     queues = [fabric.link(a, b).queue for e in tree.edges for a, b in pairwise(e.path)]
-    room = max(_LEAST_WINDOW, min(queues) // 2 // len(plan.trees))
+    room = max(_MIN_WINDOW, min(queues) // 2 // len(plan.trees))
     return min(1 << (room.bit_length() - 1), _ROCE_WINDOW)
 
 
-def _take(
+def _allocate_slots(
     fabric: Fabric,
     tree: Tree,
     pools: Mapping[str, SlotAllocator],
     wanted: int,
-    later: Mapping[str, int],
+    remaining_trees: Mapping[str, int],
     job: str,
 ) -> tuple[int, dict[str, Range]]:
-    """Ranges of one size on all nodes of a tree: the wanted size, or the largest that all of them still have beside a
-    proportional part for the job's `later` trees, which want that many slots of a node."""
+    """Allocate ranges of one size at all switches of a tree: of the wanted size, or of the largest that each of them
+    still has after a proportional share for the job's `remaining_trees`, which want that number of slots of a node."""
     nodes = [n for n in tree.nodes if not fabric.is_host(n)]
-    least = 2 * _LEAST_WINDOW
+    least = 2 * _MIN_WINDOW
     free = {n: pools[n].largest_free() for n in nodes}
-    size = min([wanted, *(_part(free[n], wanted, later.get(n, 0)) for n in nodes)])
+    size = min([wanted, *(_share(free[n], wanted, remaining_trees.get(n, 0)) for n in nodes)])
     if size < least:
-        tight = min(nodes, key=lambda n: free[n])
+        fullest = min(nodes, key=lambda n: free[n])
         raise RefusedError(
-            f"job '{job}': switch {tight} has {pools[tight].in_use} of {pools[tight].slots} slots in use and none of "
-            f"{least} in a row; a tree needs at least {least}; wait for a job to end or name another scheme"
+            f"job '{job}': switch {fullest} has {pools[fullest].in_use} of {pools[fullest].slots} slots in use and "
+            f"none of {least} in a row; a tree needs at least {least}; wait for a job to end or name another scheme"
         )
     try:
         return size, {n: pools[n].take(size) for n in nodes}
@@ -160,10 +162,10 @@ def _take(
         raise RefusedError(str(error)) from error
 
 
-def _part(free: int, wanted: int, later: int) -> int:
-    """Of a free range whose size is a power of two: all of it, or the power of two that leaves later trees as much in
-    proportion."""
-    if wanted + later <= free:
+def _share(free: int, wanted: int, remaining_trees: int) -> int:
+    """The share of a free range whose size is a power of two: all of it, or the power of two that leaves the remaining
+    trees a proportional part."""
+    if wanted + remaining_trees <= free:
         return free
-    part = free * wanted // (wanted + later)
-    return min(free, max(1 << max(0, part.bit_length() - 1), 2 * _LEAST_WINDOW))
+    part = free * wanted // (wanted + remaining_trees)
+    return min(free, max(1 << max(0, part.bit_length() - 1), 2 * _MIN_WINDOW))

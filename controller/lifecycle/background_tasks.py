@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks that are not awaited, timers, and changes that a full disk delays. Their exceptions are logged and handled."""
+"""Runs tasks that no caller awaits, timers, and changes that a full disk delays. Their exceptions are logged and
+handled."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ log = logging.getLogger(__name__)
 NO_JOB = ""
 
 STORE_RETRY_S = 1.0
-"""Between two attempts of a change that the store refuses: a full disk has no event for free space."""
+"""Seconds between two attempts of a change that the store refuses: a full disk has no event for free space."""
 
 
 class BackgroundTasks:
-    """`stop` ends all. An exception of a task is logged with its trace and passed to its `on_error`, which restores
-    a defined state."""
+    """Runs tasks, timers and store changes until `stop` ends them. An exception of a task is logged with its trace and
+    passed to its `on_error`, which restores a defined state."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,8 +78,9 @@ class BackgroundTasks:
         self._timers[job].add(timer)
 
     def persist(self, call: Callable[..., None], *args: object, job: str = NO_JOB) -> None:
-        """Call now; while the store refuses the change, again every STORE_RETRY_S. For what cannot be refused: a lease
-        that ran out, a switch that is ready. `forget` ends the attempts of a job."""
+        """Call now, and repeat the call every STORE_RETRY_S as long as the store refuses the change. This is for
+        changes that nothing may refuse: a lease that expired, a switch that is ready. `forget` ends the attempts of a
+        job."""
         try:
             call(*args)
         except StoreError as error:

@@ -9,14 +9,14 @@ from collections.abc import Awaitable
 
 
 class ChangeNotifier:
-    """`wait` for any change, or for a change of one job. A thousand members wait for their own job only."""
+    """Lets tasks `wait` for any change, or for a change of one job. A thousand members wait for their own job only."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._job_events: dict[str, asyncio.Event] = {}
 
     def notify(self, *jobs: str) -> None:
-        """A change; for members of `jobs` a relevant one."""
+        """Announce a change; it wakes waiters for any change and those for one of `jobs`."""
         self._event.set()
         self._event = asyncio.Event()
         for job in jobs:
@@ -24,7 +24,8 @@ class ChangeNotifier:
                 self._job_events.pop(job).set()
 
     def wait(self, job: str | None = None) -> Awaitable[object]:
-        """Completes at the next notification after this call (for the job), whenever it is awaited."""
+        """An awaitable that completes at the next notification after this call (for the job), whenever it is
+        awaited."""
         if job is None:
             return self._event.wait()
         return self._job_events.setdefault(job, asyncio.Event()).wait()

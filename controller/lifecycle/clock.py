@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Time as the controller reads it. Timers and sleeps are the event loop's; a simulation replaces the loop, too."""
+"""Gives the controller the time. Timers and sleeps are the event loop's; a simulation replaces the loop, too."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def wall_s(self) -> float:
-        """Seconds since 1970: dates of jobs, which outlive the process."""
+        """Seconds since 1970, for the dates of jobs, which outlive the process."""
 
     def monotonic_s(self) -> float:
-        """Seconds since any moment: durations."""
+        """Seconds since an arbitrary moment, for durations."""
 
 
 class SystemClock:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that leave a job while others stay (docs/reference/protocol.md, 5.7): what the others are sent."""
+"""Decides what the remaining workers are sent when workers leave their job (docs/reference/protocol.md, 5.7)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from netfold.controller.jobs.records import JobRecord, Member
 class Departures:
     """The first workers to leave.
 
-    epoch       last epoch that they take part in; 0: they take part in none any more
+    epoch       last epoch that they take part in; 0: they no longer take part in any
     calls       calls of the job that they have finished
     call_limit  calls from this number on are not completed in the present epoch
-    is_final    nor in a later one: calls fail. Else members that have further calls request a new epoch
+    is_final    those calls are not completed in a later epoch either: they fail. Otherwise members with further calls
+                request a new epoch
     """
 
     hosts: tuple[str, ...]
@@ -29,7 +30,7 @@ class Departures:
 
 
 def departures_of(job: JobRecord, file: JobFile) -> Departures | None:
-    """None: all calls can be completed in the present epoch."""
+    """The departures that the other members have to be sent; None: all calls can be completed in the present epoch."""
     is_final = needs_all_workers(job, file)
     present = job.departed
     absent = [m for m in job.members if m.left and m.host in job.excluded] if is_final else []
@@ -47,7 +48,8 @@ def departures_of(job: JobRecord, file: JobFile) -> Departures | None:
 
 
 def needs_all_workers(job: JobRecord, file: JobFile) -> bool:
-    """The job does not continue without the workers that have left: its sums would be of too few."""
+    """Whether the job cannot continue without the workers that have left, because its sums would have too few
+    contributions."""
     if file.on_worker_loss is not OnWorkerLoss.FAIL or file.quorum is None:
         return file.on_worker_loss is OnWorkerLoss.FAIL
     workers = frozenset(job.workers)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Events between the controller's packages. A publisher does not know its subscribers: core.py connects them, and its
-table is the whole list. Commands go the other way, by plain calls from a package to those below it."""
+"""Events between the packages of the controller. A publisher does not depend on its subscribers: core.py connects them,
+and its table is the whole list. Commands go the other way, by plain calls from a package to those below it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class JobRunning:
 
 @dataclass(frozen=True)
 class JobStranded:
-    """An installed job lost a member, or switches failed to take its entries. It has to be placed again. `is_final`:
-    without another plan it ends; else it waits where it is."""
+    """An installed job lost a member, or switches failed to take its entries. It has to be placed again. `is_final`: it
+    ends if there is no other plan; otherwise it waits where it is."""
 
     job: str
     reason: str

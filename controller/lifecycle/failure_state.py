@@ -11,11 +11,11 @@ from netfold.controller.switches.failed_elements import FailedElements
 
 
 class FailureState:
-    """The failure monitor sets `failed`, `awaited` and `known`; routes and plans avoid what has failed.
+    """Holds what has failed: the failure monitor sets `failed`, `awaited` and `known`; routes and plans avoid it.
 
-    awaited  switches and links of `failed` that may soon be back: no job without another plan fails yet
-    changes  how often `failed` was set: what failed and is back may have refused a plan meanwhile
-    known    each switch has been ready since the start, or its start timeout has passed
+    awaited  switches and links of `failed` that may be back shortly: no job without another plan fails yet
+    changes  how often `failed` was set: an element that failed and is back may have refused a plan meanwhile
+    known    set when each switch has been ready since the start, or its start timeout has passed
     """
 
     def __init__(self) -> None:
@@ -36,18 +36,20 @@ class FailureState:
         self.changes += 1
 
     def of(self, job: str) -> FailedElements:
-        """What the job's plan avoids: what has failed, and switches that did not take its entries."""
+        """The elements that the job's plan avoids: those that have failed, and switches that did not take its
+        entries."""
         nothing = frozenset[str]()
         avoided = self._refusing.get(job, nothing) | self._slow.get(job, nothing)
         return FailedElements(self.failed.links, self.failed.switches | avoided)
 
     def avoid(self, job: str, switches: Iterable[str], *, slow: bool = False) -> None:
-        """Until the job runs or has ended. `slow`: the switches may take its entries yet."""
+        """Make plans of the job avoid these switches until it runs or has ended. `slow`: they may take its entries
+        yet."""
         avoided = self._slow if slow else self._refusing
         avoided[job] = avoided.get(job, frozenset()).union(switches)
 
     def forgive_slow(self, job: str) -> bool:
-        """Avoid no longer what is only slow. True: there was such a switch."""
+        """Stop avoiding the switches that are only slow. True: there was one."""
         return self._slow.pop(job, None) is not None
 
     def forget(self, job: str) -> None:

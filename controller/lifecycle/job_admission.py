@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""May a job run, and where? A plan at an acceptable rate on what earlier jobs leave; its numbers are given by
-numbering.py. A refusal names the resource that binds and what would fit."""
+"""Decides whether a job may run, and where: plans it at an acceptable rate on the capacity that earlier jobs leave.
+allocation.py gives the plan its numbers. A refusal names the resource that binds and a rate that would fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from netfold.controller.jobs.file import Reroute, ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Transport, links_of
-from netfold.controller.jobs.rings import lonely
+from netfold.controller.jobs.rings import unpaired_worker
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.planner import SchemeComparison, make_plan
@@ -22,30 +22,32 @@ from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_by
 from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric, FabricError, Link
 
-ACCEPTABLE = 0.05
-"""Of the slowest worker's link: the least rate of a job that names none."""
+MIN_RATE_FRACTION = 0.05
+"""Default minimum rate, as a fraction of the slowest worker's link."""
 
-NEARLY = 0.99
-"""Another split has to be better than the same one by a hundredth."""
+MIN_GAIN = 0.99
+"""A new split must gain at least 1 % over the current one: its rate times this exceeds the rate of the current
+split."""
 
 
 class RefusedError(Exception):
-    """The job does not fit now; the message says why and what would."""
+    """The job does not fit now; the message has the reason and a request that would fit."""
 
 
 class PlanTimeoutError(RefusedError):
-    """No plan was found in time: there may be one."""
+    """No plan was found in time, although there may be one."""
 
 
 class ImpossibleJobError(RefusedError):
-    """The job would not fit if the whole fabric worked and were its own: waiting is of no use."""
+    """The job would not fit even if the whole fabric worked and had no other job, so waiting does not help."""
 
 
 @dataclass(frozen=True)
 class PacketModel:
-    """How a plan's rates become packets. `scale` is what one bit/s of the fabric is on the wire,
-    `host_rtt_s` what hosts and switches add to a round trip beyond the links' delays. `min_rto_margin_s`: least time
-    beyond the round trip after which a packet counts as lost; 0: that of the switches' target."""
+    """Converts the rates of a plan into packets. `scale`: bits on the wire for one bit of the fabric's rates.
+    `host_rtt_s`: time that hosts and switches add to a round trip beyond the delays of the links.
+    `min_rto_margin_s`: minimum time beyond the round trip after which a packet counts as lost; 0: that of the
+    switches' target."""
 
     lanes: int
     scale: float = 1.0
@@ -54,68 +56,69 @@ class PacketModel:
 
     @property
     def frame_bits(self) -> int:
-        """Of a packet, as ports count them."""
+        """Bits of a packet as ports count them."""
         return 8 * (FRAME_OVERHEAD_BYTES + packet_bytes(self.lanes))
 
     @property
     def packet_bits(self) -> int:
-        """What an Ethernet link is busy with for it."""
+        """Bits for which a packet occupies an Ethernet link."""
         return self.frame_bits + 8 * FRAMING_BYTES
 
     def bits_per_second(self, fabric: Fabric, rate: float) -> float:
         return rate * fabric.unit.bits_per_second * self.scale
 
 
-WHOLE = FailedElements()
+NO_FAILURES = FailedElements()
 
 MAX_CAUSES = 3
-"""Switches that a refusal names with the cause of their failure; of the others it has the names."""
+"""Number of switches that a refusal names with the cause of their failure; it lists the others by name alone."""
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """A job to plan: on what `background` leaves, around what is broken, without the members that are lost, within
-    `deadline_s`.
+    """A job to plan on the capacity that `background` leaves, around the `failed` elements, without the
+    `excluded_members`, within `deadline_s`.
 
-    foreign  what others send. A plan leaves it room; but a job that would have no place gets one that does not
-    held     of a job that moves to gain something: its trees. The plan leaves foreign loads their room, and is the
-             better one of those with the same split and with another
-    enough   a rate with which it would be content: no further plan is made
+    cross_traffic    traffic of others. The plan avoids it, unless the job would otherwise not fit
+    current_trees    the trees of a job that moves to gain something. Its plan leaves cross traffic its capacity, and is
+                     the better one of a plan with the same split and one with another
+    sufficient_rate  stop searching once a plan has this rate
     """
 
-    order: ResolvedJob
+    resolved_job: ResolvedJob
     background: Loads = NO_LOADS
-    foreign: Loads = NO_LOADS
-    held: tuple[Tree, ...] = ()
-    enough: float = math.inf
-    broken: FailedElements = WHOLE
-    without: frozenset[str] = frozenset()
+    cross_traffic: Loads = NO_LOADS
+    current_trees: tuple[Tree, ...] = ()
+    sufficient_rate: float = math.inf
+    failed: FailedElements = NO_FAILURES
+    excluded_members: frozenset[str] = frozenset()
     deadline_s: float = 60.0
     time_limit_s: float = math.inf
-    """Of a solver that improves its plan for as long as it may."""
+    """Time limit of a solver that improves its plan for as long as it may."""
     causes: Mapping[str, str] = field(default_factory=dict)
-    """Address and last error of switches that are broken, for a refusal."""
+    """Address and last error of failed switches, for a refusal."""
 
 
-def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
-    """A plan on what the background leaves, at most at the rate that the job asks for. Raises RefusedError."""
-    if not request.foreign.links:
-        return _plan_order(fabric, request)
-    beside = replace(request, background=add_loads(request.background, request.foreign))
+def plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
+    """A plan on the capacity that the background leaves, at most at the rate that the job's file has. Raises
+    RefusedError."""
+    if not request.cross_traffic.links:
+        return _plan_job(fabric, request)
+    with_cross_traffic = replace(request, background=add_loads(request.background, request.cross_traffic))
     try:
-        plan = _plan_order(fabric, beside)
+        plan = _plan_job(fabric, with_cross_traffic)
     except RefusedError:
-        if request.held:
+        if request.current_trees:
             raise
-        return _plan_order(fabric, request)
+        return _plan_job(fabric, request)
     return replace(
-        plan, assumed_cross_traffic=request.foreign, pacing_rate=_pacing_rate(fabric, request, plan)
+        plan, assumed_cross_traffic=request.cross_traffic, pacing_rate=_pacing_rate(fabric, request, plan)
     )
 
 
 def _pacing_rate(fabric: Fabric, request: PlanRequest, plan: Plan) -> float:
-    """The rate of the plan's trees beside other jobs alone. What is foreign now may be gone in a second, and while it
-    is there a worker's window shares with it as a TCP flow does."""
+    """The rate of the plan if only other jobs used the links. Cross traffic may end within a second, and until then the
+    window of a worker shares the link with it as a TCP flow does."""
     rooms = (
         (fabric.link(*link).rate - request.background.links.get(link, 0.0)) / load
         for link, load in plan.loads.links.items()
@@ -124,58 +127,60 @@ def _pacing_rate(fabric: Fabric, request: PlanRequest, plan: Plan) -> float:
     more = max(1.0, min(rooms, default=1.0))
     if not fits(fabric, plan.times(more), request.background):
         return plan.rate
-    most = request.order.file.rate
+    most = request.resolved_job.file.rate
     return plan.rate * more if most is None else min(plan.rate * more, most)
 
 
-def _plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
-    order, background, broken = request.order, request.background, request.broken
-    spec = _hastened(order.spec(request.without), request.time_limit_s)
+def _plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
+    resolved, background, failed = request.resolved_job, request.background, request.failed
+    spec = _with_time_limit(resolved.spec(request.excluded_members), request.time_limit_s)
     if not spec.workers:
         raise RefusedError(f"job '{spec.name}' has no worker left")
-    if order.file.transport is Transport.ROCE and (alone := lonely(fabric, spec.workers)):
+    if resolved.file.transport is Transport.ROCE and (alone := unpaired_worker(fabric, spec.workers)):
         raise RefusedError(f"job '{spec.name}': {alone}")
     try:
-        working = without_broken(fabric, broken, (*spec.workers, *spec.parameter_servers), request.causes)
+        working = without_failed(fabric, failed, (*spec.workers, *spec.parameter_servers), request.causes)
         plan = _best_plan(working, spec, request)
     except (PlanningError, FabricError) as error:
         raise RefusedError(str(error)) from error
-    least = acceptable_rate(fabric, order, spec.workers)
+    least = acceptable_rate(fabric, resolved, spec.workers)
     if plan.rate < least * (1 - 1e-9):
         raise RefusedError(
             f"job '{spec.name}' would get {plan.rate:g} {plan.unit}, below its least rate {least:g}; "
             f"{bottleneck(fabric, plan, background)}; a min_rate of at most {plan.rate:.4g} would fit"
         )
-    return plan if order.file.rate is None else cap_rate(plan, order.file.rate)
+    return plan if resolved.file.rate is None else cap_rate(plan, resolved.file.rate)
 
 
 def _best_plan(working: Fabric, spec: JobSpec, request: PlanRequest) -> Plan:
-    """Of a job that moves the best one, and of (nearly) equal ones that with the same split. Raises PlanningError."""
-    file = request.order.file
-    if not request.held:
+    """For a job that moves: the best plan; on a near tie, the one that keeps its split. Raises PlanningError."""
+    file = request.resolved_job.file
+    if not request.current_trees:
         return make_plan(working, spec, background=request.background, seed=file.seed)
     makers = SchemeComparison(working, spec, background=request.background, seed=file.seed)
     same, other = None, None
     try:
-        same = makers.plan_fixed_split(request.held)
+        same = makers.plan_fixed_split(request.current_trees)
     except PlanningError:
         if file.reroute is Reroute.FIXED_SPLIT:
             raise
-    if same is not None and (file.reroute is Reroute.FIXED_SPLIT or same.rate >= NEARLY * request.enough):
+    if same is not None and (
+        file.reroute is Reroute.FIXED_SPLIT or same.rate >= MIN_GAIN * request.sufficient_rate
+    ):
         return same
     try:
         other = makers.plan(spec.scheme, spec.options)
     except PlanningError:
         if same is None:
             raise
-    if same is None or (other is not None and other.rate * NEARLY > same.rate):
+    if same is None or (other is not None and other.rate * MIN_GAIN > same.rate):
         assert other is not None
         return other
     return same
 
 
-def _hastened(spec: JobSpec, seconds: float) -> JobSpec:
-    """The same job with a time limit of at most so much, if its scheme has one."""
+def _with_time_limit(spec: JobSpec, seconds: float) -> JobSpec:
+    """The same job with a time limit of at most `seconds`, if its scheme has one."""
     if spec.scheme != "optimal" or math.isinf(seconds):
         return spec
     own = spec.options.get("time_limit", seconds)
@@ -191,22 +196,22 @@ def background_of(jobs: Iterable[JobRecord]) -> Loads:
     return loads
 
 
-def acceptable_rate(fabric: Fabric, order: ResolvedJob, workers: Iterable[str]) -> float:
-    if order.file.min_rate is not None:
-        return order.file.min_rate
-    slowest = min(fabric.link(w, fabric.attachment(w)).rate for w in workers)
-    return ACCEPTABLE * slowest if order.file.rate is None else min(ACCEPTABLE * slowest, order.file.rate)
+def acceptable_rate(fabric: Fabric, resolved: ResolvedJob, workers: Iterable[str]) -> float:
+    if resolved.file.min_rate is not None:
+        return resolved.file.min_rate
+    least = MIN_RATE_FRACTION * min(fabric.link(w, fabric.attachment(w)).rate for w in workers)
+    return least if resolved.file.rate is None else min(least, resolved.file.rate)
 
 
 def cap_rate(plan: Plan, rate: float) -> Plan:
-    """The same trees at no more than `rate`."""
+    """The same plan with a rate of at most `rate`."""
     if plan.rate <= rate:
         return plan
     return replace(plan, rate=rate, loads=plan.loads.times(rate / plan.rate))
 
 
 def bottleneck(fabric: Fabric, plan: Plan, background: Loads) -> str:
-    """The fullest resource of a plan, in words."""
+    """A sentence about the resource that the plan and the background fill most."""
     rows: list[tuple[float, str, float, float]] = []
     for (a, b), load in plan.loads.links.items():
         used, capacity = background.links.get((a, b), 0.0), fabric.link(a, b).rate
@@ -224,15 +229,15 @@ def bottleneck(fabric: Fabric, plan: Plan, background: Loads) -> str:
     return f"{what} binds: other jobs use {used:g} of {capacity:g}"
 
 
-def uses_failed(plan: Plan, broken: FailedElements, lost: Iterable[str]) -> bool:
-    """The plan uses what is broken, or members that are lost."""
+def uses_failed(plan: Plan, failed: FailedElements, lost: Iterable[str]) -> bool:
+    """Whether the plan uses failed elements or lost members."""
     links = links_of(plan)
     nodes = {n for link in links for n in link}
-    return bool(nodes & broken.switches or links & broken.links or nodes & set(lost))
+    return bool(nodes & failed.switches or links & failed.links or nodes & set(lost))
 
 
 def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
-    """The plan's loads fit beside the background."""
+    """Whether the loads of the plan fit in addition to the background."""
     try:
         check_capacities(fabric, plan.job, plan.loads, background)
     except InvalidPlanError:
@@ -240,22 +245,24 @@ def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
     return True
 
 
-def without_broken(
-    fabric: Fabric, broken: FailedElements, members: Iterable[str], causes: Mapping[str, str]
+def without_failed(
+    fabric: Fabric, failed: FailedElements, members: Iterable[str], causes: Mapping[str, str]
 ) -> Fabric:
-    """The part of the fabric that works and holds all members. Raises RefusedError if they are cut apart."""
-    if not broken.links and not broken.switches:
+    """The part of the fabric that works and holds all members. Raises RefusedError if no path connects them."""
+    if not failed.links and not failed.switches:
         return fabric
     wanted = tuple(members)
-    working = {a: [b for b in links if not broken.covers(a, b)] for a, links in fabric.neighbors.items()}
+    working = {a: [b for b in links if not failed.covers(a, b)] for a, links in fabric.neighbors.items()}
     part = distances(working, wanted[0])
     for member in wanted:
         if member not in part:
-            down = _switches_down(broken, causes) + sorted("-".join(sorted(k)) for k in broken.links)
-            raise RefusedError(f"no working way leads from {wanted[0]} to {member}; down: {', '.join(down)}")
+            down = _switches_down(failed, causes) + sorted("-".join(sorted(k)) for k in failed.links)
+            raise RefusedError(
+                f"no path without failed links from {wanted[0]} to {member}; down: {', '.join(down)}"
+            )
 
     def works(link: Link) -> bool:
-        return link.a in part and link.b in part and not broken.covers(link.a, link.b)
+        return link.a in part and link.b in part and not failed.covers(link.a, link.b)
 
     return fabric.part(
         (s for s in fabric.switches if s.name in part),
@@ -264,7 +271,7 @@ def without_broken(
     )
 
 
-def _switches_down(broken: FailedElements, causes: Mapping[str, str]) -> list[str]:
-    names = sorted(broken.switches)
+def _switches_down(failed: FailedElements, causes: Mapping[str, str]) -> list[str]:
+    names = sorted(failed.switches)
     explained = [f"{name} ({causes[name]})" if name in causes else name for name in names[:MAX_CAUSES]]
     return explained + names[MAX_CAUSES:]

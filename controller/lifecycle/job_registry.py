@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs: in memory, and in the store before a change is published. Nothing here waits."""
+"""Holds the jobs in memory, and in the store before a change is published. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -37,52 +37,52 @@ class EpochsExhaustedError(Exception):
 
 
 class JobRegistry:
-    """All jobs of a store. Methods that say so have to be called within `change`."""
+    """All jobs of a store. Methods below "within a change" have to be called within `change`."""
 
     def __init__(
-        self, config: FabricConfig, wire: PacketModel, store: JobStore, clock: Clock | None = None
+        self, config: FabricConfig, packet_model: PacketModel, store: JobStore, clock: Clock | None = None
     ) -> None:
-        self._setting = config
-        self._wire = wire
+        self._config = config
+        self._packet_model = packet_model
         self._store = store
         self._clock = clock or SystemClock()
         self._jobs = {j.name: j for j in store.jobs()}
-        self._orders: dict[str, ResolvedJob] = {}
+        self._resolved: dict[str, ResolvedJob] = {}
         self._revisions = self._stored_revisions()
-        self._set_aside: set[tuple[str, int]] = set()
+        self._quarantined: set[tuple[str, int]] = set()
         self._entries = AdmissionEntries(config.fabric)
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """One transaction; memory follows the store also when it fails."""
+        """Make one transaction; memory follows the store also when the transaction fails."""
         try:
             with self._store.change():
                 yield
         except BaseException:
             self._jobs = {j.name: j for j in self._store.jobs()}
             self._revisions = self._stored_revisions()
-            self._orders = {n: o for n, o in self._orders.items() if n in self._jobs}
+            self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}
             raise
 
     @property
     def primary(self) -> str:
-        """Where the leader serves, or served last."""
+        """The address where the leader serves, or served last."""
         return self._store.primary
 
     @property
-    def worked(self) -> set[tuple[str, str]]:
-        """Directions of links that have carried packets, also to earlier controllers."""
-        return self._store.worked()
+    def links_seen_up(self) -> set[tuple[str, str]]:
+        """Directions of links that have carried packets, for this or an earlier controller."""
+        return self._store.links_seen_up()
 
     def __contains__(self, name: object) -> bool:
         return name in self._jobs
 
     def all(self) -> list[JobRecord]:
-        """In the order of submission."""
+        """All jobs in the order of their submission."""
         return sorted(self._jobs.values(), key=lambda j: j.seq)
 
     def get(self, name: str) -> JobRecord:
-        """Raises UnknownJobError."""
+        """The job of this name. Raises UnknownJobError."""
         try:
             return self._jobs[name]
         except KeyError:
@@ -91,24 +91,24 @@ class JobRegistry:
     def has_live(self, name: str) -> bool:
         return name in self._jobs and not self._jobs[name].state.is_terminal
 
-    def order(self, name: str) -> ResolvedJob:
-        """The job's file, read, with the workers that were added to it. Raises UnknownJobError."""
+    def resolved_job(self, name: str) -> ResolvedJob:
+        """The job's file, resolved, with the workers that were added to it. Raises UnknownJobError."""
         job = self.get(name)
-        order = self._orders.get(name)
-        if order is None or order.text != job.spec_yaml:
-            order = resolve_job(job.spec_yaml, self._setting.fabric, name)
-        if job.added and (missing := tuple(h for h in job.added if h not in order.workers)):
-            order = order.model_copy(update={"workers": (*order.workers, *missing)})
-        self._orders[name] = order
-        return order
+        resolved = self._resolved.get(name)
+        if resolved is None or resolved.text != job.spec_yaml:
+            resolved = resolve_job(job.spec_yaml, self._config.fabric, name)
+        if job.added and (missing := tuple(h for h in job.added if h not in resolved.workers)):
+            resolved = resolved.model_copy(update={"workers": (*resolved.workers, *missing)})
+        self._resolved[name] = resolved
+        return resolved
 
     def is_host(self, name: str) -> bool:
-        """The fabric has a host of that name."""
-        return self._setting.fabric.is_host(name)
+        """Whether the fabric has a host of that name."""
+        return self._config.fabric.is_host(name)
 
     @property
     def lanes(self) -> int:
-        return self._wire.lanes
+        return self._packet_model.lanes
 
     def revisions(self) -> dict[str, Revision]:
         """The newest revision of each switch's slots, if they were ever used."""
@@ -116,11 +116,11 @@ class JobRegistry:
         return {s: Revision(term, self._revisions[s][term]) for s, term in newest.items()}
 
     def has_revision(self, switch: str, found: Revision) -> bool:
-        """The store has made this revision of the switch's slots."""
+        """Whether the store has made this revision of the slots of the switch."""
         return is_known(found, self._revisions[switch])
 
     def needs(self, job: JobRecord, host: str) -> bool:
-        """The job cannot go on without the host: a worker, or a parameter server that is a root."""
+        """Whether the job cannot continue without the host: a worker, or a parameter server that is a root."""
         member = job.member(host)
         if member is None or member.left or host in job.excluded:
             return False
@@ -131,22 +131,22 @@ class JobRegistry:
         return all(m.parameter_server or m.host in absent for m in job.members)
 
     def fits(self, job: JobRecord, placement: Placement) -> bool:
-        """The placement fits beside what all other jobs have now."""
+        """Whether the placement fits in addition to those that all other jobs have now."""
         others = background_of(j for j in self._jobs.values() if j.name != job.name)
-        return fits(self._setting.fabric, placement.plan, others)
+        return fits(self._config.fabric, placement.plan, others)
 
     def occupancy(self) -> dict[str, SlotAllocator]:
         """The slots of every switch as they are taken now, without their epochs."""
-        return self._pools(self._setting.fabric.switches, {})
+        return self._pools(self._config.fabric.switches, {})
 
     def pools(self) -> dict[str, SlotAllocator]:
         """The slots of every switch as they are taken now."""
-        switches = self._setting.fabric.switches
+        switches = self._config.fabric.switches
         return self._pools(switches, self._epochs(switches))
 
     def pool(self, switch: str) -> SlotAllocator:
         """The slots of one switch as they are taken now."""
-        switches = (self._setting.fabric.switch(switch),)
+        switches = (self._config.fabric.switch(switch),)
         return self._pools(switches, self._epochs(switches))[switch]
 
     def _pools(
@@ -155,21 +155,21 @@ class JobRegistry:
         return slot_pools(switches, [p for j in self.all() for p in j.placements], epochs)
 
     @contextmanager
-    def set_aside(self, switch: str, block: int) -> Iterator[None]:
-        """Meanwhile no tree gets the block of slots."""
-        self._set_aside.add((switch, block))
+    def quarantine(self, switch: str, block: int) -> Iterator[None]:
+        """Keep trees from getting this block of slots within the context."""
+        self._quarantined.add((switch, block))
         try:
             yield
         finally:
-            self._set_aside.discard((switch, block))
+            self._quarantined.discard((switch, block))
 
     def is_free(self, switch: str, block: int) -> bool:
-        return self._pools((self._setting.fabric.switch(switch),), {})[switch].is_free(block)
+        return self._pools((self._config.fabric.switch(switch),), {})[switch].is_free(block)
 
     def _epochs(self, switches: Iterable[Switch]) -> dict[str, dict[int, int]]:
-        """What blocks of slots have seen; one that is set aside looks used up, so that it is not handed out."""
+        """The epochs that blocks of slots have seen. A block in quarantine looks used up, so that no tree gets it."""
         epochs = {s.name: self._store.epochs(s.name) for s in switches}
-        for switch, block in self._set_aside:
+        for switch, block in self._quarantined:
             if switch in epochs:
                 epochs[switch][block] = LAST_EPOCH
         return epochs
@@ -177,64 +177,64 @@ class JobRegistry:
     # ---- within a change --------------------------------------------------------------------------------
 
     def write(self, job: JobRecord) -> None:
-        """The store forgets jobs that are over for long, and so does this."""
+        """Write the job. The store deletes jobs that ended long ago, and so does this registry."""
         self._store.put(job)
         self._jobs[job.name] = job
         if job.state.is_terminal:
             past = sorted((j for j in self._jobs.values() if j.state.is_terminal), key=lambda j: -j.seq)
             for old in past[HISTORY:]:
                 del self._jobs[old.name]
-                self._orders.pop(old.name, None)
+                self._resolved.pop(old.name, None)
 
     def write_member(self, job: JobRecord, host: str) -> None:
-        """Of the job only this member is another."""
+        """Write the job after a change of only this member."""
         member = job.member(host)
         assert member is not None
         self._store.put_member(job.name, member)
         self._jobs[job.name] = job
 
-    def have_worked(self, hops: Iterable[tuple[str, str]]) -> None:
-        """These directions of links carry packets: if ever they do not, they are down."""
-        self._store.have_worked(hops)
+    def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
+        """Note that these directions of links carry packets: a direction that stops doing so is down."""
+        self._store.mark_links_up(hops)
 
-    def new(self, order: ResolvedJob) -> JobRecord:
-        """A job that waits."""
-        self._orders[order.file.name] = order
+    def new(self, resolved: ResolvedJob) -> JobRecord:
+        """Make a queued job of a resolved file."""
+        self._resolved[resolved.file.name] = resolved
         seq = self._store.number("seq") + 1
         self._store.set_number("seq", seq)
         members = (
-            *(Member(host=h) for h in order.workers),
-            *(Member(host=h, parameter_server=True) for h in order.parameter_servers),
+            *(Member(host=h) for h in resolved.workers),
+            *(Member(host=h, parameter_server=True) for h in resolved.parameter_servers),
         )
         return JobRecord(
-            name=order.file.name,
+            name=resolved.file.name,
             seq=seq,
-            spec_yaml=order.text,
+            spec_yaml=resolved.text,
             state=JobState.QUEUED,
             members=members,
-            transport=order.file.transport,
-            floats=order.file.numerics.floats,
+            transport=resolved.file.transport,
+            floats=resolved.file.numerics.floats,
             submitted=self._clock.wall_s(),
         )
 
     def with_placement(
         self,
         job: JobRecord,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         plan: Plan,
         reserved: Iterable[Placement] = (),
         *,
         gives_up_slots: bool = False,
     ) -> JobRecord:
-        """The job with a new placement in a new epoch, beside all that is installed or reserved. If the job
-        `gives_up_slots`, it may have those of its own older placements, whose packets are stale then. Raises
+        """The job with a new placement in a new epoch, disjoint from all installed or reserved ones. A job that
+        `gives_up_slots` may get those of its own older placements, whose packets are stale then. Raises
         RefusedError."""
         jobs = self._jobs.values()
-        numbers = AllocationState(self._store.number("tree"), self._epochs(self._setting.fabric.switches))
+        numbers = AllocationState(self._store.number("tree"), self._epochs(self._config.fabric.switches))
         placement = allocate(
-            self._setting.fabric,
-            self._wire,
-            order,
+            self._config.fabric,
+            self._packet_model,
+            resolved,
             plan,
             jobs,
             numbers,
@@ -250,11 +250,11 @@ class JobRegistry:
         changes = {"state": JobState.INSTALLING, "placement": placement, "udp_port": port, "reason": ""}
         return job.model_copy(update=changes)
 
-    def reserved(self, order: ResolvedJob, plan: Plan, reserved: Iterable[Placement]) -> Placement:
-        """Where the job would be if only what is `reserved` were there. Raises RefusedError."""
+    def reserved(self, resolved: ResolvedJob, plan: Plan, reserved: Iterable[Placement]) -> Placement:
+        """The placement that the job would have if only the `reserved` ones existed. Raises RefusedError."""
         nothing = AllocationState(self._store.number("tree"), {})
         return allocate(
-            *(self._setting.fabric, self._wire, order, plan, (), nothing),
+            *(self._config.fabric, self._packet_model, resolved, plan, (), nothing),
             after_epoch=0,
             reserved=reserved,
             entries=self._entries,
@@ -279,17 +279,17 @@ class JobRegistry:
             self._revisions[switch] = self._store.revisions(switch)
 
     def _stored_revisions(self) -> dict[str, dict[int, int]]:
-        """By switch and term."""
-        return {s.name: self._store.revisions(s.name) for s in self._setting.fabric.switches}
+        """The revisions in the store, by switch and term."""
+        return {s.name: self._store.revisions(s.name) for s in self._config.fabric.switches}
 
     def running(self, job: JobRecord) -> JobRecord:
-        """The job when its switches hold its new placement."""
+        """The job after its switches have taken its new placement."""
         since = job.ran_since or self._clock.wall_s()
         changes = {"state": JobState.RUNNING, "previous": None, "has_run": True, "ran_since": since}
         return job.model_copy(update=changes)
 
     def ran_for_s(self, job: JobRecord) -> float:
-        """Since it first ran; 0 where that is not known."""
+        """Seconds since the job first ran; 0 where that is not recorded."""
         return max(0.0, self._clock.wall_s() - job.ran_since) if job.ran_since else 0.0
 
     def with_end_state(self, job: JobRecord, state: JobState, reason: str) -> JobRecord:
@@ -297,5 +297,5 @@ class JobRegistry:
         return job.model_copy(update=changes)
 
     def registers_empty(self, switch: str, blocks: list[int] | None = None) -> None:
-        """A switch's registers (all, or those of some blocks of slots) are zero."""
+        """Note that the registers of a switch are zero: all, or those of some blocks of slots."""
         self._store.registers_empty(switch, blocks)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the job registry needs of a store. jobs/store.py is the one on disk; a simulation has one that fails."""
+"""The interface of the store of the job registry. jobs/store.py is the one on disk; a simulation has one that fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from netfold.controller.jobs.slot_allocator import Range
 
 
 class JobStore(Protocol):
-    """All but reads take place within a `change`, which is committed as a whole or not at all."""
+    """A store of jobs. Writes take place within a `change`, which is committed as a whole or not at all."""
 
     @property
     def primary(self) -> str: ...
@@ -30,9 +30,9 @@ class JobStore(Protocol):
 
     def put_member(self, job: str, member: Member) -> None: ...
 
-    def worked(self) -> set[tuple[str, str]]: ...
+    def links_seen_up(self) -> set[tuple[str, str]]: ...
 
-    def have_worked(self, hops: Iterable[tuple[str, str]]) -> None: ...
+    def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None: ...
 
     def epochs(self, switch: str) -> dict[int, int]: ...
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Leases of members. A heartbeat moves the end of a lease; its timer looks at the end when it fires, so that heartbeats
-set and cancel no timers."""
+"""Keeps leases of members. A heartbeat moves the end of a lease; its timer checks the end when it fires, so that
+heartbeats set and cancel no timers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from netfold.controller.lifecycle.member_status import Holder
 from netfold.controller.switches.deadline import lateness
 
 GRACE_S = 0.2
-"""Grace after a lease: a heartbeat may be read late. A process that was suspended finds timers due before it has read
-the heartbeats that arrived: the grace is longer by as much as the timer is late, at most by a lease. And there is
-another one while its own timer is late."""
+"""Grace after a lease, because the controller may read a heartbeat late. A process that was suspended finds timers due
+before it has read the heartbeats that arrived: the grace is longer by the lateness of the timer, at most by a lease. A
+timer of a grace that is late itself gives another grace."""
 
 
 class Leases:
@@ -23,9 +23,9 @@ class Leases:
     def __init__(self, events: EventBus) -> None:
         self._events = events
         self._leases: dict[Holder, tuple[float, float]] = {}
-        """When each ends, and its length, s."""
+        """The end and the length of each lease, in seconds."""
         self._timers: dict[Holder, asyncio.TimerHandle] = {}
-        """Of each lease one, due at the end of the lease or earlier, or of its grace."""
+        """One timer for each lease, due at the end of the lease or earlier, or at the end of its grace."""
 
     def renew(self, job: str, host: str, seconds: float) -> None:
         loop, holder = asyncio.get_running_loop(), (job, host)
@@ -73,7 +73,7 @@ class Leases:
             self._events.publish(LeaseExpired(*holder))
 
     def _was_renewed(self, holder: Holder) -> bool:
-        """The lease ends later; then its timer is set anew."""
+        """Whether the end of the lease has moved into the future; if so, its timer is set again."""
         loop, (end, _) = asyncio.get_running_loop(), self._leases[holder]
         if end <= loop.time():
             return False

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A member's part of a job in one epoch, from the job's record, its file and its placement."""
+"""Computes the assignment of a member in one epoch from the job's record, its file and its placement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from netfold.traffic.membership.assignment import Timing
 
 @dataclass(frozen=True)
 class MemberTree:
-    """One tree of a member. `children`, their `sources` and `direct_children` are for a parameter server, the root."""
+    """One tree of a member. `children`, their `sources` and `direct_children` are for a parameter server that is the
+    root."""
 
     tree: int
     share: float
@@ -33,7 +34,8 @@ class MemberTree:
 
 @dataclass(frozen=True)
 class MemberAssignment:
-    """`rank` is 0 for a parameter server; `rate_bps` and `link_bps` count whole frames."""
+    """The assignment of one member. `rank` is 0 for a parameter server; `rate_bps` and `link_bps` count whole
+    frames."""
 
     rank: int
     workers: int
@@ -45,27 +47,29 @@ class MemberAssignment:
 
 
 class EpochAssignments:
-    """The assignments of all members of an installed job in one epoch. What members have in common is computed once:
-    a thousand of them ask within a second."""
+    """The assignments of all members of an installed job in one epoch. What members have in common is computed once,
+    because a thousand of them request it within a second."""
 
-    def __init__(self, config: FabricConfig, wire: PacketModel, job: JobRecord, order: ResolvedJob) -> None:
+    def __init__(
+        self, config: FabricConfig, packet_model: PacketModel, job: JobRecord, resolved: ResolvedJob
+    ) -> None:
         assert job.placement is not None
-        self._config, self._wire = config, wire
+        self._config, self._packet_model = config, packet_model
         self._placement, self._plan = job.placement, job.placement.plan
-        self._key = self._key_of(job, order)
-        workers = [w for w in order.workers if w not in set(job.excluded)]
+        self._key = self._key_of(job, resolved)
+        workers = [w for w in resolved.workers if w not in set(job.excluded)]
         self._ranks = {worker: rank for rank, worker in enumerate(workers)}
         self._numbers = [{e.child: n for n, e in enumerate(tree.edges)} for tree in self._plan.trees]
-        self._timing = timing_of(config, self._plan, wire)
-        self._rate_bps = pace_of(config, self._plan, wire)
-        self._frame_part = frame_part(config, self._plan, wire)
+        self._timing = timing_of(config, self._plan, packet_model)
+        self._rate_bps = pace_of(config, self._plan, packet_model)
+        self._frame_part = frame_part(config, self._plan, packet_model)
 
-    def is_of(self, job: JobRecord, order: ResolvedJob) -> bool:
+    def is_of(self, job: JobRecord, resolved: ResolvedJob) -> bool:
         """Whether the job is still in this epoch with these members."""
-        return self._key == self._key_of(job, order)
+        return self._key == self._key_of(job, resolved)
 
     def of(self, host: str) -> MemberAssignment:
-        """Of a worker or parameter server of the job."""
+        """The assignment of a worker or parameter server of the job."""
         serves = host not in self._ranks
         trees = [
             self._tree(number, host, serves=serves)
@@ -76,15 +80,15 @@ class EpochAssignments:
             rank=0 if serves else self._ranks[host],
             workers=len(self._ranks),
             rate_bps=self._rate_bps,
-            link_bps=link_rate_of(self._config, self._wire, host) * self._frame_part,
+            link_bps=link_rate_of(self._config, self._packet_model, host) * self._frame_part,
             timing=self._timing,
             address=self._config.addresses.ip(host),
             trees=tuple(trees),
         )
 
     @staticmethod
-    def _key_of(job: JobRecord, order: ResolvedJob) -> tuple[object, ...]:
-        return job.seq, job.epoch, job.excluded, order.workers
+    def _key_of(job: JobRecord, resolved: ResolvedJob) -> tuple[object, ...]:
+        return job.seq, job.epoch, job.excluded, resolved.workers
 
     def _tree(self, number: int, host: str, *, serves: bool) -> MemberTree:
         allocated, tree = self._placement.trees[number], self._plan.trees[number]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Open streams and latest reports of members. Nothing of it is stored; rows of deleted jobs are deleted."""
+"""Holds open streams and latest reports of members. None of it is stored; rows of deleted jobs are deleted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 Holder = tuple[str, str]
-"""Job and host."""
+"""Name of the job and host of the member."""
 
 
 class TreeProgress(NamedTuple):
@@ -36,7 +36,7 @@ class TreeProgress(NamedTuple):
         return self.retransmits / self.results if self.results else 0.0
 
     def since(self, before: TreeProgress) -> TreeProgress:
-        """The difference to an earlier report."""
+        """The statistics since an earlier report."""
         return TreeProgress(
             self.tree,
             self.results - before.results,
@@ -61,12 +61,12 @@ class Progress(NamedTuple):
 
 
 NO_PROGRESS = Progress()
-"""Of a member without a report."""
+"""The progress of a member that has not reported."""
 
 
 @dataclass(frozen=True, eq=False)
 class OpenStream:
-    """A JoinJob stream of a member, of its process `process` the `number`th. Streams are equal only to themselves."""
+    """A JoinJob stream of a member: the `number`th of its process `process`. Streams are equal only to themselves."""
 
     job: str
     host: str
@@ -74,7 +74,7 @@ class OpenStream:
     number: int = 0
 
     def is_older(self, other: OpenStream | None) -> bool:
-        """The other one is a later one of the same process."""
+        """Whether `other` is a newer stream of the same process."""
         return other is not None and other.process == self.process != 0 and self.number < other.number
 
 
@@ -84,27 +84,27 @@ class MemberStatus:
         self._streams: dict[Holder, OpenStream] = {}
         """The newest open stream of each member."""
         self._latest: dict[Holder, OpenStream] = {}
-        """The same, also when it has ended."""
+        """The newest stream of each member, whether open or ended."""
         self._assigned: set[Holder] = set()
 
     def set_report(self, job: str, host: str, progress: Progress) -> None:
-        """`host` must be a member of the job."""
+        """Record the progress that a member reports. `host` must be a member of the job."""
         reported = self._reported.get(job)
         if reported is None:
             reported = self._reported[job] = {}
         last = reported.get(host, NO_PROGRESS)
-        reported[host] = progress._replace(lately=_lately(last, progress))
+        reported[host] = progress._replace(lately=_progress_delta(last, progress))
 
     def progress(self, job: str, host: str) -> Progress:
         return self._reported.get(job, {}).get(host, NO_PROGRESS)
 
     def of(self, job: str) -> dict[str, Progress]:
-        """Reports of a job's members by host; a copy."""
+        """A copy of the reports of a job's members, by host."""
         return dict(self._reported.get(job, {}))
 
     @contextmanager
     def connected(self, stream: OpenStream) -> Iterator[None]:
-        """Context of an open stream of the member, which supersedes the member's earlier ones."""
+        """Count a stream as open within the context; it supersedes earlier ones of the member."""
         holder = (stream.job, stream.host)
         self._streams[holder] = self._latest[holder] = stream
         try:
@@ -114,11 +114,11 @@ class MemberStatus:
                 del self._streams[holder]
 
     def is_late(self, stream: OpenStream) -> bool:
-        """A later stream of the same process has been opened before it arrived."""
+        """Whether a newer stream of the same process was opened before this one arrived."""
         return stream.is_older(self._latest.get((stream.job, stream.host)))
 
     def is_newest(self, stream: OpenStream) -> bool:
-        """No later stream of the member was opened."""
+        """Whether no newer stream of the member was opened."""
         return self._streams.get((stream.job, stream.host)) is stream
 
     def is_connected(self, job: str, host: str) -> bool:
@@ -129,14 +129,14 @@ class MemberStatus:
         return len(self._streams)
 
     def set_assigned(self, job: str, host: str) -> None:
-        """The member has received an assignment."""
+        """Note that the member has received an assignment."""
         self._assigned.add((job, host))
 
     def is_assigned(self, job: str, host: str) -> bool:
         return (job, host) in self._assigned
 
     def has_connected(self, job: str, host: str) -> bool:
-        """The member has opened a stream since the controller's start."""
+        """Whether the member has opened a stream since the start of the controller."""
         return (job, host) in self._latest
 
     def forget(self, job: str) -> None:
@@ -153,8 +153,9 @@ class MemberStatus:
         self._latest = {t: s for t, s in self._latest.items() if t[0] in jobs}
 
 
-def _lately(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:
-    """Trees of a new epoch count from 0; an unchanged report keeps the last difference."""
+def _progress_delta(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:
+    """The progress of trees between two reports. Trees of a new epoch count from 0; an unchanged report keeps the last
+    difference."""
     if now.trees == last.trees:
         return last.lately
     before = {t.tree: t for t in last.trees}

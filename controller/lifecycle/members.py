@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Workers and parameter servers of jobs: they join, send heartbeats, leave, or are lost."""
+"""Handles members of jobs (workers and parameter servers) that join, send heartbeats, leave, or are lost."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ from netfold.controller.lifecycle.tree_numbers import check_udp_port
 from netfold.protocol.listing import listing
 from netfold.protocol.wire import COUNT_MAX
 
-LEAST_LANES = 32
-"""Lanes of the chunk that gives newcomers the others' call numbers (docs/reference/protocol.md, 5.6)."""
+MIN_LANES = 32
+"""Lanes of the chunk that gives newcomers the others' call numbers (docs/reference/protocol.md, 5.6); packets need at
+least as many."""
 
 log = logging.getLogger(__name__)
 
 
 class NotAMemberError(Exception):
-    """The host is no worker or parameter server of the job, or the job went on without it."""
+    """The host is no worker or parameter server of the job, or the job continued without it."""
 
 
 def _valid(connection: ConnectionRecord) -> bool:
-    """QPNs 0 and 1 are the device's own."""
+    """Whether the numbers of a connection are in range. QPNs 0 and 1 are the device's own."""
     pairs = (connection.send_qpn, connection.recv_qpn)
     return (
         all(1 < q < 1 << 24 for q in pairs) and pairs[0] != pairs[1] and 0 <= connection.first_psn < 1 << 24
@@ -55,8 +56,8 @@ def _valid(connection: ConnectionRecord) -> bool:
 
 
 class Members:
-    """Publishes JobStranded when an installed job continues without a member, and MembersRejoining when a member waits
-    for the next epoch."""
+    """Tracks members. Publishes JobStranded when an installed job continues without a member, and MembersRejoining when
+    a member waits for the next epoch."""
 
     def __init__(
         self,
@@ -77,9 +78,9 @@ class Members:
         self._events = events
 
     def check(self, name: str, host: str, process: int = 0, *, new: bool = False) -> JobRecord:
-        """The job, if the host is a member of it, or may become one: `new` processes only, which have received no
-        assignment, as the calls of an old one are not those of the other workers any more. `process`: 0 is an unknown
-        one. Raises UnknownJobError, NotAMemberError."""
+        """The job, if the host is a member of it, or may become one. Only a `new` process may: it has received no
+        assignment, whereas the calls of an old one no longer match those of the other workers. `process`: 0 if unknown.
+        Raises UnknownJobError, NotAMemberError."""
         job = self._registry.get(name)
         member = job.member(host)
         if member is None:
@@ -93,7 +94,7 @@ class Members:
             and host not in job.rejoining
         ):
             hope = "a new worker may join" if self._takes_newcomers(job, host) else "it takes no new worker"
-            raise NotAMemberError(f"job '{name}' went on without '{host}'; {hope} there")
+            raise NotAMemberError(f"job '{name}' continued without '{host}'; {hope} there")
         return job
 
     def _takes_newcomers(self, job: JobRecord, host: str) -> bool:
@@ -101,13 +102,13 @@ class Members:
         return (
             job.state.is_installed
             and job.transport is Transport.UDP
-            and self._registry.lanes >= LEAST_LANES
+            and self._registry.lanes >= MIN_LANES
             and member is not None
             and not member.parameter_server
         )
 
     def add(self, name: str, hosts: tuple[str, ...]) -> JobRecord:
-        """Further workers of a job that runs; each is in from the epoch on that begins when it attends. Raises
+        """Add workers to a job that runs. Each takes part from the epoch that starts when it joins. Raises
         UnknownJobError, RefusedError."""
         job = self._registry.get(name)
         if not job.state.is_installed:
@@ -116,9 +117,11 @@ class Members:
             raise RefusedError(
                 f"job '{name}' speaks RoCE, whose rings are closed; submit it again with more workers"
             )
-        if self._registry.lanes < LEAST_LANES:
-            raise RefusedError(f"workers are added where packets have {LEAST_LANES} lanes at least")
-        if self._registry.order(name).file.quorum and len(job.workers) + len(hosts) > COUNT_MAX:
+        if self._registry.lanes < MIN_LANES:
+            raise RefusedError(
+                f"adding workers needs packets of at least {MIN_LANES} lanes; the fabric has {self._registry.lanes}"
+            )
+        if self._registry.resolved_job(name).file.quorum and len(job.workers) + len(hosts) > COUNT_MAX:
             raise RefusedError(f"a job with a quorum has {COUNT_MAX} workers at most")
         for host in hosts:
             if not self._registry.is_host(host):
@@ -138,10 +141,10 @@ class Members:
         return self._registry.get(name)
 
     def join(self, name: str, host: str, process: int = 0, *, is_new: bool) -> None:
-        """The member opens a stream. A process that `is_new` and comes in place of one that left or had an assignment
-        gets no epoch which that one had: what the first one sent there would count as sent by this one. A worker takes
-        part as a newcomer in a new epoch, or else the first one is lost; a parameter server gets a new epoch. Raises
-        UnknownJobError, NotAMemberError."""
+        """Handle a stream that a member opens. A process that `is_new` and replaces one that left or had an assignment
+        does not take part in an epoch of that one: packets of the replaced process would count as its own. A worker
+        takes part as a newcomer in a new epoch if the job accepts newcomers, otherwise the replaced worker is lost. A
+        parameter server gets a new epoch. Raises UnknownJobError, NotAMemberError."""
         job = self.check(name, host, process, new=is_new)
         member = job.member(host)
         if job.state.is_terminal or member is None or host in job.excluded:
@@ -158,7 +161,7 @@ class Members:
             self._replace(job.with_member(host, process=process), member, continues=continues)
 
     def _replace(self, job: JobRecord, member: Member, *, continues: bool) -> None:
-        """Another process of the member has begun. `continues`: as a newcomer."""
+        """Handle the start of another process of the member. `continues`: the job takes it as a newcomer."""
         name, host = job.name, member.host
         if member.parameter_server:
             why = f"parameter server {host} was started again, with empty slots"
@@ -171,23 +174,25 @@ class Members:
             return
         if job.state is JobState.RUNNING or job.previous is not None:  # else no process has had the epoch
             try:
-                self._raise(job, why)
+                self._start_new_epoch(job, why)
             except EpochsExhaustedError as error:
                 self.handle_loss(name, host, str(error))
         else:
             self._lifecycle.commit(job)
 
     def _was_assigned(self, job: JobRecord, member: Member) -> bool:
-        """An earlier process of the member may have received an assignment: of this controller, or of one before."""
+        """Whether an earlier process of the member may have received an assignment from this controller or an earlier
+        one."""
         name, host, status = job.name, member.host, self._member_status
         is_of_earlier = job.has_run and member.joined and not status.has_connected(name, host)
         return status.is_assigned(name, host) or is_of_earlier
 
     def _continues(self, job: JobRecord) -> bool:
-        return self._registry.order(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE
+        return self._registry.resolved_job(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE
 
     def heartbeat(self, name: str, host: str, process: int = 0, *, unusable_epoch: int = 0) -> JobRecord:
-        """A heartbeat; `unusable_epoch` requests a new epoch. Raises UnknownJobError, NotAMemberError."""
+        """Renew the lease of a member. `unusable_epoch` requests a new epoch. Raises UnknownJobError,
+        NotAMemberError."""
         job = self.check(name, host, new=True)
         member = job.member(host)
         if job.state.is_terminal or member is None or member.left:
@@ -206,10 +211,11 @@ class Members:
         return self._registry.get(name)
 
     def _replace_epoch(self, name: str, host: str) -> None:
-        """`host` requests a new epoch: without the workers that have left, on other trees."""
+        """Replace the epoch at the request of `host`. If workers have left, the job continues without them, on other
+        trees."""
         job = self._registry.get(name)
         if self._lifecycle.is_affected(job):
-            return  # a repair is under way
+            return  # a repair replaces the epoch
         if not job.departed:
             self._start_epoch(job, f"{host} asked for a new epoch")
             return
@@ -219,8 +225,8 @@ class Members:
         self._events.publish(JobStranded(name, why))
 
     def register(self, name: str, ends: QueuePairs) -> None:
-        """A RoCE worker's connections of an epoch, told once; what is of an epoch that is over is not heard. Raises
-        UnknownJobError, NotAMemberError."""
+        """Register a RoCE worker's queue pairs; ignored if the epoch has passed. Raises UnknownJobError,
+        NotAMemberError."""
         job = self.check(name, ends.host)
         if (
             job.state.is_terminal
@@ -249,12 +255,12 @@ class Members:
 
     def _start_epoch(self, job: JobRecord, why: str) -> None:
         try:
-            self._raise(job, why)
+            self._start_new_epoch(job, why)
         except EpochsExhaustedError as error:
             self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
 
-    def _raise(self, job: JobRecord, why: str) -> None:
-        """A new epoch on the same trees; a move ends where it led to. Raises EpochsExhaustedError."""
+    def _start_new_epoch(self, job: JobRecord, why: str) -> None:
+        """Start a new epoch on the same trees; a migration ends at its new placement. Raises EpochsExhaustedError."""
         with self._registry.change():
             self._registry.write(self._registry.with_new_epoch(job, why))
         if job.previous is None:
@@ -263,7 +269,7 @@ class Members:
             self._lifecycle.replaced(job.name)
 
     def leave(self, name: str, host: str, calls: int = 0) -> None:
-        """The member is done, after `calls` calls of the job; with the last worker the job is. A parameter server that
+        """End the membership after `calls` calls of the job; the job ends with its last worker. A parameter server that
         is a root is lost. Raises UnknownJobError, NotAMemberError, and StoreError: then the member has not left, and
         tries again."""
         job = self.check(name, host, new=True)
@@ -289,7 +295,7 @@ class Members:
         self._end_if_left(name)
 
     def _end_if_left(self, name: str) -> None:
-        """The job is done when every worker has left that was not lost before."""
+        """End the job when every worker has left that was not lost before."""
         job = self._registry.get(name)
         workers = [m for m in job.members if not m.parameter_server and m.host not in job.excluded]
         if workers and all(m.left for m in workers) and not job.state.is_terminal:
@@ -297,17 +303,17 @@ class Members:
             self._lifecycle.end(name, JobState.DONE, summary(left))
 
     def _departures(self, job: JobRecord) -> tuple[int, bool] | None:
-        """What the other members have to learn."""
-        found = departures_of(job, self._registry.order(job.name).file)
+        """The departures that the other members have to be sent."""
+        found = departures_of(job, self._registry.resolved_job(job.name).file)
         return None if found is None else (found.call_limit, found.is_final)
 
     def lease_s(self, name: str) -> float:
-        return self._registry.order(name).lease_ms / 1000
+        return self._registry.resolved_job(name).lease_ms / 1000
 
     def resume(self, job: JobRecord) -> None:
-        """After a start: members that had joined have to reconnect within a lease, at least within the start timeout,
-        because nothing received their heartbeats in between. The last one may have left just before the last controller
-        died."""
+        """Resume a job after the start of the controller. Members that had joined have to reconnect within a lease, at
+        least within the start timeout, because nothing received their heartbeats in between. The last one may have left
+        just before the last controller died."""
         self._tasks.persist(self._end_if_left, job.name, job=job.name)
         if self._registry.get(job.name).state.is_terminal:
             return
@@ -317,19 +323,19 @@ class Members:
                 seconds = max(self.lease_s(job.name), self._timeouts.start)
                 self._leases.renew(job.name, member.host, seconds)
         if job.has_run:
-            left_s = self._registry.order(job.name).file.join_s - self._registry.ran_for_s(job)
+            left_s = self._registry.resolved_job(job.name).file.join_s - self._registry.ran_for_s(job)
             self._expect(job, max(left_s, self._timeouts.start))
         if job.rejoining and not job.state.is_terminal:
             self._events.publish(MembersRejoining(job.name))
 
     def _expect(self, job: JobRecord, seconds: float) -> None:
-        """All members have to have joined by then."""
+        """Require that all members join within `seconds`."""
         self._tasks.call_later(seconds, self._join_late, job.name, job=job.name)
 
     def on_job_running(self, event: JobRunning) -> None:
-        """Its members have the job's `join_s`, also of a job that waited for long."""
+        """Give the members the job's `join_s` from now on, also if the job waited for long."""
         job = self._registry.get(event.job)
-        self._expect(job, self._registry.order(job.name).file.join_s)
+        self._expect(job, self._registry.resolved_job(job.name).file.join_s)
 
     def on_lease_expired(self, event: LeaseExpired) -> None:
         self._tasks.persist(self._expire, event.job, event.host, job=event.job)
@@ -340,7 +346,7 @@ class Members:
             self.handle_loss(name, host, f"the lease of {host} expired: no heartbeat for {seconds:g} s")
 
     def handle_loss(self, name: str, host: str, why: str) -> None:
-        """The job fails or goes on without the member, as its file says."""
+        """End the job or continue it without the member, as its file says."""
         job = self._registry.get(name)
         if host in job.rejoining:
             job = job.no_longer_rejoining([host])
@@ -364,6 +370,6 @@ class Members:
         absent = [m.host for m in job.members if not m.joined and self._registry.needs(job, m.host)]
         if not absent or not job.state.is_installed:
             return
-        seconds = self._registry.order(name).file.join_s
+        seconds = self._registry.resolved_job(name).file.join_s
         for host in absent:
             self.handle_loss(name, host, f"{listing(absent)} did not join within {seconds:g} s")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether leaves have room for the connections of all RoCE workers."""
+"""Checks that leaves have room for the connections of all RoCE workers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
 
 MAX_CONNECTIONS, MAX_RESERVED = 1024, 2048
-"""p4src/transport/roce: sizes of `connections` and `roce_receivers`, and of `reserved_qps`."""
+"""Sizes of `connections` and `roce_receivers`, and of `reserved_qps` (p4src/transport/roce)."""
 
 _PAIR = 2
-"""Entries of `reserved_qps` for a connection: the queue pair that sends, and the one that receives."""
+"""Entries of `reserved_qps` for a connection: one for the queue pair that sends, one for the one that receives."""
 
 
 @dataclass
 class _Use:
-    """Of a leaf: `connections` in use, `pairs` reserved, and the hosts that have an entry for hidden queue pairs."""
+    """Use of a leaf: `connections` in use, `pairs` reserved, and the hosts that have an entry for hidden queue
+    pairs."""
 
     connections: int = 0
     pairs: int = 0
@@ -34,12 +35,14 @@ class _Use:
         return self.pairs + len(self.hosts)
 
 
-def check_connections(fabric: Fabric, order: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]) -> None:
-    """Raises RefusedError if a leaf has no room for the job's connections beside those of `installed` jobs; the job's
-    own older ones are replaced, worker by worker."""
-    if order.file.transport is not Transport.ROCE:
+def check_connections(
+    fabric: Fabric, resolved: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]
+) -> None:
+    """Raises RefusedError if a leaf has no room for the job's connections in addition to those of `installed` jobs. The
+    job's own older ones are replaced worker by worker."""
+    if resolved.file.transport is not Transport.ROCE:
         return
-    name = order.file.name
+    name = resolved.file.name
     others = [job for job in installed if job.roce and job.placements]
     older = [job for job in others if job.name == name]
     wanted = Counter(w for tree in plan.trees for w in tree.workers_below(tree.root))
@@ -85,8 +88,8 @@ def _used(fabric: Fabric, leaf: str, jobs: Iterable[JobRecord]) -> _Use:
 
 
 def _of_job(job: JobRecord) -> Iterator[tuple[str, int, int]]:
-    """Workers with their connections, and as many pairs of queue pairs as they may hold meanwhile: those of an older
-    placement stay closed until the worker has registered new ones."""
+    """Yield workers with their connections, and the number of pairs of queue pairs that they may hold during the
+    change: those of an older placement stay closed until the worker has registered new ones."""
     planned: Counter[str] = Counter()
     if job.placement is not None:
         planned.update(w for tree in job.placement.plan.trees for w in tree.workers_below(tree.root))

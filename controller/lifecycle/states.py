@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The states of a job: its entries are installed, it runs, it ends. Each change is one transaction in the store; the
-switches' target follows from the store alone."""
+"""Changes the state of jobs: their entries are installed, they run, they end. Each change is one transaction in the
+store; the desired state of the switches follows from the store alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 MIN_REFUSALS = 3
-"""Writes in a row that a switch refuses, after which it refuses for good."""
+"""Number of consecutive writes that a switch refuses, after which its refusal counts as final."""
 
 
 class Lifecycle:
@@ -61,11 +61,11 @@ class Lifecycle:
         self._timeouts = timeouts
         self._failures = failures
         self._events = events
-        self._learning = False
+        self._is_computing = False
         self._awaited: dict[str, int] = {}
-        """By job that is being installed: the version of the target that has its entries."""
-        self._linking: dict[str, int] = {}
-        """The same by RoCE job whose connections are all registered."""
+        """For each job that is being installed, the version of the desired state that has its entries."""
+        self._queue_pair_versions: dict[str, int] = {}
+        """For each RoCE job whose connections are all registered, the version of the desired state that has them."""
 
     def switches_of(self, job: JobRecord) -> list[str]:
         """All switches that hold entries of a job."""
@@ -76,7 +76,7 @@ class Lifecycle:
         return self._leases.holders
 
     def is_affected(self, job: JobRecord) -> bool:
-        """The job's placement uses what is broken or lost."""
+        """Whether the placement of the job uses failed elements or lost members."""
         return job.placement is not None and uses_failed(
             job.placement.plan, self._failures.of(job.name), job.excluded
         )
@@ -84,20 +84,19 @@ class Lifecycle:
     # ---- changes ----------------------------------------------------------------------------------------
 
     def commit(self, job: JobRecord) -> None:
-        """A change that switches need not hear of."""
+        """Store the job and notify its members; its switch entries are unchanged."""
         with self._registry.change():
             self._registry.write(job)
         self.changes.notify(job.name)
 
     def commit_member(self, job: JobRecord, host: str) -> None:
-        """Of the job only this member is another, and the others need not hear of it."""
+        """Store a change of one member without waking the others."""
         with self._registry.change():
             self._registry.write_member(job, host)
         self.changes.notify()
 
     def changed(self, *names: str) -> None:
-        """These jobs were written with a new placement or epoch: the switches' target is another, and they wait for
-        it."""
+        """Set the desired state after these jobs were written with a new placement or epoch; they wait for it."""
         version = self.retarget()
         for name in names:
             job = self._registry.get(name)
@@ -109,43 +108,46 @@ class Lifecycle:
         self.changes.notify(*names)
 
     def replaced(self, name: str) -> None:
-        """As `changed`, and what the job had before is given up."""
+        """As `changed`, for a job that gives up its previous placement."""
         self.changed(name)
         self._events.publish(CapacityFreed())
 
     def register(self, job: JobRecord, ends: QueuePairs) -> None:
-        """A RoCE worker's connections. With those of the last one the leaves get them."""
+        """Store the connections of a RoCE worker. When all workers have registered, the leaves get them."""
         others = tuple(e for e in job.queue_pairs if e.host != ends.host)
         job = job.model_copy(update={"queue_pairs": (*others, ends)})
         self.commit(job)
-        self._link(job)
+        self._install_queue_pairs(job)
         self.settle()
 
-    def _link(self, job: JobRecord) -> None:
-        """Connections are written as soon as the job's trees are there and all workers have registered."""
+    def _install_queue_pairs(self, job: JobRecord) -> None:
+        """Write connections to the leaves once the trees of the job are installed and all workers have registered."""
         if (
             job.state is JobState.RUNNING
             and job.roce
             and is_complete(job)
             and job.roce_installed_epoch != job.epoch
         ):
-            self._await_link(job, self.retarget(), self._timeouts.install)
+            self._await_queue_pairs(job, self.retarget(), self._timeouts.install)
 
-    def _await_link(self, job: JobRecord, version: int, seconds: float) -> None:
-        self._linking[job.name] = version
-        self._tasks.call_later(seconds, self._link_late, job.name, version, seconds, job=job.name)
+    def _await_queue_pairs(self, job: JobRecord, version: int, seconds: float) -> None:
+        self._queue_pair_versions[job.name] = version
+        self._tasks.call_later(seconds, self._on_queue_pair_timeout, job.name, version, seconds, job=job.name)
 
-    def _link_late(self, name: str, version: int, seconds: float) -> None:
-        """Connections that were registered again have a version, and a timer, of their own."""
+    def _on_queue_pair_timeout(self, name: str, version: int, seconds: float) -> None:
+        """Move the job away from switches that have not taken its connections. Connections that were registered again
+        have a version and a timer of their own."""
         job = self._registry.get(name)
-        if job.state is not JobState.RUNNING or self._linking.get(name) != version:
+        if job.state is not JobState.RUNNING or self._queue_pair_versions.get(name) != version:
             return
-        late = self._late_switches(job, version)
-        if not self._refusing(late):  # they are slow, or only the store has not taken that they are installed
-            self._await_link(job, version, seconds)
-        if late:
-            why = f"switches did not take its RoCE connections in {seconds:g} s: {self._listed(late)}"
-            self._strand(name, why, late)
+        unfinished = self._unfinished_switches(job, version)
+        if not self._refusing(
+            unfinished
+        ):  # they are slow, or only the store has not recorded them as installed
+            self._await_queue_pairs(job, version, seconds)
+        if unfinished:
+            why = f"switches did not take its RoCE connections in {seconds:g} s: {self._listed(unfinished)}"
+            self._strand(name, why, unfinished)
 
     def retarget(self) -> int:
         return self._fleet.set_desired(
@@ -154,29 +156,29 @@ class Lifecycle:
             )
         )
 
-    async def learn_routes(self) -> None:
-        """Before anything is aimed at."""
+    async def compute_routes(self) -> None:
+        """Compute the routes before the first desired state is set."""
         await asyncio.to_thread(self._desired_state.compute_routes, self._failures.failed)
 
     def on_failures_changed(self, _: FailuresChanged) -> None:
-        """Switches get routes around what is broken; of a large fabric as soon as a thread has computed them."""
+        """Give switches routes around failed elements; in a large fabric once a thread has computed them."""
         if self._desired_state.is_small:
             self.retarget()
-        elif not self._learning:
-            self._learning = True
-            self._tasks.spawn(self._learn(), "routes around what is broken")
+        elif not self._is_computing:
+            self._is_computing = True
+            self._tasks.spawn(self._compute_routes(), "routes around what is broken")
 
-    async def _learn(self) -> None:
+    async def _compute_routes(self) -> None:
         try:
             while not self._desired_state.has_routes(failed := self._failures.failed):
                 await asyncio.to_thread(self._desired_state.compute_routes, failed)
                 self.retarget()
         finally:
-            self._learning = False
+            self._is_computing = False
 
     def settle(self) -> None:
-        """Jobs whose switches hold all entries run; what they moved from goes. While the store refuses that, it is
-        tried again."""
+        """Set jobs whose switches hold all entries to running; their previous placements are given up. The change is
+        repeated as long as the store refuses it."""
         self._tasks.persist(self._settle)
 
     def _settle(self) -> None:
@@ -187,13 +189,13 @@ class Lifecycle:
                 del self._awaited[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
                 settled.append(self._registry.running(job))
-        for name, version in list(self._linking.items()):
+        for name, version in list(self._queue_pair_versions.items()):
             job = self._registry.get(name)
             if job.state is not JobState.RUNNING or not is_complete(job):
-                del self._linking[name]
+                del self._queue_pair_versions[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
                 self.commit(job.model_copy(update={"roce_installed_epoch": job.epoch}))
-                del self._linking[name]
+                del self._queue_pair_versions[name]
                 self._failures.forget(name)
                 log.info("job %s: its RoCE connections are installed in epoch %d", name, job.epoch)
         for job in settled:
@@ -209,7 +211,7 @@ class Lifecycle:
             self.retarget()
 
     def end(self, name: str, state: JobState, reason: str) -> None:
-        """A job that has ended already stays as it is. Raises UnknownJobError."""
+        """End a job; one that has ended already stays as it is. Raises UnknownJobError."""
         if self._registry.get(name).state.is_terminal:
             return
         log.info("job %s is %s: %s", name, state, reason)
@@ -220,7 +222,8 @@ class Lifecycle:
         self._events.publish(CapacityFreed())
 
     def on_registers_lost(self, switch: str) -> None:
-        """The sums of the switch's trees are gone: their jobs start a new epoch on the same trees."""
+        """Start a new epoch on the same trees for jobs of a switch that has lost its registers, and with them their
+        sums."""
         affected = [
             j for j in self._registry.all() if any(switch in t.bases for p in j.placements for t in p.trees)
         ]
@@ -237,72 +240,76 @@ class Lifecycle:
             self.changed(*renewed)
         for event in exhausted:
             self._events.publish(event)
-        if any(job.previous is not None for job in affected):  # a move ends where it led to
+        if any(job.previous is not None for job in affected):  # a migration ends at its new placement
             self._events.publish(CapacityFreed())
 
     def resume(self, job: JobRecord) -> None:
-        """After a start: jobs that were installing have time to continue."""
+        """Give jobs that were being installed time to continue after the start of the controller."""
         if job.state is JobState.INSTALLING:
             self._await(job, self._fleet.version, self._timeouts.start)
-        self._link(job)
+        self._install_queue_pairs(job)
 
     # ---- installing -------------------------------------------------------------------------------------
 
     def _await(self, job: JobRecord, version: int, seconds: float) -> None:
         self._awaited[job.name] = version
-        self._tasks.call_later(seconds, self._install_late, job.name, job.epoch, seconds, job=job.name)
+        self._tasks.call_later(seconds, self._on_install_timeout, job.name, job.epoch, seconds, job=job.name)
 
     def _new_switches(self, job: JobRecord) -> list[str]:
         """The switches of the job's new placement."""
         return self.switches_of(job.model_copy(update={"previous": None}))
 
-    def _install_late(self, name: str, epoch: int, seconds: float) -> None:
+    def _on_install_timeout(self, name: str, epoch: int, seconds: float) -> None:
         job = self._registry.get(name)
         if job.state is not JobState.INSTALLING or job.epoch != epoch:
             return
         version = self._awaited.get(name, 0)
-        late = self._late_switches(job, version)
-        why = f"switches did not take its entries in {seconds:g} s: {self._listed(late)}"
-        if late and self._can_go_back(job):
-            self._go_back(job, why)
+        unfinished = self._unfinished_switches(job, version)
+        why = f"switches did not take its entries in {seconds:g} s: {self._listed(unfinished)}"
+        if unfinished and self._can_roll_back(job):
+            self._roll_back(job, why)
             return
-        if not self._refusing(late):  # they are slow, or only the store has not taken that they are installed
+        if not self._refusing(
+            unfinished
+        ):  # they are slow, or only the store has not recorded them as installed
             self._await(job, version, seconds)
-        if late:
-            self._strand(name, why, late)
+        if unfinished:
+            self._strand(name, why, unfinished)
 
-    def late_switches(self, name: str) -> list[str]:
-        """Switches that a job waits for, which have not taken its entries or connections yet."""
-        version = self._awaited.get(name) or self._linking.get(name)
-        return [] if version is None else self._late_switches(self._registry.get(name), version)
+    def unfinished_switches(self, name: str) -> list[str]:
+        """Switches that have not taken the entries or connections of a job that waits for them."""
+        version = self._awaited.get(name) or self._queue_pair_versions.get(name)
+        return [] if version is None else self._unfinished_switches(self._registry.get(name), version)
 
-    def _late_switches(self, job: JobRecord, version: int) -> list[str]:
-        """Switches of its new placement that do not hold this version."""
+    def _unfinished_switches(self, job: JobRecord, version: int) -> list[str]:
+        """Switches of the new placement of the job that do not hold this version."""
         return [s for s in self._new_switches(job) if not self._fleet.holds(s, version)]
 
     def _refusing(self, switches: list[str]) -> bool:
-        """One of them is connected and refuses. What is slow takes the entries later; and what is not connected does
-        when it is back, or the failure monitor gives it up."""
+        """Whether one of the switches is connected and refuses. A slow switch takes the entries later. A switch that is
+        not connected takes them when it is back, or the failure monitor gives it up."""
         found = map(self._fleet.health, switches)
         return any(h.preempted or (h.reached and h.refusals >= MIN_REFUSALS) for h in found)
 
     def _listed(self, switches: list[str]) -> str:
         return "; ".join(f"{s}: {self._fleet.health(s).error or 'it is too busy'}" for s in switches)
 
-    def _strand(self, name: str, why: str, late: list[str]) -> None:
-        """The job moves away from these switches. Without another plan it ends if one refuses, or else waits."""
-        refused = self._refusing(late)
-        self._failures.avoid(name, late, slow=not refused)
+    def _strand(self, name: str, why: str, unfinished: list[str]) -> None:
+        """Move the job away from these switches. If there is no other plan, it ends if one of them refuses, and waits
+        otherwise."""
+        refused = self._refusing(unfinished)
+        self._failures.avoid(name, unfinished, slow=not refused)
         self._events.publish(JobStranded(name, why, is_final=refused))
 
-    def _can_go_back(self, job: JobRecord) -> bool:
-        """What failed under the previous placement may be back; other jobs may have its capacity by then."""
+    def _can_roll_back(self, job: JobRecord) -> bool:
+        """Whether the job can stay on its previous placement: failed elements of it may work again, but other jobs may
+        have its capacity."""
         if job.previous is None or uses_failed(job.previous.plan, self._failures.failed, job.excluded):
             return False
         return self._registry.fits(job, job.previous)
 
-    def _go_back(self, job: JobRecord, why: str) -> None:
-        """The job has run on its previous placement all the while, and goes on there in its old epoch."""
+    def _roll_back(self, job: JobRecord, why: str) -> None:
+        """Let the job stay on its previous placement, where it has run all the time, in its old epoch."""
         log.warning("job %s stays where it was: %s", job.name, why)
         assert job.previous is not None
         there = {e.child for tree in job.previous.plan.trees for e in tree.edges}
@@ -316,7 +323,7 @@ class Lifecycle:
 
     def _forget(self, name: str) -> None:
         self._awaited.pop(name, None)
-        self._linking.pop(name, None)
+        self._queue_pair_versions.pop(name, None)
         self._failures.forget(name)
         self._leases.end_job(name)
         self._tasks.forget(name)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of a job's features (RoCE, float32, quorum, half) on its plan and size. `REQUIREMENTS` lists them; each
-raises RefusedError, and accepts a job without the feature."""
+"""Checks the requirements of the features of a job (RoCE, float32, quorum, half) on its plan and size. `REQUIREMENTS`
+lists the checks; each raises RefusedError, and accepts a job without the feature."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from netfold.topologies.fabric import Fabric
 from netfold.traffic.numerics import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 
 MIN_HALF_BITS = {"half": 4, "auto": 1}
-"""Bits of a value that the scheme half has to keep (traffic/numerics.py), by the job's numerics. `auto` is half for
-float16 and bfloat16 alone."""
+"""Minimum bits of a value that the scheme half has to keep (traffic/numerics.py), by the job's numerics. `auto` is half
+for float16 and bfloat16 alone."""
 
 FLOAT_LANES = (64,)
 """Lane counts of the v1model programs that add floats (p4src/v1model/lanes_float.p4)."""
 
 ROCE_LANES = (64, 256)
 MAX_ROCE_TREES = 16
-"""Connections of a worker (traffic/roce/control.h)."""
+"""Maximum connections of a worker (traffic/roce/control.h)."""
 
 
-def check_roce(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+def check_roce(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
     """RoCE needs v1model programs of certain lane counts on all switches of the plan."""
-    if order.file.transport is not Transport.ROCE:
+    if resolved.file.transport is not Transport.ROCE:
         return
-    name = order.file.name
-    if wire.lanes not in ROCE_LANES:
+    name = resolved.file.name
+    if packet_model.lanes not in ROCE_LANES:
         raise RefusedError(
-            f"job '{name}': the controller runs programs of {wire.lanes} lanes; RoCE needs 256 lanes (a path MTU of "
-            "1024 bytes) or 64 (256 bytes)"
+            f"job '{name}': the controller runs programs of {packet_model.lanes} lanes; RoCE needs 256 lanes (a path "
+            "MTU of 1024 bytes) or 64 (256 bytes)"
         )
     if len(plan.trees) > MAX_ROCE_TREES:
         raise RefusedError(
@@ -51,8 +51,8 @@ def check_roce(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan
 
 
 def _check_roce_port(fabric: Fabric, job: str, worker: str) -> None:
-    """A RoCE worker's packets are admitted as from port + ROCE_SIDE, a port number of nine bits. No other packets may
-    come by that port."""
+    """Raises RefusedError if a RoCE worker's port is unsuitable. Its packets are admitted as from port + ROCE_SIDE, a
+    port number of nine bits, and no other packets may come by that port."""
     leaf = fabric.attachment(worker)
     port = fabric.ports[leaf][worker]
     if port >= ROCE_SIDE:
@@ -68,13 +68,13 @@ def _check_roce_port(fabric: Fabric, job: str, worker: str) -> None:
         )
 
 
-def check_floats(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
-    """float32 needs programs that add floats at all nodes; with RoCE also at the switches between."""
-    if not order.file.numerics.floats:
+def check_floats(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
+    """float32 needs programs that add floats at all nodes; with RoCE also at the switches between them."""
+    if not resolved.file.numerics.floats:
         return
-    name, known = order.file.name, " or ".join(map(str, FLOAT_LANES))
+    name, known = resolved.file.name, " or ".join(map(str, FLOAT_LANES))
     nodes = {n for tree in plan.trees for n in tree.nodes}
-    if order.file.transport is Transport.ROCE:
+    if resolved.file.transport is Transport.ROCE:
         nodes |= {n for tree in plan.trees for edge in tree.edges for n in edge.path}
     for node in sorted(n for n in nodes if not fabric.is_host(n)):
         chip = fabric.switch(node).chip
@@ -83,17 +83,17 @@ def check_floats(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Pl
                 f"job '{name}': numerics are float32, and switch {node} is a {chip.value}, whose program adds whole "
                 "numbers (docs/how-to/tofino.md); say block, or name a scheme that adds up elsewhere"
             )
-        if wire.lanes not in FLOAT_LANES:
+        if packet_model.lanes not in FLOAT_LANES:
             raise RefusedError(
-                f"job '{name}': numerics are float32, and switch {node} runs a program of {wire.lanes} lanes, which "
-                f"adds whole numbers; start the controller with --lanes {known}, or say block"
+                f"job '{name}': numerics are float32, and switch {node} runs a program of {packet_model.lanes} lanes, "
+                f"which adds whole numbers; start the controller with --lanes {known}, or say block"
             )
 
 
-def check_quorum(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+def check_quorum(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
     """A quorum needs v1model programs at all nodes, and a bit for each sender at a switch as root."""
-    name = order.file.name
-    if order.file.quorum is None:
+    name = resolved.file.name
+    if resolved.file.quorum is None:
         return
     for tree in plan.trees:
         for node in tree.nodes:
@@ -111,25 +111,25 @@ def check_quorum(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Pl
             )
 
 
-def check_half(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
-    """Two values in a lane leave each so many bits less as the sum of all workers needs."""
-    workers, mode = len(order.workers), order.file.numerics.mode
+def check_half(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
+    """Two values in a lane lose the bits that the sum of all workers needs; enough bits must remain."""
+    workers, mode = len(resolved.workers), resolved.file.numerics.mode
     if mode not in MIN_HALF_BITS or kept_bits(workers, half=True) >= MIN_HALF_BITS[mode]:
         return
     value = "value" if mode == "half" else "float16 or bfloat16"
     raise RefusedError(
-        f"job '{order.file.name}': numerics '{mode}' keep {max(kept_bits(workers, half=True), 0)} bits of a {value} "
+        f"job '{resolved.file.name}': numerics '{mode}' keep {max(kept_bits(workers, half=True), 0)} bits of a {value} "
         f"with {workers} workers; expected at most {1 << (PAIR_BITS - MIN_HALF_BITS[mode])} workers, which keep "
         f"{MIN_HALF_BITS[mode]}, or block, which keeps {kept_bits(workers)}"
     )
 
 
-def check_quarter(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+def check_quarter(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
     """Each worker rounds to the eight bits of the sum, so the error grows with the workers."""
-    workers = len(order.workers)
-    if order.file.numerics.mode == "quarter" and workers > MAX_QUARTER_WORKERS:
+    workers = len(resolved.workers)
+    if resolved.file.numerics.mode == "quarter" and workers > MAX_QUARTER_WORKERS:
         raise RefusedError(
-            f"job '{order.file.name}': numerics 'quarter' are for at most {MAX_QUARTER_WORKERS} workers, and it has "
+            f"job '{resolved.file.name}': numerics 'quarter' are for at most {MAX_QUARTER_WORKERS} workers, and it has "
             f"{workers}: every worker adds a rounding to eight bits; expected half or block"
         )
 
@@ -143,15 +143,15 @@ REQUIREMENTS: tuple[Callable[[Fabric, PacketModel, ResolvedJob, Plan], None], ..
 )
 
 
-def check_requirements(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
-    """Raises RefusedError."""
+def check_requirements(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:
+    """Check all requirements. Raises RefusedError."""
     for check in REQUIREMENTS:
-        check(fabric, wire, order, plan)
+        check(fabric, packet_model, resolved, plan)
 
 
-def quorum_of(fabric: Fabric, order: ResolvedJob, plan: Plan) -> int:
-    """Contributions that are enough to seal a sum: at most the workers of the plan; 0: all are needed."""
-    if order.file.quorum is None:
+def quorum_of(fabric: Fabric, resolved: ResolvedJob, plan: Plan) -> int:
+    """Number of contributions that are enough to seal a sum, at most the workers of the plan; 0: all are needed."""
+    if resolved.file.quorum is None:
         return 0
     workers = {w for tree in plan.trees for edge in tree.edges if fabric.is_host(w := edge.child)}
-    return min(order.file.quorum, len(workers))
+    return min(resolved.file.quorum, len(workers))

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ControllerTimeouts:
-    """In seconds.
+    """Timeouts in seconds.
 
     reroute   from the loss of a switch until jobs move around it
-    restart   from the loss of a switch or link until jobs without another plan fail; a switch that takes connections
-              and is only silent is waited for
-    start     after the controller's start, until switches connect and members renew their leases
-    install   for switches to take a job's entries
-    plan      of a planning task, in addition to the time limit of its job
-    repair    of a planning task that moves a job off failed elements. With the repairs ahead of it and one task that
-              cannot be preempted any more, it bounds the time that a job stays there
+    restart   from the loss of a switch or link until jobs without another plan fail; the controller waits for a switch
+              that takes connections and is only silent
+    start     from the controller's start until switches have connected and members have renewed their leases
+    install   for switches to take the entries of a job
+    plan      for a planning task, in addition to the time limit of its job
+    repair    for a planning task that moves a job off failed elements. Together with the repairs ahead of it and one
+              task that can no longer be preempted, it bounds the time that a job stays there
     """
 
     reroute: float = 0.5

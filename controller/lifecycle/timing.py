@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's workers wait for, and at what rate they send. It follows from what their switches are, and from how long
-links hold packets. docs/reference/protocol.md, sections 5.2 and 5.4."""
+"""Computes the timeouts and the sending rate of a job's workers, from the kinds of its switches and the time that links
+hold packets. docs/reference/protocol.md, sections 5.2 and 5.4."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ from netfold.topologies.fabric import Link
 from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS, Timing
 
 _PACKETS = 16
-"""A timeout allows for so many packets more than were before: what is less is no silence where each takes long."""
+"""Extra packets that a timeout allows for, so that a slow software switch is not mistaken for a silent one."""
 
 _BURST_OF_QUEUE = 0.75
-"""What goes at once fits into each queue on the way with room for another's."""
+"""Part of the shortest queue on the paths that a burst may fill; the rest is for the burst of another sender."""
 
 
-def timing_of(setting: FabricConfig, plan: Plan, wire: PacketModel) -> Timing:
-    """The same for all workers. Where any switch on the way is a program, it shares a processor with others."""
-    ways = [link for tree in plan.trees for link in _links(setting, tree)]
-    switches = {node for tree in plan.trees for node in _switches(setting, tree)}
-    chips = all(setting.device(s).target is not SwitchTarget.V1MODEL for s in switches)
+def timing_of(config: FabricConfig, plan: Plan, packet_model: PacketModel) -> Timing:
+    """The timing of a job, the same for all its workers. A switch that is a program shares a processor with others."""
+    links = [link for tree in plan.trees for link in _links(config, tree)]
+    switches = {node for tree in plan.trees for node in _switches(config, tree)}
+    chips = all(config.device(s).target is not SwitchTarget.V1MODEL for s in switches)
     base = DATA_CENTER if chips else SHARED_PROCESSORS
-    packet = wire.packet_bits / wire.bits_per_second(setting.fabric, plan.rate)
-    delay = 2 * max(longest_delay_s(setting.fabric, tree) for tree in plan.trees)
-    queue = min(x.queue * wire.packet_bits / wire.bits_per_second(setting.fabric, x.rate) for x in ways)
-    variance = max(base.min_rto_margin, _PACKETS * packet, wire.min_rto_margin_s)
+    packet = packet_model.packet_bits / packet_model.bits_per_second(config.fabric, plan.rate)
+    delay = 2 * max(longest_delay_s(config.fabric, tree) for tree in plan.trees)
+    queue = min(
+        x.queue * packet_model.packet_bits / packet_model.bits_per_second(config.fabric, x.rate)
+        for x in links
+    )
+    variance = max(base.min_rto_margin, _PACKETS * packet, packet_model.min_rto_margin_s)
     first = base.initial_rto + delay + (variance - base.min_rto_margin)
     return replace(
         base,
@@ -45,31 +48,33 @@ def timing_of(setting: FabricConfig, plan: Plan, wire: PacketModel) -> Timing:
     )
 
 
-def pace_of(setting: FabricConfig, plan: Plan, wire: PacketModel) -> float:
-    """Bits a second, of frames, that a worker may send."""
-    bits = wire.bits_per_second(setting.fabric, plan.rate if plan.pacing_rate is None else plan.pacing_rate)
-    return bits * frame_part(setting, plan, wire)
+def pace_of(config: FabricConfig, plan: Plan, packet_model: PacketModel) -> float:
+    """Bits per second, counted in whole frames, that a worker may send."""
+    bits = packet_model.bits_per_second(
+        config.fabric, plan.rate if plan.pacing_rate is None else plan.pacing_rate
+    )
+    return bits * frame_part(config, plan, packet_model)
 
 
-def link_rate_of(setting: FabricConfig, wire: PacketModel, host: str) -> float:
-    """Bits a second of the host's link."""
-    link = setting.fabric.link(host, setting.fabric.attachment(host))
-    return wire.bits_per_second(setting.fabric, link.rate)
+def link_rate_of(config: FabricConfig, packet_model: PacketModel, host: str) -> float:
+    """Bits per second of the link of the host."""
+    link = config.fabric.link(host, config.fabric.attachment(host))
+    return packet_model.bits_per_second(config.fabric, link.rate)
 
 
-def frame_part(setting: FabricConfig, plan: Plan, wire: PacketModel) -> float:
-    """Part of a link's time that its frames take: a chip's link also sends preamble and gap, an emulated one does
+def frame_part(config: FabricConfig, plan: Plan, packet_model: PacketModel) -> float:
+    """Fraction of a link's time that frames take: the link of a chip also sends preamble and gap, an emulated one does
     not."""
-    switches = {node for tree in plan.trees for node in _switches(setting, tree)}
-    ethernet = any(setting.device(s).target is not SwitchTarget.V1MODEL for s in switches)
-    return wire.frame_bits / wire.packet_bits if ethernet else 1.0
+    switches = {node for tree in plan.trees for node in _switches(config, tree)}
+    ethernet = any(config.device(s).target is not SwitchTarget.V1MODEL for s in switches)
+    return packet_model.frame_bits / packet_model.packet_bits if ethernet else 1.0
 
 
-def _links(setting: FabricConfig, tree: Tree) -> Iterator[Link]:
+def _links(config: FabricConfig, tree: Tree) -> Iterator[Link]:
     for edge in tree.edges:
-        yield from (setting.fabric.link(a, b) for a, b in pairwise(edge.path))
+        yield from (config.fabric.link(a, b) for a, b in pairwise(edge.path))
 
 
-def _switches(setting: FabricConfig, tree: Tree) -> Iterator[str]:
+def _switches(config: FabricConfig, tree: Tree) -> Iterator[str]:
     for edge in tree.edges:
-        yield from (node for node in edge.path if not setting.fabric.is_host(node))
+        yield from (node for node in edge.path if not config.fabric.is_host(node))

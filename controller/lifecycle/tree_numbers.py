@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of trees, and UDP ports of jobs. A number is unique where it is used: a tree's at each switch that its
-packets touch, a job's port at each of its hosts. A fabric has more trees than a switch, and more jobs than a host."""
+"""Allocates numbers of trees and UDP ports of jobs. A number is unique where it is used: that of a tree at each switch
+that its packets pass, the port of a job at each of its hosts. So a fabric can have more trees than a switch, and more
+jobs than a host."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ from netfold.topologies.fabric import Fabric
 from netfold.topologies.ports import Chip
 
 MAX_TREES = {None: 1023, Chip.TOFINO: 1023, Chip.TOFINO2: 511}
-"""Of a switch (p4src/common/sizes.p4, p4src/tna/arch.p4): each has a cell for each verdict, and number 0 is no tree."""
+"""Maximum trees of a switch (p4src/common/sizes.p4, p4src/tna/arch.p4): it has a cell for each verdict, and number 0 is
+no tree."""
 
 UDP_PORTS = range(PORT_FIRST, PORT_LAST + 1)
 
 
 class TreeNumbers:
-    """Numbers in use at each switch, which go round from `last`: one is used again as late as possible."""
+    """Numbers in use at each switch. The search starts after `last` and wraps around, so that a number is reused as
+    late as possible."""
 
     def __init__(self, fabric: Fabric, placements: Iterable[Placement], last: int) -> None:
         self._fabric = fabric
@@ -33,7 +36,7 @@ class TreeNumbers:
                 self._use(tree, numbers.tree)
 
     def take(self, tree: Tree, job: str) -> int:
-        """A number that no other tree has at a switch of this one. Raises RefusedError."""
+        """Take a number that no other tree has at a switch of this one. Raises RefusedError."""
         switches = self._switches(tree)
         most = min(MAX_TREES[self._fabric.switch(s).chip] for s in switches)
         taken = set().union(*(self._used[s] for s in switches))
@@ -58,7 +61,7 @@ class TreeNumbers:
 
 
 def free_udp_port(job: JobRecord, jobs: Iterable[JobRecord], last: int) -> int:
-    """The next port after the last one that was handed out, of those that no other job has at its hosts. Raises
+    """The next port after the last one that was handed out that no other job has at hosts of this job. Raises
     RefusedError."""
     hosts = {m.host for m in job.members}
     taken = {j.udp_port for j in jobs if not j.state.is_terminal and any(m.host in hosts for m in j.members)}
@@ -74,7 +77,7 @@ def free_udp_port(job: JobRecord, jobs: Iterable[JobRecord], last: int) -> int:
 
 
 def check_udp_port(job: JobRecord, hosts: Iterable[str], jobs: Iterable[JobRecord]) -> None:
-    """That hosts can be added to a job. Raises RefusedError if one of them is in another job of its port."""
+    """Raises RefusedError if one of the hosts to add is in another job with the same port."""
     added = frozenset(hosts)
     for other in jobs:
         if other.name == job.name or other.state.is_terminal or other.udp_port != job.udp_port:

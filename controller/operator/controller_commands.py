@@ -99,7 +99,7 @@ def run_controller(
             listen=service.listen or default_socket(),
             security=service.security(),
             controller=Options(
-                wire=PacketModel(
+                packet_model=PacketModel(
                     lanes,
                     packet_model.scale,
                     packet_model.host_rtt_ms / 1000,

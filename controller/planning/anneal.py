@@ -22,12 +22,13 @@ from netfold.controller.planning.resend_paths import find_unreached
 from netfold.controller.planning.residual_network import ResidualNetwork
 
 SMALL_JOB = 48
-"""Workers times trees up to which annealing is tried."""
+"""Number of workers times trees up to which annealing is tried."""
 STEPS = 2_000
 HOT, COLD = 0.1, 0.004
 """Temperatures at the first and the last step, as fractions of the utilization."""
 SPREAD = 0.01
-"""Weight of the sum of all utilizations beside the greatest: of equal trees, those with more residual capacity."""
+"""Weight of the sum of all utilizations relative to the greatest one: of equal trees, those with more residual capacity
+win."""
 OFTEN_DOWN, OFTEN_SHARE = 0.12, 0.12
 OF_TWO = np.array([[i / 24, 1 - i / 24] for i in range(25)])
 """Shares at which two trees are evaluated."""
@@ -44,8 +45,9 @@ def anneal(
     target: float = float("inf"),
     seed: int = 0,
 ) -> list[Draft]:
-    """The best drafts of a walk from these, whose result trees are set. With `has_levels`, nodes may send to nodes.
-    Stops at the rate `target`. Trees rooted at a switch stay such that their root can resend results."""
+    """Anneal drafts whose result trees are set, and return the best drafts found. With `has_levels`, nodes may send to
+    nodes. The search stops at the rate `target`. Trees rooted at a switch stay such that their root can resend
+    results."""
     walk = _Walk(network, [d.copy() for d in drafts], workers, nodes, has_levels, random.Random(seed))
     return walk.run(steps, target)
 
@@ -101,16 +103,16 @@ class _Walk:
     # ---- loads -------------------------------------------------------------------------------------------
 
     def _count(self, draft: Draft) -> NDArray[np.int64]:
-        """How many streams of a tree each resource carries."""
+        """The number of streams of a tree that each resource carries."""
         used = list(draft.result_links)
-        spent = self.network.spent_id
+        spent = self.network.capacity_id
         for child, parent in draft.parent.items():
             used += draft.route[child]
             used.append(spent[parent])
         return np.bincount(used, minlength=len(self.slowness))
 
     def _energy(self) -> tuple[float, float]:
-        """The objective, and the greatest utilization. Sets the best shares of two trees."""
+        """The objective and the greatest utilization, after the best shares of two trees are set."""
         used = np.array(self.counts) * self.slowness
         two = len(self.drafts) == 2
         shares = OF_TWO if two else np.array([[d.share for d in self.drafts]])
@@ -126,7 +128,7 @@ class _Walk:
     # ---- steps -------------------------------------------------------------------------------------------
 
     def _neighbor(self, t: int) -> Draft | None:
-        """A draft one step away; None if this draw leads nowhere."""
+        """A draft one step away, or None if this draw gives no valid draft."""
         draw, draft = self.rng.random(), self.drafts[t]
         if draw < OFTEN_DOWN:
             return self._other_down(draft)
@@ -191,7 +193,7 @@ class _Walk:
                 del draft.parent[node], draft.route[node]
 
     def _other_down(self, draft: Draft) -> Draft | None:
-        """Shortest paths by links of random lengths."""
+        """A draft with another result tree: shortest paths by links of random lengths."""
         network, rng = self.network, self.rng
         start = network.attachment(draft.root)
         distance, via = {start: 0.0}, dict[str, int]()

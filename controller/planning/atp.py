@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""ATP: aggregate at the first switch with room on the shortest path to the parameter server, the rest direct.
+"""Plans by ATP: aggregate at the first switch with room on the shortest path to the parameter server; the rest goes
+direct.
 
-The papers model it differently, and the job's option `atp_variant` chooses. `split` (GRID): what exceeds a
-switch's room goes on, to the next switch on the path; several parameter servers have equal parts. `whole`
-(InArt): each (worker, server) fragment is added up at one switch or goes to the server whole. Neither has
-a relaxation of its own: no bound.
+The papers model it differently, and the job's option `atp_variant` chooses. `split` (GRID): the part that exceeds the
+room of a switch continues to the next switch on the path; several parameter servers have equal parts. `whole` (InArt):
+each (worker, server) fragment is added up at one switch or goes to the server whole. Neither has a relaxation of its
+own, so there is no bound.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def plan_atp(task: Task) -> Plan:
 def _shortest(
     network: ResidualNetwork, workers: Sequence[str], servers: Sequence[str]
 ) -> list[dict[str, Route]]:
-    """Each worker's path to each server: of the shortest ones, those that load the links least."""
+    """The path of each worker to each server: of the shortest ones, the one that loads the links least."""
     drafts = [Draft(s, 1.0 / len(servers)) for s in servers]
     editor = DraftEditor(network, drafts, (), shortest=True)
     for t, server in enumerate(servers):
@@ -45,9 +46,8 @@ def _shortest(
 
 
 def _split(task: Task, servers: Sequence[str]) -> list[Draft]:
-    """Fill layer by layer: all streams grow together, aggregated at the first switch with room, until a
-    resource is full. If that is a switch, a further layer goes on without it; if a link or a server,
-    nothing more fits."""
+    """Fill layer by layer: all streams grow together, aggregated at the first switch with room, until a resource is
+    full. If that is a switch, a further layer continues without it; if it is a link or a server, nothing more fits."""
     network, workers = task.network, task.workers
     paths = _shortest(network, workers, servers)
     left = network.capacity.copy()
@@ -120,9 +120,8 @@ def _attach(
 
 
 def _whole(task: Task, servers: Sequence[str]) -> list[Draft]:
-    """Equal parts, each fragment whole, in the order of servers, then workers. How many fragments a switch
-    has room for depends on the rate that comes out, so this is done for a range of rates; the best result
-    counts."""
+    """Split into equal parts, each fragment whole, in the order of servers, then workers. The number of fragments that
+    fit into a switch depends on the resulting rate, so a range of rates is tried; the best result counts."""
     network, workers = task.network, task.workers
     paths = _shortest(network, workers, servers)
     best: tuple[float, list[Draft]] = (0.0, [])
@@ -136,8 +135,8 @@ def _whole(task: Task, servers: Sequence[str]) -> list[Draft]:
 
 
 def _fragment_rates(network: ResidualNetwork, most: int) -> list[float]:
-    """Rates of one fragment at which some switch is just full, at most ROOMS of them: the higher, the
-    denser."""
+    """Rates of one fragment at which some switch is just full, at most ROOMS of them, more densely spaced at high
+    rates."""
     capacities = {float(network.capacity[network.switch_id[v]]) for v in network.aggregators()}
     rates = sorted({c / m for c in capacities for m in range(1, most + 1)}, reverse=True)
     if not rates:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`auto`: the best of the schemes that suit a job; of (nearly) equal ones the simplest, in the order
-listed here. What no scheme of a paper reaches, a packing of trees does, and its bound holds for all of them."""
+"""Plans by `auto`: the best of the schemes that suit a job; of (nearly) equal ones the simplest, in the order listed
+here. Where no scheme of a paper reaches the best rate, a packing of trees does, and its bound holds for all of them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from netfold.controller.planning.tree_packing import plan_packing
 
 
 def plan_inart_split(task: Task) -> Plan:
-    """`inart` with several trees for each server: nearer to the bound, for more slots and tree numbers."""
+    """Plan by `inart` with several trees for each server: nearer to the bound, for more slots and tree numbers."""
     return plan_inart(task.with_options(trees_per_server=SPLIT))
 
 
 SPLIT = 4
 CLEARLY_BETTER, MUCH_BETTER = 1.005, 1.1
 NEARLY_BEST = 0.97
-"""The part of the bound at which one tree is good enough."""
+"""Fraction of the bound at which one tree is good enough."""
 WITHOUT_SEARCH: tuple[Scheme, ...] = (plan_switchml, plan_panama)
 ONE_SERVER: tuple[Scheme, ...] = (plan_none, plan_grid, plan_atp)
 SEVERAL_SERVERS: tuple[Scheme, ...] = (plan_none, plan_lbmm, plan_inart, plan_atp)
 
 
 def plan_auto(task: Task) -> Plan:
-    """The plan names the scheme that won."""
+    """Plan by the best scheme. The plan names it."""
     found = _Best(task)
     for scheme in WITHOUT_SEARCH:
         found.offer(scheme, CLEARLY_BETTER)
@@ -74,7 +74,8 @@ class _Best:
             self._plan = plan
 
     def _is_done(self) -> bool:
-        """All workers' links are full, or one tree is near the bound: nothing is much better or simpler."""
+        """Whether no scheme can be much better or simpler: all links of workers are full, or one tree is near the
+        bound."""
         best = self._plan
         if best is None:
             return False

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Cheapest paths between all switches at a cost of each link."""
+"""Finds the cheapest paths between all switches at a cost of each link."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Floats = NDArray[np.float64]
 
 
 class Paths:
-    """`cost[a, b]` from switch a to switch b; `cost` of the links, above 0, in the order of `problem.link`."""
+    """Cheapest paths; `cost[a, b]` is from switch a to switch b. The argument `cost` is of the links, above 0, in the
+    order of `problem.link`."""
 
     def __init__(self, problem: PackingProblem, cost: Floats) -> None:
         # Not at the top: SciPy takes half a second, and a controller may never need it.

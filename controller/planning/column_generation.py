@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The greatest fractional packing of aggregation trees, by column generation: maximize the sum of the trees' rates
-x_T so that sum x_T use_T(r) <= capacity(r) for every resource r.
+"""Finds the greatest fractional packing of aggregation trees, by column generation: maximize the sum of the trees'
+rates x_T so that sum x_T use_T(r) <= capacity(r) for every resource r.
 
-Each round solves the packing over the trees found so far and takes its dual values as prices of the resources;
-trees that cost less than 1 come in. At any prices p, capacity . p over the cheapest tree's cost is an upper
-bound of the rate of any plan: the bound is proven in every round, whether or not it is the last. The duals come
-from the interior of the optimal face and are drawn to those of the best bound (Wentges, Int. Trans. Oper. Res.
-4, 1997): else equal links are priced one after the other.
+Each round solves the packing over the trees found so far and takes its dual values as prices of the resources; trees
+that cost less than 1 enter the packing. At any prices p, capacity . p over the cheapest tree's cost is an upper bound
+of the rate of any plan: the bound is proven in every round, whether or not it is the last. The duals come from the
+interior of the optimal face and are drawn to those of the best bound (Wentges, Int. Trans. Oper. Res. 4, 1997):
+otherwise equal links would be priced one after the other.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from netfold.controller.planning.tree_pricing import TreePricing
 Floats = NDArray[np.float64]
 
 PROVEN = 1e-4
-"""A packing this near its bound, as a part of it, is done."""
+"""Relative distance to the bound at which a packing is accepted as proven."""
 SMOOTHING = 0.5
 FLOOR = 1e-6
-"""The part of the prices' worth that all resources share, so that no price is 0 and short trees are preferred."""
+"""Fraction of the total price that all resources share, so that no price is 0 and short trees are preferred."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Solved:
 
 
 def generate(problem: PackingProblem, rounds: int) -> TreePacking:
-    """A packing of at most so many rounds. It has no column if no tree was found; then nothing can be sent if the bound
-    is 0."""
+    """Generate a packing in at most `rounds` rounds. It has no column if no tree was found; then nothing can be sent if
+    the bound is 0."""
     pricing = TreePricing(problem)
     capacity = problem.network.capacity
     usable = capacity > 0
@@ -103,13 +103,13 @@ def generate(problem: PackingProblem, rounds: int) -> TreePacking:
 
 @dataclass(frozen=True)
 class _Prices:
-    """Of every resource, and of the workers' own links together."""
+    """Prices of every resource, and of the own links of all workers together."""
 
     resources: Floats
     access: float
 
     def of_worth_1(self, capacity: Floats, access_capacity: float) -> _Prices:
-        """Such that all capacities together are worth 1, and none has the price 0."""
+        """The prices scaled so that all capacities together are worth 1, and none has the price 0."""
         worth = float(capacity @ self.resources) + access_capacity * self.access
         floor = FLOOR * worth / float(capacity.sum())
         whole = worth * (1 + FLOOR)
@@ -125,7 +125,8 @@ class _Prices:
 def solve_packing(
     columns: Sequence[TreeColumn], capacity: Floats, access: float, *, vertex: bool = False
 ) -> Solved:
-    """The best packing of these trees. `vertex`: one with few trees, in place of one in the middle of the best."""
+    """The best packing of these trees. `vertex`: return one with few trees instead of one in the interior of the best
+    ones."""
     use = np.stack([c.use for c in columns], axis=1)
     rows = np.flatnonzero(use.any(axis=1))
     matrix = np.vstack([use[rows], np.ones(len(columns))])

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as a JSON document, and back: for `netfold plan --json`, the service and the store."""
+"""Converts a plan to a JSON document and back, for `netfold plan --json`, the service and the store."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from netfold.topologies.fabric import Fabric
 
 
 def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
-    """Rates and loads in the fabric's unit; with the fabric every load beside its capacity; links as `from->to`,
-    loopback ports as `switch:port`. `assumed_cross_traffic` by link; `pacing_rate`: see Plan."""
+    """The plan as a document. Rates and loads are in the unit of the fabric; with `fabric` every load has its capacity;
+    links are `from->to`, loopback ports `switch:port`. `assumed_cross_traffic` is by link; `pacing_rate`: see Plan."""
     loads = plan.loads
     links: dict[str, float] = {}
     switches: dict[str, float] = {}
@@ -54,7 +54,7 @@ def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
 
 
 def _hierarchy(hierarchy: Hierarchy, rate: float) -> dict[str, Any]:
-    """How the ranks of a host reduce, and why; `of` is what it follows from."""
+    """The reduction of the ranks of a host and its reason; `of` holds the values from which it follows."""
     return {
         "reduction": hierarchy.chosen(rate).reduction,
         "why": hierarchy.why(rate),
@@ -79,7 +79,7 @@ def _read_links(document: Mapping[str, float]) -> dict[tuple[str, str], float]:
 
 
 def _rows(loads: Mapping[str, float], capacities: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Loads by name, each beside its capacity if that is known."""
+    """Loads by name, each with its capacity if that is known."""
     return {
         name: {"load": load, "capacity": capacities[name]} if name in capacities else {"load": load}
         for name, load in loads.items()

@@ -13,8 +13,8 @@ from netfold.controller.planning.resource_loads import LoadChange, ResourceLoads
 
 
 class DraftEditor:
-    """A tree is given by its index in `drafts`; `members[tree][node]` are the children of a node, in order. `nodes` are
-    switches that may become nodes. `shortest`: only shortest routes."""
+    """Edits drafts. A tree is given by its index in `drafts`; `members[tree][node]` are the children of a node, in
+    order. `nodes` are switches that may become nodes. `shortest`: use only shortest routes."""
 
     def __init__(
         self,
@@ -107,5 +107,5 @@ class DraftEditor:
         """Tree and child of each stream that uses a resource."""
         for tree, draft in enumerate(self.drafts):
             for child, parent in draft.parent.items():
-                if self.network.spent_id[parent] == resource or resource in draft.route[child]:
+                if self.network.capacity_id[parent] == resource or resource in draft.route[child]:
                     yield tree, child

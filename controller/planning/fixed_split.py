@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""R-InArt (WWW 2024, Alg. 2) for a running job: nodes and routes are planned again on the residual network, the
-split of the gradient stays.
+"""Plans a running job by R-InArt (WWW 2024, Alg. 2): nodes and routes are planned again on the residual network, while
+the split of the gradient stays.
 
-Trees of parameter servers keep their servers: the relaxation at these shares is rounded, as published, and repaired
-at these shares. Trees that are rooted at switches keep their shares alone: one after the other, the largest first, each
-goes to the root at which the job's rate is best.
+Trees of parameter servers keep their servers: the relaxation at these shares is rounded, as published, and repaired at
+these shares. Trees that are rooted at switches keep only their shares: one after the other, the largest first, each
+gets the root at which the rate of the job is best.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from netfold.controller.planning.search import TRIALS, improve
 
 NAME = "r-inart"
 ROUNDINGS = 2
-"""At most: the job waits for it."""
+"""Maximum roundings, because the job waits for the plan."""
 
 ROOTS = 16
-"""How many switches are tried as the root of a tree, the roomiest first."""
+"""Number of switches that are tried as the root of a tree, the roomiest first."""
 
 
 def plan_fixed_split(task: Task, trees: Sequence[Tree]) -> Plan:
-    """The job of `trees` at their shares. Raises PlanningError."""
+    """Plan the job of `trees` at their shares. Raises PlanningError."""
     served = [t for t in trees if t.root in task.network.server_id]
     if served and len(served) < len(trees):
-        raise PlanningError(f"job '{task.job.name}': a split over servers and switches cannot be kept")
+        raise PlanningError(
+            f"job '{task.job.name}': fixed-split needs all roots at servers, or all at switches"
+        )
     drafts = _at_servers(task, trees) if served else _at_switches(task, [t.share for t in trees])
     return finish(task.network, task.job, drafts, task.report(NAME, seeded=True))
 

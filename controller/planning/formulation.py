@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the linear models of GRIA (GRID Eq. 1) and InArt (Eq. 1, 5) share: each worker's part for a parameter server is
-added up in at most one switch, or goes there whole. Beyond the papers they hold link limits in both directions (also
-GRID's), the result tree, and a switch's fan-in; of InArt's printed constraints they mend the link row (no factor
-|V|, worker-to-switch paths per server, a switch's stream counted once).
+"""Defines the common part of the linear models of GRIA (GRID Eq. 1) and InArt (Eq. 1, 5): each worker's part for a
+parameter server is added up in at most one switch, or goes there whole. Beyond the papers they hold link limits in both
+directions (also GRID's), the result tree, and a switch's fan-in. They correct the link row of InArt's printed
+constraints (no factor |V|, worker-to-switch paths per server, a switch's stream counted once).
 
-Variables per parameter server s: R[s,g,v,p], what the workers of group g send to node v (or straight to s) over route
-p; Z[s,v,p], the stream of node v; G[s,l,p] and D[s,e], the results' routes to leaf l and their load on link e. Workers
-on one switch with equal links are one group: the relaxation is convex and symmetric in them, so this loses nothing.
+Variables per parameter server s: R[s,g,v,p], the rate that the workers of group g send to node v (or straight to s)
+over route p; Z[s,v,p], the stream of node v; G[s,l,p] and D[s,e], the results' routes to leaf l and their load on link
+e. Workers on one switch with equal links are one group: the relaxation is convex and symmetric in them, so this loses
+nothing.
 
 There are two ways to fix the scale (models.py). `FixedShares` counts streams: all is divided by the rate, whose inverse
 is minimized. `FreeShares` counts rates: each server's part of the rate is a variable too. Both are the papers'
@@ -42,8 +43,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Choice:
-    """Part of what a group sends: to `parent` over `route` (from the group's switch on), as a fraction of
-    it."""
+    """The part of the rate of a group that goes to `parent` over `route` (from the switch of the group on), as a
+    fraction."""
 
     parent: str
     route: Route
@@ -52,10 +53,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Solution:
-    """`rate` of the solution and `bound` on what the model allows (equal when solved to the end).
-    `choices[s, g]` are a group's parts for server s, `streams[s, v]` the routes of node v and `result_routes[s]` the
-    results' routes with their weights, `stopped` what ended the search before its proof, and `complete` whether the
-    model held every simple path and every node."""
+    """A solution: its `rate` and the `bound` on the rate that the model allows (equal when solved to the end).
+    `choices[s, g]` are the parts of a group for server s, `streams[s, v]` the routes of node v and `result_routes[s]`
+    the routes of the results with their weights. `stopped` is the limit that ended the search before its proof, and
+    `complete` whether the model held every simple path and every node."""
 
     rate: float
     bound: float
@@ -68,7 +69,7 @@ class Solution:
 
 
 class NoSolutionError(PlanningError):
-    """No point of a model; `stopped`: limit that ended the search before a proof."""
+    """The model has no solution; `stopped`: limit that ended the search before a proof."""
 
     def __init__(self, message: str, stopped: Stopped | None) -> None:
         super().__init__(message)
@@ -115,23 +116,24 @@ class Formulation(ABC):
 
     @abstractmethod
     def new_stream(self, s: int, size: int) -> int:
-        """A column for what up to `size` senders of server s's tree send over one route."""
+        """A column for the stream of up to `size` senders of the tree of server s over one route."""
 
     @abstractmethod
     def all_of(self, s: int, columns: list[int], size: int) -> None:
-        """The columns together are what `size` senders send; each sender's part goes one way if it is whole."""
+        """Require that the columns together are the streams of `size` senders; each sender's part has one route if it
+        is whole."""
 
     @abstractmethod
     def at_most_one(self, s: int, columns: list[int]) -> None:
-        """At most one of the columns, each of one sender, is in use if streams are whole."""
+        """Require that at most one of the columns, each of one sender, is in use if streams are whole."""
 
     @abstractmethod
     def weight(self, s: int) -> float:
-        """What one of a column of server s's tree asks of a resource."""
+        """Load on a resource per unit of a column of the tree of server s."""
 
     @abstractmethod
     def within_capacities(self) -> None:
-        """Rows for what `usage` asks of each resource."""
+        """Add rows that keep the `usage` of each resource within its capacity."""
 
     @abstractmethod
     def scale(self, values: NDArray[np.float64]) -> tuple[float, tuple[float, ...]]:
@@ -187,7 +189,7 @@ class Formulation(ABC):
                 column = self.new_stream(s, size)
                 columns.append((column, parent, route))
                 self._use(route, column, s)
-                self.usage[network.spent_id[parent]].append((column, self.weight(s)))
+                self.usage[network.capacity_id[parent]].append((column, self.weight(s)))
                 if parent != server:
                     inner.append((parent, column))
         if not columns:

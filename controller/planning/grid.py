@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""GRID (ToN 2023): R-GRIA, Alg. 1, with link limits added and a repair. Several parameter servers get
-equal parts."""
+"""Plans by GRID (ToN 2023): R-GRIA, Alg. 1, with link limits added and a repair. Several parameter servers get equal
+parts."""
 
 from __future__ import annotations
 

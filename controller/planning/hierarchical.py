@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""One tree with any root, a parameter server or a switch, and as many levels as increase the rate: nodes may send to
-nodes.
+"""Plans one tree with any root, a parameter server or a switch, and any number of levels that increase the rate: nodes
+may send to nodes.
 
-For each root it starts with the reverse of the result tree, with aggregation wherever streams meet (reduction.py).
-Of small jobs it anneals the trees of all roots, then those of the best for longer; of others it improves the best
+For each root it starts with the reverse of the result tree, with aggregation wherever streams meet (reduction.py). It
+anneals the trees of all roots of a small job, then the best ones for longer; for other jobs it improves the best
 server's tree by local search.
 
 The plan has no bound: the rate at which the search ends leaves out the links of the fabric.
@@ -23,9 +23,9 @@ from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.search import TRIALS, improve
 
 SMALL_FABRIC = 16
-"""Switches up to which a tree is annealed."""
+"""Number of switches up to which a tree is annealed."""
 ROOTS, SWITCH_ROOTS = 6, 12
-"""Of how many roots trees are annealed, and how many switches are tried as roots at all, the roomiest."""
+"""Number of roots whose trees are annealed, and number of switches that are tried as roots at all, the roomiest."""
 FIRST_STEPS, BEST_ROOTS = STEPS // 3, 2
 
 
@@ -69,7 +69,7 @@ def _starts(network: ResidualNetwork, workers: tuple[str, ...], root: str, nodes
 
 
 def _star(network: ResidualNetwork, workers: tuple[str, ...], root: str) -> Draft:
-    """All workers send to the root, over shortest routes."""
+    """A draft in which all workers send to the root, over shortest routes."""
     if root not in network.server_id and len(workers) > network.max_children(root):
         raise PlanningError(f"root {root} would have {len(workers)} children")
     draft = Draft(root, 1.0)
@@ -83,7 +83,7 @@ def _star(network: ResidualNetwork, workers: tuple[str, ...], root: str) -> Draf
 
 
 def _improved(task: Task, found: list[_Rooted], nodes: list[str], target: float) -> list[_Rooted]:
-    """The same drafts improved, the best first."""
+    """The drafts after they are improved, the best first."""
     network, workers = task.network, task.workers
     if len(workers) > SMALL_JOB or len(network.switch_id) > SMALL_FABRIC:
         servers = [f for f in found if f.draft.root in network.server_id][:1]

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What an all-reduce takes where hosts have several ranks: NetReduce's cost model, and the choice that follows from it.
+"""Computes the time of an all-reduce of hosts with several ranks by NetReduce's cost model, and the choice that
+follows.
 
 NetReduce (ASPLOS 2023, arXiv 2009.09736) compares a flat ring (FR), Tencent's two levels (TA) and its own parallel form
 (PN). Its printed equations could not be had; (1) to (5) are derived from its description, with latency and bandwidth
@@ -23,17 +24,17 @@ GIGABYTE, MICROSECOND = 1e9, 1e-6
 
 
 def ring_bytes(members: int, size: float) -> float:
-    """What each member of a ring sends, and receives, for a gradient of `size` bytes. In a tree it is `size`."""
+    """Bytes that each member of a ring sends, and receives, for a gradient of `size` bytes. In a tree it is `size`."""
     return 2 * (members - 1) / members * size
 
 
 def ring_s(members: int, size: float, rate: float, latency: float) -> float:
-    """(1), in seconds."""
+    """Time of a ring, (1), in seconds."""
     return 2 * (members - 1) * latency + ring_bytes(members, size) / rate
 
 
 def stream_s(size: float, rate: float) -> float:
-    """(2), in seconds: however many members there are."""
+    """Time of a stream, (2), in seconds: it does not depend on the number of members."""
     return size / rate
 
 
@@ -57,15 +58,15 @@ class Machines:
         return self.hosts * self.per_host
 
     def flat_s(self, size: float) -> float:
-        """FR, (3)."""
+        """Time of FR, (3), in seconds."""
         return ring_s(self.ranks, size, self.inter, self.inter_latency)
 
     def leaders_s(self, size: float) -> float:
-        """TA, (4)."""
+        """Time of TA, (4), in seconds."""
         return 2 * size / self.intra + ring_s(self.hosts, size, self.inter, self.inter_latency)
 
     def parallel_s(self, size: float) -> float:
-        """PN, (5)."""
+        """Time of PN, (5), in seconds."""
         inside = ring_s(self.per_host, size, self.intra, self.intra_latency)
         return inside + stream_s(size, self.inter)
 
@@ -88,7 +89,7 @@ class Machines:
 
 
 class Reduction(StrEnum):
-    """How hosts with several ranks reduce."""
+    """Method by which hosts with several ranks reduce."""
 
     FLAT = "flat"
     LEADER_ONLY = "leader-only"
@@ -97,8 +98,8 @@ class Reduction(StrEnum):
 
 @dataclass(frozen=True)
 class Ranks:
-    """What a job says of its ranks. The defaults are ours: one of PCIe 3.0 x16, of NetReduce's slowest machine, and
-    latencies in the middle of its range.
+    """The ranks of a job, as its file has them. The defaults are netfold's own: one rank of PCIe 3.0 x16, of
+    NetReduce's slowest machine, and latencies in the middle of its range.
 
     intra_gbs   GB/s (10^9 bytes/s) between the ranks of a host, for each
     intra_us    microseconds for a message between them
@@ -127,7 +128,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A job's hosts, as a plan remembers them.
+    """The hosts of a job, as a plan stores them.
 
     hosts         H, of `ranks.per_host` ranks each
     gradient      its bytes
@@ -142,8 +143,8 @@ class Hierarchy:
     unit: float
 
     def ways(self, rate: float) -> tuple[Way, ...]:
-        """All of them, for trees that carry `rate` (fabric units) from each host; the first of equals is the simplest.
-        A ring has the host's link whatever the trees have."""
+        """All ways to reduce, for trees that carry `rate` (fabric units) from each host; the first of equals is the
+        simplest. A ring has the link of the host whatever the trees have."""
         ring, trees = self._machines(self.link), self._machines(rate * self.unit)
         size = self.gradient
         gather = 2 * size / ring.intra
@@ -172,7 +173,7 @@ class Hierarchy:
         return min(self.ways(rate), key=lambda way: way.ms)
 
     def why(self, rate: float) -> str:
-        """The choice in a sentence."""
+        """A sentence about the choice."""
         best = self.chosen(rate)
         trees, ring = self._machines(rate * self.unit), self._machines(self.link)
         inter = trees.inter / GIGABYTE

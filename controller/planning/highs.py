@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The solver HiGHS with the options that all programs share."""
+"""Makes the solver HiGHS with the options that all programs share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import highspy
 
 
 class _SilentHighs(highspy.Highs):  # type: ignore[misc]
-    """Newer versions print a banner when the constructor enables the callbacks, before an option can be set. Standard
-    output belongs to the command."""
+    """HiGHS without its banner, which newer versions print when the constructor enables the callbacks, before an option
+    can be set. Standard output belongs to the command."""
 
     def enableCallbacks(self) -> None:  # noqa: N802 (of highspy)
         self.silent()
@@ -17,7 +17,7 @@ class _SilentHighs(highspy.Highs):  # type: ignore[misc]
 
 
 def new_solver() -> highspy.Highs:
-    """Without output; one thread and a fixed seed, so that every run has the same result."""
+    """A solver without output, with one thread and a fixed seed, so that every run has the same result."""
     solver = _SilentHighs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""InArt (WWW 2024): L-InArt splits the model over the parameter servers by Lagrange multipliers, R-InArt
-then rounds nodes and routes. Repair may refit the split to the rounded trees, before the job starts."""
+"""Plans by InArt (WWW 2024): L-InArt splits the model over the parameter servers by Lagrange multipliers, R-InArt then
+rounds nodes and routes. Repair may refit the split to the rounded trees, before the job starts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lagrange_splits(ingress: Sequence[float], capacity: float, workers: int) -> 
 
 
 def plan_inart(task: Task) -> Plan:
-    """The better plan of those at L-InArt's splits."""
+    """Plan at each split of L-InArt, and return the best plan."""
     servers, network = task.servers(), task.network
     ingress = [float(network.capacity[network.server_id[s]]) for s in servers]
     capacity = float(sum(network.capacity[network.switch_id[v]] for v in network.aggregators()))

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A mutable draft of trees, and how a draft becomes a plan.
+"""Defines a mutable draft of trees, and turns it into a plan.
 
-A draft tree gives each child (worker or inner node) its parent and its route. The draft keeps the load of
-every resource for rate 1, so that the rate that all capacities allow is one over the greatest utilization.
+A draft tree gives each child (worker or inner node) its parent and its route. The draft keeps the load of every
+resource for rate 1, so that the rate that all capacities allow is one over the greatest utilization.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def unit_load(network: ResidualNetwork, draft: Draft, weight: float | None = Non
     used: list[int] = list(draft.result_links)
     for child, parent in draft.parent.items():
         used.extend(draft.route[child])
-        used.append(network.spent_id[parent])
+        used.append(network.capacity_id[parent])
     count = np.bincount(np.asarray(used, dtype=np.int64), minlength=len(network.capacity))
     return np.asarray(count * (draft.share if weight is None else weight), dtype=np.float64)
 
@@ -100,7 +100,8 @@ def result_tree(
     load: NDArray[np.float64],
     both_ways: bool = False,
 ) -> tuple[int, ...]:
-    """Dijkstra over the switches; a link costs one hop, and much more beyond the present worst utilization."""
+    """Find a result tree by Dijkstra over the switches; a link costs one hop, and much more if it exceeds the present
+    worst utilization."""
     used = utilization(network, load)
     worst = float(used[np.isfinite(used)].max(initial=1e-12)) or 1e-12
     start = network.attachment(draft.root)
@@ -166,8 +167,8 @@ def _back(network: ResidualNetwork, start: str, wanted: set[str], via: Mapping[s
 
 
 def fit_shares(network: ResidualNetwork, drafts: Sequence[Draft]) -> float:
-    """Give each draft the share that makes the total rate greatest (a linear program in as many unknowns
-    as there are trees) and return that rate."""
+    """Give each draft the share that makes the total rate greatest (a linear program with one unknown for each tree)
+    and return that rate."""
     loads = np.stack([unit_load(network, d, 1.0) for d in drafts], axis=1)
     program = LinearProgram(cost=dict.fromkeys(range(len(drafts)), -1.0))
     for _ in drafts:
@@ -185,7 +186,7 @@ def fit_shares(network: ResidualNetwork, drafts: Sequence[Draft]) -> float:
 
 
 def pass_single_children(network: ResidualNetwork, draft: Draft) -> None:
-    """Let a node with one child pass its packets on: adding up nothing would cost capacity and slots."""
+    """Let a node with one child forward its packets: aggregating a single stream would cost capacity and slots."""
     members = draft.members()
     for node in list(members):
         if node == draft.root or len(members[node]) != 1:
@@ -202,7 +203,7 @@ def pass_single_children(network: ResidualNetwork, draft: Draft) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """A scheme's figures of its plan besides the trees."""
+    """A scheme's figures of its plan in addition to the trees."""
 
     algorithm: str
     bound: float | None = None
@@ -260,7 +261,7 @@ def _looped_rate(
     looped: Mapping[tuple[str, int], float],
     report: Report,
 ) -> float:
-    """The rate at which loopback ports carry what is looped. Raises PlanningError if there is none."""
+    """The rate at which loopback ports carry the looped packets. Raises PlanningError if there is none."""
     here = f"job '{job.name}' by {report.algorithm}"
     for tree in trees:
         try:
@@ -295,7 +296,7 @@ def as_loads(network: ResidualNetwork, load: NDArray[np.float64]) -> Loads:
 
 
 def capacity_of(network: ResidualNetwork, resource: int) -> float:
-    """The whole capacity of a resource, with what earlier jobs use."""
+    """The whole capacity of a resource, including the part that earlier jobs use."""
     fabric = network.fabric
     if resource < len(network.links):
         return fabric.link(*network.links[resource]).rate

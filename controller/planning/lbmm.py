@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""LBMM: no aggregation; the gradient is split over all parameter servers in proportion to what each can
-take in."""
+"""Plans by LBMM: no aggregation; the gradient is split over all parameter servers in proportion to their ingress
+capacity."""
 
 from __future__ import annotations
 

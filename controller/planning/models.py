@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The linear models of a job (formulation.py): at given shares of the servers, and with shares as variables."""
+"""Defines the linear models of a job (formulation.py): at given shares of the servers, and with shares as variables."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class FixedShares(Formulation):
 
 
 class FreeShares(Formulation):
-    """The model in which each server's part F of the rate is a variable: columns are rates, and the sum of F is
-    maximized. If streams are whole, each has a binary beside it, and each worker is a group of its own."""
+    """The model in which the part F of the rate is a variable for each server: columns are rates, and the sum of F is
+    maximized. If streams are whole, each has an additional binary, and each worker is a group of its own."""
 
     def __init__(
         self,

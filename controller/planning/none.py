@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""No aggregation (Geryon): every worker sends straight to the one parameter server, over balanced routes."""
+"""Plans without aggregation (Geryon): every worker sends straight to the one parameter server, over balanced routes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from netfold.controller.planning.search import improve
 
 
 def plan_none(task: Task) -> Plan:
-    """One tree, rooted at the server that gives the best rate; of equals, the first one named."""
+    """Plan one tree, rooted at the server that gives the best rate; of equals, the first one named."""
     plans = [plan_direct(task, "none", [s], [1.0]) for s in task.servers()]
     return max(plans, key=lambda p: p.rate)
 
 
 def plan_direct(task: Task, algorithm: str, servers: Sequence[str], shares: Sequence[float]) -> Plan:
-    """One tree per server in which all nodes pass through."""
+    """Plan one tree per server in which all nodes pass through."""
     network, workers = task.network, task.workers
     drafts = [Draft(s, share) for s, share in zip(servers, shares, strict=True)]
     editor = DraftEditor(network, drafts, ())

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The exact optimum of GRIA and InArt with link limits: each worker's part for a server is aggregated at most
+"""Plans the exact optimum of GRIA and InArt with link limits: each worker's part for a server is aggregated at most
 once.
 
-With several servers and few workers the split is a variable of the MILP too; else the MILP is solved at
-the split of the best rounded plan. It looks only for what is better than that plan, so its answer is never
-worse. What bounds it is a number of the solver's steps, which every run repeats (`Effort`); the option `time_limit`
-(seconds, default 60) is a safety net, and when it ends the search the rounded plan stands, whatever was found. The
-plan's `stopped` says which of the two ended the search. Where the MILP has more than EXACT_COLUMNS integer unknowns it
-is not tried and the rounded plan stands beside its bound. The bound is the MILP's where it held every simple path,
-every node and all splits; else one that holds for all of them.
+With several servers and few workers the split is a variable of the MILP too; otherwise the MILP is solved at the split
+of the best rounded plan. It searches only for better plans than that one, so its answer is never worse. The search is
+limited by a number of steps of the solver, which every run repeats (`Effort`). The option `time_limit` (seconds,
+default 60) is a safety net: if it ends the search, the rounded plan is the result, whatever was found. The plan's
+`stopped` names the limit that ended the search. If the MILP has more than EXACT_COLUMNS integer unknowns, it is not
+tried and the rounded plan is the result, with its bound. The bound is the MILP's if it held every simple path, every
+node and all splits; otherwise it is one that holds for all of them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def plan_optimal(task: Task) -> Plan:
 
 
 def _exact(task: Task, start: Plan, bound: float, effort: Effort) -> tuple[Plan, float, Stopped | None]:
-    """The better of the MILP's plan and `start`, the tighter bound, and what ended the search before its proof."""
+    """The better of the MILP's plan and `start`, the tighter bound, and the limit that ended the search before its
+    proof."""
     network, nodes = task.network, task.network.aggregators()
     model = _model(task, start)
     if model is None:

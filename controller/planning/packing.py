@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How many whole streams go where: at a given rate, members are packed into as few nodes as a server can
-take.
+"""Packs whole streams into nodes: at a given rate, members are packed into as few nodes as a server can serve.
 
-A node has room for what its capacity, its fan-in, and the links into it carry at that rate. For one server
-this is an exact answer to a relaxation (routes beyond a node's own links are left out, and then all
-workers off the node are alike), so it bounds every plan that leaves streams whole; for several servers,
-nodes are given out one server after the other.
+A node has room for the streams that its capacity, its fan-in, and the links into it carry at that rate. For one server
+this is an exact answer to a relaxation (routes beyond the own links of a node are left out, and then all workers off
+the node are alike), so it bounds every plan that leaves streams whole. For several servers, nodes are assigned to one
+server after the other.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ ROUND_OFF = 1e-9
 
 
 class Style(Enum):
-    """DENSE fills the roomiest nodes, as few as will do. SPREAD deals the members out evenly over as many
-    nodes as the server can take, the preferred ones first: fewer meet on a link."""
+    """Order in which nodes are filled. DENSE fills the roomiest nodes, as few as possible. SPREAD distributes the
+    members evenly over the nodes that the server can serve, the preferred ones first: fewer streams meet on a link."""
 
     DENSE = "dense"
     SPREAD = "spread"
@@ -36,7 +35,7 @@ class Style(Enum):
 
 @dataclass(frozen=True)
 class Packing:
-    """How many members each node takes for one server, and how many workers go straight to it."""
+    """The number of members of each node for one server, and the number of workers that send straight to it."""
 
     members: dict[str, int]
     direct: int
@@ -63,8 +62,8 @@ class Packer:
     def greatest(
         self, drafts: Sequence[Draft], preferences: Sequence[Counter[str]], ceiling: float, steps: int = 24
     ) -> tuple[float, float, dict[int, Packing]] | None:
-        """The greatest rate that can be packed, from below and from above, with its packing by number of
-        draft. `preferences` counts, by draft, the nodes to prefer where room is equal."""
+        """The greatest rate that can be packed, as a lower and an upper value, with its packing for each draft number.
+        `preferences` counts, by draft, the nodes to prefer if room is equal."""
         best = self.at(drafts, preferences, ceiling)
         if best is not None:
             return ceiling, ceiling, best
@@ -89,7 +88,7 @@ class Packer:
             if share * rate <= 0:
                 result[t] = Packing({}, len(self.workers))
                 continue
-            fair = ingress[root] * share / waiting[root]  # a server's trees divide what it can take in
+            fair = ingress[root] * share / waiting[root]  # a server's trees divide its ingress
             streams = int(fair / (share * rate) * (1 + ROUND_OFF))
             packing = self._one(root, share * rate, streams, preferences[t], left, inflow)
             if packing is None:
@@ -108,7 +107,7 @@ class Packer:
         left: NDArray[np.float64],
         inflow: NDArray[np.float64],
     ) -> Packing | None:
-        """Pack one tree, whose root takes up to `streams`. `left` and `inflow` (what comes to each node over
+        """Pack one tree, whose root takes up to `streams`. `left` and `inflow` (the load that comes to each node over
         links) are kept up to date."""
         count = len(self.workers)
         if not self.nodes:
@@ -138,8 +137,8 @@ class Packer:
     def _room(
         self, server: str, stream: float, left: NDArray[np.float64], inflow: NDArray[np.float64]
     ) -> NDArray[np.int64]:
-        """Members that each node can take. A node with workers of its own needs one link's room for the
-        results, unless the server hangs on it."""
+        """The number of members that each node can take. A node with workers of its own needs the room of one link for
+        the results, unless the server is attached to it."""
 
         def whole(amounts: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.asarray(np.floor(amounts / stream * (1 + ROUND_OFF)))
@@ -157,8 +156,8 @@ class Packer:
 def packing_bound(
     network: ResidualNetwork, workers: Sequence[str], servers: Sequence[str], nodes: Sequence[str]
 ) -> float:
-    """An upper bound of the rate when each worker's part for a server stays whole: the sum of what each
-    server could do alone."""
+    """An upper bound of the rate when each worker's part for a server stays whole: the sum of the rates that each
+    server could have alone."""
     packer, top = Packer(network, workers, nodes), network.access_limit(tuple(workers))
     total = 0.0
     for server in servers:
@@ -192,9 +191,9 @@ def placed(
 def _places(
     network: ResidualNetwork, workers: Sequence[str], rounded: Draft, packing: Packing, rate: float
 ) -> dict[str, str]:
-    """Give every worker a place within the packing's numbers, the nearest pairs of switch and node first
-    and no more of a pair than its routes carry; those left over go anywhere with room. Within a switch
-    those workers come first whose rounded choice it was."""
+    """Give every worker a place within the numbers of the packing: the nearest pairs of switch and node first, and no
+    more workers of a pair than its routes carry; the remaining ones go anywhere with room. Within a switch, workers
+    whose rounded choice it was come first."""
     room = dict(packing.members)
     room[rounded.root] = packing.direct
     waiting: dict[str, list[str]] = defaultdict(list)
@@ -220,7 +219,7 @@ def _places(
 
 
 def _carried(network: ResidualNetwork, switch: str, parent: str, stream: float) -> int:
-    """How many streams the candidate routes from a switch to a node carry, as if they shared no link."""
+    """The number of streams that the candidate routes from a switch to a node carry, as if they shared no link."""
     total = 0
     for route in network.routes(switch, parent):
         if not route:

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a packing of aggregation trees is made of: the switches and servers that may be nodes, the places that
-workers send from, and the resources that a tree uses. Workers of one place (a switch) are alike in every tree
-but for their own links, of which every tree uses the same; the slowest of them is `access`."""
+"""Defines the problem of packing aggregation trees: the switches and servers that may be nodes, the places from which
+workers send, and the resources that a tree uses. Workers of one place (a switch) are alike in every tree except for
+their own links, which every tree uses equally; the slowest of them is `access`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Place:
 class Node:
     """A switch that may aggregate, or a parameter server.
 
-    switch        number of the switch, or of the server's
-    spent         resources that every child's packets use
-    sent          resources that a result uses (a server's link)
-    max_children  children that it takes
+    switch        number of the switch, or of the switch of the server
+    spent         resources that the packets of every child use
+    sent          resources that a result uses (the link of a server)
+    max_children  number of children that it can have
     """
 
     name: str
@@ -45,8 +45,8 @@ class Node:
 
 
 class PackingProblem:
-    """A job on a residual network. Switches and nodes are numbers. Raises PlanningError if a worker's link is full, or
-    without any node."""
+    """A job on a residual network. Switches and nodes are numbers. Raises PlanningError if the link of a worker is
+    full, or if there is no node."""
 
     def __init__(self, network: ResidualNetwork, workers: Sequence[str], servers: Sequence[str]) -> None:
         self.network = network
@@ -76,7 +76,7 @@ class PackingProblem:
         self.link_between = {(a, b): i for a, b, i in pairs}
         back = [self.link_between.get((b, a), -1) for a, b, _ in pairs]
         self.back = np.array(back, dtype=np.int64)
-        """The resource of the other direction of each link; -1: none is left."""
+        """The resource of the other direction of each link; -1: it has no capacity left."""
 
     def _switch_node(self, name: str) -> Node:
         network = self.network
@@ -84,7 +84,7 @@ class PackingProblem:
         return Node(name, network.order[name], spent, (), network.max_children(name), is_server=False)
 
     def _server_node(self, name: str) -> list[Node]:
-        """None where the server or its link has nothing left."""
+        """The node of a server; an empty list if the server or its link has no capacity left."""
         network = self.network
         at = network.attachment(name)
         into, out = network.link_id[at, name], network.link_id[name, at]

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""PANAMA (MLSys 2021): several trees rooted at different top switches, chunks dealt out round robin, so
-equal shares; where the trees cannot carry equal parts, the shares that give the best rate. The job's option `trees` is
-their number (default 4)."""
+"""Plans by PANAMA (MLSys 2021): several trees rooted at different top switches, with chunks distributed round robin, so
+equal shares; if the trees cannot carry equal parts, the shares that give the best rate. The option `trees` of the job
+is their number (default 4)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def plan_panama(task: Task) -> Plan:
 
 
 def _room(task: Task, switch: str, racks: Counter[str]) -> float:
-    """What a tree that comes to this root over all its links could carry, at most: its capacity is shared by them
-    and by the workers of its own rack, and the fullest is the limit."""
+    """The maximum rate of a tree that reaches this root over all its links: they and the workers of its own rack share
+    its capacity, and the fullest resource is the limit."""
     network = task.network
     near = network.neighbors[switch]
     own = float(network.capacity[network.switch_id[switch]])
@@ -40,7 +40,7 @@ def _room(task: Task, switch: str, racks: Counter[str]) -> float:
 
 
 def _tops(task: Task) -> list[str]:
-    """Core switches, else spines, else all that aggregate."""
+    """The candidate roots: core switches, else spines, else all that aggregate."""
     fabric, network = task.network.fabric, task.network
     able = network.aggregators()
     for role in (SwitchRole.CORE, SwitchRole.SPINE):

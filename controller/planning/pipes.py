@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which pipe of its chip a node adds up in, and which children have to be looped into it.
+"""Finds the pipe of its chip in which a node adds up, and the children that have to be looped into it.
 
-Registers live in one pipe. A child whose packets enter by another one is sent out by a port in loopback mode that
-lies in the node's pipe, and comes in there: once more through the switch, at the cost of that port's rate. All of it
-follows from the tree and the fabric alone.
+Registers live in one pipe. A child whose packets enter by another pipe is sent out by a port in loopback mode that lies
+in the pipe of the node, and comes in there: it passes the switch once more, at the cost of the rate of that port. All
+of it follows from the tree and the fabric alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from netfold.topologies.fabric import Fabric, Loopback
 
 @dataclass(frozen=True)
 class Loop:
-    """A looped child: `entry` is the port of `switch` that it comes in by, `loopback` the one it is sent to."""
+    """A looped child: `entry` is the port of `switch` by which it enters, `loopback` the one to which it is sent."""
 
     switch: str
     entry: int
@@ -27,7 +27,7 @@ class Loop:
 
 
 def entry_port(fabric: Fabric, edge: Edge) -> int:
-    """The port of the parent, a switch, by which a child's packets come in."""
+    """The port of the parent, a switch, by which the packets of a child enter."""
     return fabric.ports[edge.parent][edge.path[-2]]
 
 
@@ -61,7 +61,7 @@ def loops(fabric: Fabric, tree: Tree) -> dict[int, Loop]:
 
 
 def loopback_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> dict[tuple[str, int], float]:
-    """What trees at a rate put on every loopback port, by (switch, port), in fabric units."""
+    """The load of trees at a rate on every loopback port, by (switch, port), in fabric units."""
     loads: dict[tuple[str, int], float] = defaultdict(float)
     for tree in trees:
         for loop in loops(fabric, tree).values():
@@ -70,7 +70,7 @@ def loopback_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> dict[t
 
 
 def loopback_rate(fabric: Fabric, switch: str, port: int) -> float:
-    """What a loopback port carries; 0 if it is none."""
+    """The rate that a loopback port carries; 0 if the port is none."""
     return next((x.rate for x in fabric.switch(switch).loopbacks if x.port == port), 0.0)
 
 

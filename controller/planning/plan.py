@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The plan, the result of every planner. A job is a set of weighted aggregation trees.
+"""Defines the plan, the result of every planner. A job is a set of weighted aggregation trees.
 
 A tree's **root** is a parameter-server host or a switch that multicasts the sum. Every worker and every
 inner node (a switch that aggregates) is the child of exactly one **edge**, which names its parent and the
@@ -20,7 +20,7 @@ from netfold.controller.planning.hierarchy import Hierarchy, Ranks
 
 
 class PlanningError(Exception):
-    """There is no plan; the message names the bottleneck and what would fit."""
+    """There is no plan; the message names the bottleneck and a request that would fit."""
 
 
 class InvalidPlanError(PlanningError):
@@ -49,13 +49,13 @@ class Tree:
         return tuple(e.child for e in self.edges if e.parent == node)
 
     def workers_below(self, child: str) -> tuple[str, ...]:
-        """The workers whose gradients are in the packets of `child`: itself, if it has no children."""
+        """The workers whose gradients are in the packets of `child`: `child` itself, if it has no children."""
         below = self.children(child)
         return tuple(w for c in below for w in self.workers_below(c)) if below else (child,)
 
     @cached_property
     def touched(self) -> frozenset[str]:
-        """The hosts and switches that its packets touch."""
+        """The hosts and switches that the packets of the tree pass."""
         return frozenset(n for e in self.edges for n in e.path) | {
             n for link in self.result_links for n in link
         }
@@ -69,9 +69,9 @@ class Tree:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A job for a planner. `parameter_servers` are candidates: hosts that may be roots;
-    a planner may use fewer. `elements` is the gradient's size, in numbers of 4 bytes. `options` go to the scheme
-    (e.g. ATP's variant). Each worker is a host of `ranks.per_host` ranks."""
+    """A job for a planner. `parameter_servers` are candidates: hosts that may be roots; a planner may use fewer.
+    `elements` is the size of the gradient, in numbers of 4 bytes. `options` are for the scheme (such as the variant of
+    ATP). Each worker is a host of `ranks.per_host` ranks."""
 
     name: str
     workers: tuple[str, ...]
@@ -104,13 +104,13 @@ class Loads:
 
 @dataclass(frozen=True)
 class Plan:
-    """A feasible plan. `rate` is the minimum over workers of what each may send (fabric units), after repair.
+    """A feasible plan. `rate` is the minimum over workers of the rate that each may send (fabric units), after repair.
 
     bound                  upper bound of the rate from the scheme's own relaxation (None: it has none)
     rounded_rate           rate before repair, which may exceed a capacity (None: nothing is rounded)
     published              the paper's figure for this example (None: there is none)
     stopped                limit that ended an exact search before its proof: `steps`, or `time`, the safety net
-    hierarchy              how the ranks of a host reduce, where a host has several (None: one rank a host)
+    hierarchy              how the ranks of a host reduce, if a host has several (None: one rank a host)
     assumed_cross_traffic  cross traffic that was measured on links when the plan was made; the plan leaves room for it
     pacing_rate            rate at which workers send while cross traffic leaves room for it: cross traffic is no
                            reservation (None: `rate`)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`make_plan` plans a job by the scheme that it names, and returns only plans that the validator accepts."""
+"""Plans a job by the scheme that it names, and returns only plans that the validator accepts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from netfold.controller.planning.validate import validate
 from netfold.topologies.fabric import Fabric
 
 BITS, BYTES = 8, 4
-"""Of a byte; of an element."""
+"""Bits of a byte, and bytes of an element."""
 
 
 def make_plan(
@@ -35,8 +35,8 @@ def make_plan(
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Plan:
-    """A valid plan for `job` by `job.scheme`, on the residual capacity of the fabric beside `background`, the loads of
-    earlier jobs.
+    """A valid plan for `job` by `job.scheme`, on the capacity of the fabric that `background`, the loads of earlier
+    jobs, leaves.
 
     Raises PlanningError if there is none; the message names the bottleneck. InvalidPlanError is a defect of a scheme.
     """
@@ -65,7 +65,7 @@ class SchemeComparison:
         self.task = Task(ResidualNetwork(fabric, background, limits, unit), job, seed)
 
     def plan(self, scheme: str, options: Mapping[str, str | float | int | bool]) -> Plan:
-        """As `make_plan`."""
+        """Plan by a scheme, as `make_plan` does."""
         job = self.task.job
         known = SCHEMES.get(scheme)
         if known is None:
@@ -80,7 +80,7 @@ class SchemeComparison:
         return self._planned(known, replace(job, scheme=scheme, options=options))
 
     def plan_fixed_split(self, trees: Sequence[Tree]) -> Plan:
-        """As `make_plan`, at the shares (and of parameter servers the roots) of `trees`."""
+        """Plan as `make_plan` does, at the shares of `trees`, and with their roots if these are parameter servers."""
         return self._planned(lambda task: plan_fixed_split(task, trees), self.task.job)
 
     def _planned(self, scheme: Scheme, job: JobSpec) -> Plan:
@@ -91,7 +91,7 @@ class SchemeComparison:
 
 
 def _hierarchy(fabric: Fabric, job: JobSpec) -> Hierarchy | None:
-    """None where each host is one rank, or one host is the whole job."""
+    """The hierarchy of the job; None if each host is one rank, or one host is the whole job."""
     if job.ranks.per_host == 1 or len(job.workers) == 1:
         return None
     unit = fabric.unit.bits_per_second / BITS

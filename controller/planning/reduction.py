@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trees rooted at a switch, with aggregation at every level: the reverse of the result tree."""
+"""Plans trees rooted at a switch, with aggregation at every level: the reverse of the result tree."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from netfold.controller.planning.scheme import Task
 def plan_rooted(
     task: Task, algorithm: str, roots: Sequence[str], *, able: set[str] | None = None, seeded: bool = False
 ) -> Plan:
-    """One tree per root, in which only switches of `able` (default: all that can) add up; at equal shares, or at others
-    if they are better. Its bound holds for any trees rooted at switches: the workers' own links, and the sum of all
-    switches' capacities, of which every worker's stream needs a part."""
+    """Plan one tree per root, in which only switches of `able` (default: all that can) add up; at equal shares, or at
+    others if they are better. The bound of the plan holds for any trees rooted at switches: it is the own links of the
+    workers, and the sum of the capacities of all switches, of which the stream of every worker needs a part."""
     network, workers = task.network, task.workers
     nodes = network.aggregators()
     drafts = reduction_trees(network, workers, roots, set(nodes) if able is None else able)
@@ -39,7 +39,7 @@ def plan_rooted(
 
 
 def fit_unequal(network: ResidualNetwork, drafts: Sequence[Draft]) -> None:
-    """Leave equal shares as they are where no others give a better rate."""
+    """Replace equal shares by unequal ones if these give a better rate."""
     equal = feasible_rate(network, drafts)
     before = [draft.share for draft in drafts]
     if len(drafts) > 1 and fit_shares(network, drafts) <= equal * (1 + SLACK):
@@ -50,8 +50,8 @@ def fit_unequal(network: ResidualNetwork, drafts: Sequence[Draft]) -> None:
 def reduction_trees(
     network: ResidualNetwork, workers: Sequence[str], roots: Sequence[str], able: set[str]
 ) -> list[Draft]:
-    """A tree per root that adds up wherever two streams meet at a switch in `able`. While a switch other
-    than a root is the fullest resource, it is tried without it."""
+    """A tree per root that adds up wherever two streams meet at a switch in `able`. While a switch other than a root is
+    the fullest resource, trees without it are tried."""
     passing: set[str] = set()
     drafts = _trees(network, workers, roots, able)
     rate = feasible_rate(network, drafts)
@@ -78,7 +78,7 @@ def _worst_switch(network: ResidualNetwork, drafts: Sequence[Draft]) -> str | No
 def _trees(
     network: ResidualNetwork, workers: Sequence[str], roots: Sequence[str], able: set[str]
 ) -> list[Draft]:
-    """A tree per root; roots from which full links cut a worker off are left out while others remain."""
+    """A tree per root. A root that full links separate from a worker is left out while others remain."""
     usable = [root for root in roots if _reaches(network, root, workers)] or list(roots)
     drafts = [Draft(root, 1.0 / len(usable)) for root in usable]
     route_results(network, drafts, workers, both_ways=True)
@@ -118,7 +118,7 @@ def mirror(network: ResidualNetwork, draft: Draft, workers: Sequence[str], able:
 def _fold(
     network: ResidualNetwork, draft: Draft, switch: str, streams: list[tuple[str, Route]], able: set[str]
 ) -> list[tuple[str, Route]]:
-    """Add up at a switch what meets there, up to its fan-in; returns the streams that go on. The root
+    """Aggregate the streams that meet at a switch, up to its fan-in, and return the streams that leave it. The root
     takes all."""
     most = len(streams) if switch in network.server_id else network.max_children(switch)
     if switch == draft.root:

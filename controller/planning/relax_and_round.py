@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `grid` and `inart` share: relax, round several times, repair each, keep the best."""
+"""Plans by the common steps of `grid` and `inart`: relax, round several times, repair each, keep the best."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WALKS = 2
 
 
 def relax_and_round(task: Task, algorithm: str, servers: Sequence[str], shares: Sequence[float]) -> Plan:
-    """Plan by randomized rounding of the relaxation at the given shares. The option `trees_per_server` splits
-    each server's part over so many trees, which have nodes of their own."""
+    """Plan by randomized rounding of the relaxation at the given shares. The option `trees_per_server` splits the part
+    of each server over that number of trees, which have nodes of their own."""
     roundings = task.number("roundings", ROUNDINGS, 1, 10_000)
     copies = task.number("trees_per_server", 1, 1, 16)
     key = (tuple(servers), tuple(shares)), roundings, copies

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a switch as root can resend results. It resends a result by the port of the request; the result follows the
-child's upstream path back, until it is at the child or joins the result tree."""
+"""Checks whether a switch as root can resend results. It resends a result by the port of the request; the result
+follows the upstream path of the child back, until it is at the child or joins the result tree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def find_unreached(
     result_links: Iterable[Hop],
     workers: Collection[str],
 ) -> tuple[str, str] | None:
-    """As `unreached_by_resend`, of the parts of a tree: parent and path of each child, and the result links."""
+    """Find an unreached worker as `unreached_by_resend` does, from the parts of a tree: parent and path of each child,
+    and the result links."""
     above = {b: a for a, b in result_links}
     below = _workers_below(above, workers)
     below_child = _workers_below(parent, workers)
@@ -45,7 +46,7 @@ def find_unreached(
 
 
 def _workers_below(above: Mapping[str, str], workers: Collection[str]) -> Mapping[str, set[str]]:
-    """For each node the workers that lie below it, itself included, by the node `above` each."""
+    """The workers below each node, itself included; `above` has the parent of each node."""
     below: dict[str, set[str]] = defaultdict(set)
     for worker in workers:
         at: str | None = worker

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A fabric for a planner: numbered resources with their residual capacity, and bounded candidate routes.
+"""Presents a fabric to a planner: numbered resources with their residual capacity, and bounded candidate routes.
 
 A resource is a directed link, the aggregation capacity of a switch, or the ingress of a host. A route is a
 tuple of directed link numbers from a child to its parent. Routes are bounded: at most `Limits.paths` per
@@ -27,14 +27,14 @@ Route = tuple[int, ...]
 NO_LOADS = Loads()
 UNREACHABLE = 1_000_000
 USED_UP = 1e-9
-"""Part of a capacity: a smaller remainder is a rounding error, and counts as 0."""
+"""Fraction of a capacity below which a remainder is a rounding error, and counts as 0."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a search: `paths`, `stretch`, `small` see above; `columns`: routed variables of a linear model;
-    `nodes`: switches that every worker may use as parent beside its own; `fan_in`: children
-    of every switch, in place of what its program takes (None)."""
+    """Limits of a search: `paths`, `stretch`, `small` are explained above; `columns`: routed variables of a linear
+    model; `nodes`: switches that every worker may use as parent in addition to its own; `fan_in`: maximum children of
+    every switch, in place of the number that its program takes (None)."""
 
     paths: int = 8
     stretch: int = 1
@@ -67,7 +67,7 @@ class ResidualNetwork:
         self.switch_id = {s.name: len(capacity) + i for i, s in enumerate(fabric.switches)}
         capacity += [s.capacity - background.switches.get(s.name, 0.0) for s in fabric.switches]
         self.server_id = {h.name: len(capacity) + i for i, h in enumerate(fabric.hosts)}
-        self.spent_id = {**self.switch_id, **self.server_id}
+        self.capacity_id = {**self.switch_id, **self.server_id}
         """The resource that a child's packets use at their parent: a switch's capacity or a server's ingress."""
         capacity += [
             fabric.ingress_capacity(h.name) - background.servers.get(h.name, 0.0) for h in fabric.hosts
@@ -111,7 +111,7 @@ class ResidualNetwork:
         return [s.name for s in self.fabric.switches if self.capacity[self.switch_id[s.name]] > 0]
 
     def max_children(self, switch: str) -> int:
-        """How many children a switch takes as a node of a tree."""
+        """The maximum number of children of a switch as a node of a tree."""
         own = self.fabric.switch(switch).max_children
         return own if self.limits.fan_in is None else self.limits.fan_in
 
@@ -124,21 +124,21 @@ class ResidualNetwork:
             queue = deque([target])
             while queue:
                 at = queue.popleft()
-                for near in self.neighbors[at]:
-                    if near not in known and self.capacity[self.link_id[near, at]] > 0:
-                        known[near] = known[at] + 1
-                        queue.append(near)
+                for neighbor in self.neighbors[at]:
+                    if neighbor not in known and self.capacity[self.link_id[neighbor, at]] > 0:
+                        known[neighbor] = known[at] + 1
+                        queue.append(neighbor)
             self._distances[target] = known
         return known
 
     @cached_property
     def neighbors(self) -> dict[str, list[str]]:
         """The switches next to each switch, in the order of the fabric's links."""
-        near: dict[str, list[str]] = {s.name: [] for s in self.fabric.switches}
+        found: dict[str, list[str]] = {s.name: [] for s in self.fabric.switches}
         for a, b in self.links:
-            if a in near and b in near:
-                near[a].append(b)
-        return near
+            if a in found and b in found:
+                found[a].append(b)
+        return found
 
     @cached_property
     def order(self) -> dict[str, int]:
@@ -184,7 +184,9 @@ class ResidualNetwork:
             stretch = len(self.neighbors) if self.all_simple_paths else self.limits.stretch
             bound = 1_000 if self.all_simple_paths else most
             for length in range(shortest, min(shortest, len(self.neighbors)) + stretch + 1):
-                for route in self._walks(first, last, length, (first,), self.order[first] + self.order[last]):
+                for route in self._simple_paths(
+                    first, last, length, (first,), self.order[first] + self.order[last]
+                ):
                     found.append(route)
                     if len(found) >= bound:
                         break
@@ -194,21 +196,23 @@ class ResidualNetwork:
             self._between[key] = known
         return known
 
-    def _walks(self, at: str, last: str, length: int, seen: tuple[str, ...], spin: int) -> Iterator[Route]:
-        """Simple paths of exactly `length` hops. `spin` turns the order of neighbors, so that pairs of
+    def _simple_paths(
+        self, at: str, last: str, length: int, seen: tuple[str, ...], rotation: int
+    ) -> Iterator[Route]:
+        """Yield simple paths of exactly `length` hops. `rotation` rotates the order of neighbors, so that pairs of
         switches that cannot have all their equal-cost paths as candidates get different ones."""
         if at == last:
             if length == 0:
                 yield ()
             return
         distance = self.distances(last)
-        near = self.neighbors[at]
-        for i in range(len(near)):
-            step = near[(i + spin) % len(near)]
+        neighbors = self.neighbors[at]
+        for i in range(len(neighbors)):
+            step = neighbors[(i + rotation) % len(neighbors)]
             if step in seen or self.capacity[self.link_id[at, step]] <= 0:
                 continue
             if distance.get(step, UNREACHABLE) < length:
-                for rest in self._walks(step, last, length - 1, (*seen, step), spin):
+                for rest in self._simple_paths(step, last, length - 1, (*seen, step), rotation):
                     yield (self.link_id[at, step], *rest)
 
     def path(self, route: Route) -> tuple[str, ...]:
@@ -223,8 +227,8 @@ class ResidualNetwork:
 
 
 def natural_unit(fabric: Fabric, background: Loads, workers: Sequence[str]) -> float:
-    """The power of two (an exact factor) next to the maximum rate of the workers' links. In this unit rates are about 1
-    or less whatever the fabric's unit is, so that tolerances have the same meaning everywhere."""
+    """The power of two (an exact factor) next to the maximum rate of the links of the workers. In this unit rates are
+    about 1 or less whatever the unit of the fabric is, so that tolerances have the same meaning everywhere."""
     ends = [(w, fabric.attachment(w)) for w in workers]
     both = [pair for a, b in ends for pair in ((a, b), (b, a))]
     most = min(fabric.link(*pair).rate - background.links.get(pair, 0.0) for pair in both)

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The loads of all resources under a set of drafts, per unit of rate, and whether a change keeps them below a limit."""
+"""Computes the loads of all resources under a set of drafts, per unit of rate, and whether a change keeps them below a
+limit."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ LoadChange = dict[int, float]
 
 
 class ResourceLoads:
-    """`load` and `utilization` by resource number. A stream uses the links of its route and the capacity of its
-    parent."""
+    """Loads: `load` and `utilization` are by resource number. A stream uses the links of its route and the capacity of
+    its parent."""
 
     def __init__(self, network: ResidualNetwork, drafts: Sequence[Draft]) -> None:
-        self._parent_resource = network.spent_id
+        self._parent_resource = network.capacity_id
         self.capacity: list[float] = network.capacity.tolist()
         self.load: list[float] = total_load(network, drafts).tolist()
         self.utilization = [self.ratio(i, load) for i, load in enumerate(self.load)]

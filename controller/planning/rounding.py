@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Randomized rounding of the relaxation (R-GRIA Alg. 1, R-InArt Alg. 2), and the repair that makes it
-feasible.
+"""Rounds the relaxation at random (R-GRIA Alg. 1, R-InArt Alg. 2), and repairs the result to make it feasible.
 
-Rounding keeps the relaxation's rate and may overrun capacities. Repair finds the greatest rate at which
-the parts can be packed into few, large nodes, gives each worker a place there (its rounded one if it can
-be kept), balances the routes and searches locally. What is left over a capacity at the end is removed by
-scaling the rate.
+Rounding keeps the relaxation's rate and may overrun capacities. Repair finds the greatest rate at which the parts can
+be packed into few, large nodes, gives each worker a place there (its rounded one if it can be kept), balances the
+routes and searches locally. If loads still exceed a capacity at the end, the rate is scaled down.
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ STEP_DOWN = 0.25
 def round_once(
     network: ResidualNetwork, model: Formulation, solution: Solution, rng: np.random.Generator
 ) -> list[Draft]:
-    """Each worker's part for each server goes whole to one node over one route, both drawn with the
-    relaxation's fractions; so do the routes of the nodes' streams."""
+    """Round once: the part of each worker for each server goes whole to one node over one route, both drawn with the
+    fractions of the relaxation; so do the routes of the streams of nodes."""
     drafts = []
     for s, server in enumerate(model.servers):
         draft = Draft(server, solution.shares[s])
@@ -97,7 +95,7 @@ def _drawn_route(
 
 @dataclass(frozen=True)
 class Repaired:
-    """Drafts and the rate that they reach; `final` if nothing more is expected of other roundings."""
+    """Drafts and the rate that they reach; `final` if other roundings are not expected to be better."""
 
     rate: float
     drafts: list[Draft]
@@ -112,9 +110,9 @@ def repair(
     ceiling: float,
     trials: int = TRIALS,
 ) -> Repaired:
-    """The best of: drafts packed anew near the rounded ones, at the greatest rate that can be packed and,
-    if links forbid that, at lower ones; and for small jobs the rounded drafts themselves. Each is improved
-    by local search."""
+    """Repair rounded drafts. The result is the best of: drafts packed anew near the rounded ones, at the greatest rate
+    that can be packed and, if links forbid that, at lower ones; and for small jobs the rounded drafts themselves. Each
+    is improved by local search."""
     small = len(workers) * len(rounded) <= SMALL_JOB
     preferences = [Counter(d.parent[w] for w in workers) for d in rounded]
     packers = [Packer(network, workers, nodes, style) for style in Style]

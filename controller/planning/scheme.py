@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The input of a scheme: a Task, with typed readers of the job's options."""
+"""Defines the input of a scheme: a Task, with typed readers of the job's options."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Task:
     seed: int = 0
     began: float = field(default_factory=time.perf_counter)
     relaxations: dict[Split, tuple[FixedShares, Solution]] = field(default_factory=dict)
-    """Solved relaxations by servers and shares: schemes that are tried side by side (as `auto` does) share them."""
+    """Solved relaxations by servers and shares. Schemes that are compared (as `auto` does) share them."""
     roundings: dict[tuple[Split, int, int], Rounded] = field(default_factory=dict)
-    """The same with the numbers of roundings and of trees for each server."""
+    """Roundings by servers and shares, number of roundings, and number of trees for each server."""
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -110,4 +110,4 @@ class Task:
 
 
 Scheme = Callable[[Task], Plan]
-"""Returns rates and loads in the network's unit."""
+"""A scheme plans a task; its plan has rates and loads in the unit of the network."""

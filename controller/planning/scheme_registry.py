@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""All schemes by name: netfold's own, one file each, and those that installed packages add by the entry point group
+"""Finds schemes by name: netfold's own, one file each, and those that installed packages add by the entry point group
 `netfold.planners`:
 
     [project.entry-points."netfold.planners"]
@@ -64,6 +64,6 @@ INSTALLED_SCHEMES: dict[str, Scheme] = {
     for e in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda e: e.name)
     if e.name not in BUILT_IN_SCHEMES
 }
-"""Schemes of other packages. A name of netfold's own cannot be replaced."""
+"""Schemes of other packages. They cannot replace a scheme of netfold's own."""
 
 SCHEMES: dict[str, Scheme] = {**BUILT_IN_SCHEMES, **INSTALLED_SCHEMES}

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Local search on drafts: makes moves that relieve the fullest resource until none is left.
+"""Searches locally on drafts: makes moves that relieve the fullest resource until none is left.
 
 LocalSearch.run picks the fullest resource and tries the moves in this order for each stream on it: reroute the stream
 (another route or parent), make room at a full node for it, close its node; then another result tree. A move counts only
-if everything that it changes ends below the present greatest utilization: that never rises, and the search ends. Effort
-is a number of trials, not a time, so that a seed always gives the same plan.
+if all that it changes ends below the present greatest utilization: that never rises, and the search ends. Effort is a
+number of trials, not a time, so that a seed always gives the same plan.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from netfold.controller.planning.resource_loads import EPS, LoadChange
 
 TRIALS = 60_000
 RESULT_TREE_TRIALS = 20
-"""Cost of another result tree, in trials of a route."""
+"""Cost of trying another result tree, in trials of a route."""
 ROUTES_TRIED = 2
-"""Routes that are tried to a parent that the child has not had."""
+"""Number of routes that are tried to a parent that the child has not had."""
 
 
 class LocalSearch:
-    """Changes `drafts` in place. `has_levels`: nodes may send to nodes. Result trees that drafts have lead to `workers`
-    and may change, too."""
+    """Changes `drafts` in place. `has_levels`: nodes may send to nodes. Existing result trees of drafts lead to
+    `workers` and may change, too."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class LocalSearch:
     def _try_route(
         self, route: Route, parent: str, share: float, change: Mapping[int, float], limit: float
     ) -> bool:
-        """The quick first check of a route, which costs a trial."""
+        """Check a route quickly, at the cost of a trial."""
         self.trials -= 1
         return self._loads.has_room(route, parent, share, change, limit)
 
@@ -103,7 +103,7 @@ class LocalSearch:
     # ---- moves -------------------------------------------------------------------------------------------
 
     def _reroute(self, tree: int, child: str, resource: int, limit: float) -> bool:
-        """Another route, another node or the root as parent, or a new node."""
+        """Give a child another route, another node or the root as parent, or a new node."""
         draft, editor, loads = self._drafts[tree], self._editor, self._loads
         here, share = draft.parent[child], draft.share
         removal = editor.removal(tree, child)
@@ -125,7 +125,8 @@ class LocalSearch:
     def _open_node(
         self, tree: int, child: str, resource: int, limit: float, removal: Mapping[int, float]
     ) -> bool:
-        """A switch that is no node yet becomes the child's parent, below the root or below another node."""
+        """Open a node: a switch that is no node yet becomes the parent of the child, below the root or below another
+        node."""
         draft, editor, loads = self._drafts[tree], self._editor, self._loads
         root, share = draft.root, draft.share
         for above in (root, *editor.open_nodes(tree, child)) if self._has_levels else (root,):
@@ -152,7 +153,7 @@ class LocalSearch:
         return False
 
     def _make_room(self, tree: int, child: str, resource: int, limit: float) -> bool:
-        """The child goes to a full node, after a child of that node has gone to another parent."""
+        """Move the child to a full node, after a child of that node has moved to another parent."""
         draft, members, loads = self._drafts[tree], self._editor.members[tree], self._loads
         here = draft.parent[child]
         if child in members or here not in members or (here != draft.root and len(members[here]) == 1):
@@ -267,8 +268,8 @@ def improve(
     fit: bool = True,
     has_levels: bool = False,
 ) -> float:
-    """Search, route the results again, `fit` the shares; repeat while it helps. Returns the rate that is reached.
-    Result trees that drafts have are kept where new ones are worse."""
+    """Repeat while it helps: search, route the results again, `fit` the shares. Returns the rate that is reached.
+    Existing result trees are kept if new ones are worse."""
     rate = _route_results_if_better(network, drafts, workers)
     while trials > 0 and rate < target * (1 - EPS):
         before = [d.copy() for d in drafts]
@@ -290,7 +291,7 @@ def improve(
 def _route_results_if_better(
     network: ResidualNetwork, drafts: Sequence[Draft], workers: Sequence[str]
 ) -> float:
-    """Returns the rate with new result trees, or with the old ones where these are better."""
+    """Route the results again if that is better, and return the rate."""
     before = [d.copy() for d in drafts]
     route_results(network, drafts, workers)
     rate = feasible_rate(network, drafts)

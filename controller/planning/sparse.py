@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A sparse linear or mixed-integer program, and HiGHS, which solves it: one thread and a fixed seed, stopped by the
-number of its steps, so that every run has the same result. The time limit is only a safety net; a result states that it
-was reached."""
+"""Defines a sparse linear or mixed-integer program, and solves it by HiGHS: one thread and a fixed seed, stopped by the
+number of its steps, so that every run has the same result. The time limit is only a safety net; a result states whether
+it was reached."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from netfold.controller.planning.highs import new_solver
 
 INF: float = highspy.kHighsInf
 SIMPLEX_COLUMNS = 3_000
-"""Larger programs without integers are solved by interior point without crossover (to about 1e-8): they are degenerate,
-and slow for the simplex method."""
+"""Number of columns above which programs without integers are solved by interior point without crossover (to about
+1e-8): they are degenerate, and slow for the simplex method."""
 
 
 class Stopped(StrEnum):
-    """What ended a search before its proof."""
+    """The limit that ended a search before its proof."""
 
     STEPS = "steps"
     TIME = "time"
@@ -30,9 +30,9 @@ class Stopped(StrEnum):
 
 @dataclass(frozen=True)
 class Effort:
-    """`work` bounds a search for integers: the number of steps, times that of integers. The solver asks after each step
-    (a node, a round of cuts) whether to go on, and a run repeats them exactly; they take longer in larger programs.
-    `seconds` is the safety net."""
+    """Limits of a search. `work` bounds a search for integers: the number of steps times the number of integers. The
+    solver checks it after each step (a node, a round of cuts), and a run repeats the steps exactly; they take longer in
+    larger programs. `seconds` is the safety net."""
 
     work: int = 200_000
     seconds: float = 60.0
@@ -40,8 +40,8 @@ class Effort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`values` of the best point by column, None if none was found; `bound` on the objective of any point; `stopped` is
-    None if the point is proven the best, or that there is none."""
+    """Outcome of a search: `values` of the best point by column, None if none was found; `bound` on the objective of
+    any point; `stopped` is None if the point is proven the best, or if it is proven that there is none."""
 
     values: NDArray[np.float64] | None
     bound: float

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Cheapest Steiner trees by dynamic programming over sets of terminals (Dreyfus and Wagner, Networks 1, 1971).
-Exact; the work grows with three to the power of the number of terminals."""
+"""Finds cheapest Steiner trees by dynamic programming over sets of terminals (Dreyfus and Wagner, Networks 1, 1971). It
+is exact; the work grows with three to the power of the number of terminals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SetMove:
-    """Everything of the set `terminals` goes on from node `source` to node `target`."""
+    """The whole set `terminals` moves from node `source` to node `target`."""
 
     terminals: int
     source: int
@@ -34,10 +34,12 @@ class Arrival:
 
 
 class SteinerTable:
-    """`cost[s, u]`: the least cost at which the terminals of set `s` (bit i: terminal i) meet at node `u`.
+    """Table of costs; `cost[s, u]` is the least cost at which the terminals of set `s` (bit i: terminal i) meet at node
+    `u`.
 
     first  cost of terminal i by itself to node u, shape (terminals, nodes)
-    step   cost from node u to node v of all that met at u, shape (nodes, nodes); holds the triangle inequality
+    step   cost from node u to node v of all terminals that met at u, shape (nodes, nodes); it holds the triangle
+           inequality
     """
 
     def __init__(self, first: Floats, step: Floats) -> None:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""SwitchML (NSDI 2021; NetReduce shares the shape): one tree, rooted at a rack's switch.
+"""Plans by SwitchML (NSDI 2021; NetReduce shares the shape): one tree, rooted at a rack's switch.
 
-The job's option `switchml_variant`: `root` turns the sum around in the switch, racks being added up in
-their own switches first; `server` is the baseline of GRID's evaluation, in which every rack's switch sends
-its sum to the parameter server.
+The job's option `switchml_variant`: with `root` the switch turns the sum around, and racks are added up in their own
+switches first; `server` is the baseline of GRID's evaluation, in which every rack's switch sends its sum to the
+parameter server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.scheme import Task
 
 ROOTS = 4
-"""How many racks are tried as the root."""
+"""Number of racks that are tried as the root."""
 
 
 def plan_switchml(task: Task) -> Plan:
@@ -57,8 +57,8 @@ def plan_switchml(task: Task) -> Plan:
 
 
 def _room(network: ResidualNetwork, root: str, racks: Counter[str]) -> float:
-    """What a tree with this root could carry at the most: its workers' and the other racks' streams share its capacity,
-    the others come over its links."""
+    """The maximum rate of a tree with this root: the streams of its workers and of the other racks share its capacity,
+    and the other racks come over its links."""
     others = len(racks) - 1
     links = sum(
         min(float(network.capacity[network.link_id[a, b]]) for a, b in ((root, v), (v, root)))
@@ -69,7 +69,8 @@ def _room(network: ResidualNetwork, root: str, racks: Counter[str]) -> float:
 
 
 def _to_server(task: Task) -> Plan:
-    """Racks without capacity, and workers beyond a switch's fan-in, send straight to the server."""
+    """Plan a tree to the parameter server. Racks without capacity, and workers beyond the fan-in of a switch, send
+    straight to the server."""
     network, server = task.network, task.servers()[0]
     draft = Draft(server, 1.0)
     editor = DraftEditor(network, [draft], ())

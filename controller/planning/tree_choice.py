@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The best packing of a limited number of trees, chosen from many: a mixed-integer program, in which a tree has a rate
+"""Chooses the best packing of a limited number of trees from many: a mixed-integer program, in which a tree has a rate
 only if it is chosen."""
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from netfold.controller.planning.sparse import INF, Effort, LinearProgram
 from netfold.controller.planning.tree_columns import TreeColumn
 
 EFFORT = Effort(work=20_000)
-"""About a second where no choice is proven the best."""
+"""Effort of the search, about a second if no choice is proven the best."""
 BETTER = 1e-6
 
 
 def choose_trees(
     problem: PackingProblem, columns: Sequence[TreeColumn], max_trees: int, above: float, most: float
 ) -> list[TreeColumn]:
-    """At most `max_trees` of `columns` whose packing has a rate of more than `above`, the greatest that was found in a
-    limited number of steps. `most`: the rate of the packing of all columns. Empty if no such trees were found."""
+    """Choose at most `max_trees` of `columns` whose packing has a rate of more than `above`, the greatest that a
+    limited number of steps finds. `most`: the rate of the packing of all columns. Empty if no such trees were found."""
     capacity = problem.network.capacity
     use = np.stack([c.use for c in columns], axis=1)
     used = np.flatnonzero(use.any(axis=1))

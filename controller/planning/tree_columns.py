@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A tree of a packing with its routes and the resources that it uses, and the draft of it."""
+"""Defines a tree of a packing with its routes and the resources that it uses, and makes the draft of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class TreeStream:
 
 @dataclass(frozen=True)
 class TreeColumn:
-    """`result_links` between switches; `use` of every resource at rate 1, the workers' links left out."""
+    """A tree: its `result_links` between switches, and its `use` of every resource at rate 1 without the links of the
+    workers."""
 
     root: int
     streams: tuple[TreeStream, ...]
@@ -58,7 +59,7 @@ def make_column(
 
 
 def mirrored(problem: PackingProblem, streams: Sequence[TreeStream]) -> set[int] | None:
-    """The other direction of every link of the streams; None where one has nothing left."""
+    """The other direction of every link of the streams; None if one has no capacity left."""
     links = problem.network.links
     number = problem.network.order
     found = set()
@@ -128,7 +129,7 @@ def can_resend(
 
 
 def as_draft(problem: PackingProblem, column: TreeColumn, share: float) -> Draft:
-    """Workers of a place are given out in the job's order."""
+    """The draft of a tree; workers of a place are assigned in the order of the job."""
     network, nodes = problem.network, problem.nodes
     draft = Draft(nodes[column.root].name, share)
     waiting = {p: iter(place.workers) for p, place in enumerate(problem.places)}

@@ -1,8 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A cheap tree of many places, grown from its root: the place that is cheapest to connect comes next (Takahashi
-and Matsuyama). It sends to a node of the tree, or to a switch that a stream of the tree passes, which becomes a
-node."""
+"""Grows a cheap tree of many places from its root: the place that is cheapest to connect comes next (Takahashi and
+Matsuyama). It sends to a node of the tree, or to a switch that a stream of the tree passes, which becomes a node."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ Floats = NDArray[np.float64]
 def grow(
     problem: PackingProblem, paths: Paths, spent: Floats, root: int, own: Sequence[int | None]
 ) -> TreeShape | None:
-    """A tree with this root. `spent`: price of a child by node; `own`: the node of each place's switch. None if a place
-    is not joined with the root."""
+    """Grow a tree with this root. `spent`: price of a child by node; `own`: the node of the switch of each place. None
+    if no path joins a place with the root."""
     tree = _Growth(problem, paths, spent, root)
     waiting = list(range(len(problem.places)))
     while waiting:
@@ -41,7 +40,8 @@ class _Growth:
         self._parent: dict[Source, int] = {}
         n = len(problem.switches)
         self._best = np.full(n, np.inf)
-        """The least cost of a stream from every switch into the tree; to which node, and the stream to split for it."""
+        """The least cost of a stream from every switch into the tree, with the node where it ends and the stream to
+        split for it."""
         self._target = np.full(n, -1, dtype=np.int64)
         self._split: dict[int, Source] = {}
         self._in_tree = {root}
@@ -96,7 +96,7 @@ class _Growth:
                 self._offer(node, float(self._spent[node]))
 
     def _passed(self, child: Source) -> list[int]:
-        """The switches between a child's and its parent's."""
+        """The switches between that of a child and that of its parent."""
         is_node, number = child
         first = (self._problem.nodes if is_node else self._problem.places)[number].switch
         last = self._problem.nodes[self._parent[child]].switch

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`packing`: several trees at the shares that give the best rate, each with any root (a server or a switch) and any
-depth, and as few of them as give nearly all of it.
+"""Plans by `packing`: several trees at the shares that give the best rate, each with any root (a server or a switch)
+and any depth, and as few of them as give nearly all of it.
 
 The bound holds for every plan (column_generation.py). The option `trees` is the greatest number of trees (default 8).
 """
@@ -21,7 +21,7 @@ from netfold.controller.planning.tree_columns import TreeColumn, as_draft
 TREES = 8
 ROUNDS = 60
 ENOUGH = 0.97
-"""The part of the best packing that a plan's few trees have to give."""
+"""Fraction of the rate of the best packing that the few trees of a plan have to give."""
 
 
 def plan_packing(task: Task) -> Plan:
@@ -40,8 +40,9 @@ def plan_packing(task: Task) -> Plan:
 def _few(
     problem: PackingProblem, columns: Sequence[TreeColumn], wanted: float, max_trees: int
 ) -> list[Draft]:
-    """Trees that give the rate `wanted` together, or as much of it as `max_trees` do: those of a best packing, of which
-    one after the other is left out while the rest suffice. Where these give too little, any of `columns` are chosen."""
+    """Trees that give the rate `wanted` together, or the greatest rate that `max_trees` give: those of a best packing,
+    of which one after the other is left out while the rest suffice. If these give too little, any of `columns` are
+    chosen."""
     capacity, access = problem.network.capacity, problem.access
     rates = solve_packing(columns, capacity, access, vertex=True).rates
     most = float(rates.sum())

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Cheap trees at given prices of resources, and a cost that no tree is below.
+"""Finds cheap trees at given prices of resources, and a cost that no tree is below.
 
-All that a tree uses is a sum over its streams and its result links, so a cheapest one is a Steiner tree: of the
-streams over the nodes, and of the results over the switches. With few places both are exact (steiner.py);
-beyond that a tree grows from its root, one place after the other (Takahashi and Matsuyama, Math. Japonica 24,
-1980), and each place alone bounds the cost. Two conditions are left out of the bound: the children that a node
-takes, but for those of its own rack, and that results which a switch as root resends have to join the result
-tree (resend_paths.py). Trees that break them are mended or not returned.
+The resources of a tree are a sum over its streams and its result links, so a cheapest one is a Steiner tree: of the
+streams over the nodes, and of the results over the switches. With few places both are exact (steiner.py); beyond that a
+tree grows from its root, one place after the other (Takahashi and Matsuyama, Math. Japonica 24, 1980), and each place
+alone bounds the cost. The bound leaves out two conditions: the maximum children of a node, except for those of its own
+rack, and that results which a switch as root resends have to join the result tree (resend_paths.py). Trees that break
+them are mended or not returned.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ Ints = NDArray[np.int64]
 
 EXACT_TERMINALS = 10
 EXACT_WORK = 4_000_000
-"""Terminals, and three to their power times nodes, up to which the cheapest tree is found exactly."""
+"""Limit of the work (three to the power of the terminals, times nodes) up to which the cheapest tree is found
+exactly."""
 ROOTS = 3
-"""How many roots get a tree each time."""
+"""Number of roots that get a tree in each round."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ class TreePricing:
     def price(
         self, prices: Floats, access: float, known: Collection[object] = (), enough: float = np.inf
     ) -> Priced:
-        """Up to ROOTS columns whose keys are not `known` yet, if trees of their root can cost less than `enough`.
-        `access`: the price of the workers' own links, of all of them together."""
+        """Find up to ROOTS columns whose keys are not `known` yet, if trees of their root can cost less than `enough`.
+        `access`: the price of the own links of all workers together."""
         at_prices = _AtPrices(self, self._problem, prices)
         lower, columns = at_prices.exact(enough - access) if self.is_exact else at_prices.grown()
         new: dict[object, TreeColumn] = {}
@@ -206,8 +207,8 @@ class _AtPrices:
         return switches + [r for r in order if self._pricing._servers[r]][:ROOTS]
 
     def _lower(self) -> float:
-        """The sum over places of what the streams of a place and of its own switch cost at least, and the link of the
-        results to it. One place may have the root."""
+        """A lower bound of the cost: the sum over places of the least cost of the streams of a place and of its own
+        switch, and of the link of the results to it. One place may have the root."""
         into = np.full(len(self._problem.switches), np.inf)
         np.minimum.at(into, self._problem.head, self._link_cost)
         total, saved = 0.0, 0.0

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which node is whose child, without routes; and how a tree keeps to the children that its nodes take.
+"""Defines which node is whose child, without routes, and changes a tree so that no node exceeds its maximum children.
 
-Where a node has more children than it takes, a child moves to another node, or a new node takes several of them
-and sends their sum to a node with room for it. So a tree may have more levels of nodes than its fabric has
-tiers: of 64 racks two spines add up 32 each, and one rack's leaf adds up the two.
+If a node has more children than it takes, a child moves to another node, or a new node takes several of them and sends
+their sum to a node with room for it. So a tree may have more levels of nodes than its fabric has tiers: of 64 racks two
+spines add up 32 each, and one rack's leaf adds up the two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Source = tuple[bool, int]
 
 @dataclass
 class TreeShape:
-    """`parent` of every inner node; `placed`: how many workers of a place are children of a node, by (place, node)."""
+    """Shape of a tree: `parent` of every inner node; `placed`: the number of workers of a place that are children of a
+    node, by (place, node)."""
 
     root: int
     parent: dict[int, int] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class TreeShape:
         return node == ancestor
 
     def drop_idle_nodes(self) -> None:
-        """Take out nodes with one child or none: they add up nothing."""
+        """Remove nodes with one child or none: they aggregate nothing."""
         while True:
             count = self.children()
             idle = next((v for v in self.parent if count[v] < 2), None)
@@ -128,7 +129,7 @@ class _Relief:
         return self._max[node] - self._count[node]
 
     def _cheapest_move(self) -> tuple[float, Source, int] | None:
-        """Cost of one child at another node of the tree."""
+        """The cheapest move of one child to another node of the tree, with its cost."""
         best: tuple[float, Source, int] | None = None
         open_nodes = [v for v in self._shape.nodes() if v != self._full and self._room(v) > 0]
         for source, _ in self._children:
@@ -141,7 +142,8 @@ class _Relief:
         return best
 
     def _cheapest_opening(self) -> tuple[float, int, int, list[tuple[Source, int]]] | None:
-        """Cost for each child less of a new node, the node above it, and the children that it takes."""
+        """The cheapest new node, with its cost for each child that leaves the full node, the node above it, and the
+        children that it takes."""
         best: tuple[float, int, int, list[tuple[Source, int]]] | None = None
         used = set(self._shape.nodes())
         above_nodes = [v for v in used if v == self._full or self._room(v) > 0]

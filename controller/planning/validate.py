@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The validator, which is independent of the planners: from the trees alone it recomputes the loads of a plan, and
-checks the shape of every tree and every capacity beside earlier jobs."""
+"""Validates plans independently of the planners: recomputes the loads of a plan from the trees alone, and checks the
+shape of every tree and every capacity in addition to earlier jobs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def add_loads(first: Loads, second: Loads) -> Loads:
 
 
 def either_load(first: Loads, second: Loads) -> Loads:
-    """What two placements take of which one is used at a time: the larger of both loads, everywhere."""
+    """The loads of two placements of which one is used at a time: the larger of both, everywhere."""
     return _combined(first, second, max)
 
 
@@ -156,7 +156,7 @@ def _check_path(fabric: Fabric, edge: Edge, where: str) -> None:
 
 
 def _check_ascent(tree: Tree, where: str) -> None:
-    """Every child reaches the root."""
+    """Check that every child reaches the root."""
     parent = {e.child: e.parent for e in tree.edges}
     if tree.root in parent:
         raise InvalidPlanError(f"{where}: the root has an edge of its own")
@@ -169,8 +169,8 @@ def _check_ascent(tree: Tree, where: str) -> None:
 
 
 def _check_down(fabric: Fabric, job: JobSpec, tree: Tree, where: str) -> None:
-    """`result_links` are a tree: one link into each node but the root, everything reached from the root, workers
-    the leaves."""
+    """Check that `result_links` are a tree: one link into each node but the root, everything reached from the root,
+    workers the leaves."""
     below: dict[str, list[str]] = defaultdict(list)
     entered: set[str] = set()
     for a, b in tree.result_links:
@@ -210,7 +210,7 @@ def _check_stated(job: JobSpec, loads: Loads, stated: Loads) -> None:
 
 
 def check_capacities(fabric: Fabric, job: str, loads: Loads, background: Loads) -> None:
-    """Check the resources that the plan uses; others may be full, or not in the fabric any more while other jobs still
+    """Check the resources that the plan uses; others may be full, or may have left the fabric while other jobs still
     use them. Raises InvalidPlanError."""
     here, total = f"plan of job '{job}'", add_loads(loads, background)
     for a, b in loads.links:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The queue of jobs: order and reservations (conservative backfill). Nothing of it is stored.
+"""Keeps the queue of jobs: order and reservations (conservative backfill). None of it is stored.
 
 A queued job has a reservation: a placement on a fabric that carries only the reservations ahead of it. A job behind it
-is placed beside the reservations, so it runs first only on capacity that no job ahead of it waits for. When the jobs
-that ran before have ended, the reservation fits. Waiting raises a job's priority, so that jobs of higher priority
+is placed in addition to the reservations, so it runs first only on capacity that no job ahead of it waits for. When the
+jobs that ran before have ended, the reservation fits. Waiting raises a job's priority, so that jobs of higher priority
 cannot starve it.
 """
 
@@ -21,21 +21,23 @@ from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.switches.failed_elements import FailedElements
 
 AGE_S = 60.0
-"""Waiting time for one point of priority: after 200 minutes the lowest priority precedes any job submitted then."""
+"""Seconds of waiting for one point of priority: after 200 minutes the lowest priority precedes any job submitted
+then."""
 
 _Rank = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class _Reservation:
-    """`conditions` it was made under; under others it is made again."""
+    """A reservation, and the `conditions` under which it was made; it is made again when they change."""
 
     conditions: tuple[object, ...]
     placement: Placement | None
 
 
 class JobQueue:
-    """`now`: wall clock of the jobs' submission times. An order of jobs holds for the moment: they age."""
+    """Orders queued jobs and keeps their reservations. `now`: wall clock of the submission times of jobs. An order of
+    jobs holds for the moment, because jobs age."""
 
     def __init__(
         self, registry: JobRegistry, now: Callable[[], float] = time.time, age_s: float = AGE_S
@@ -55,9 +57,9 @@ class JobQueue:
         return sorted(((self._rank(j, now), j) for j in queued), key=lambda ranked: ranked[0])
 
     def _rank(self, job: JobRecord, now: float) -> _Rank:
-        """Lower ranks run first."""
+        """The rank of a job; lower ranks run first."""
         waited = max(0.0, now - job.submitted)
-        return (-self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)
+        return (-self._registry.resolved_job(job.name).file.priority - waited // self._age_s, job.seq)
 
     def ahead_of(self, name: str) -> list[JobRecord]:
         """Queued jobs ahead of a queued one."""
@@ -68,7 +70,7 @@ class JobQueue:
         return [job for rank, job in self._ranked() if rank < (-priority, float("inf"))]
 
     def reserved(self, jobs: Iterable[JobRecord]) -> list[Placement]:
-        """Their reservations."""
+        """The reservations of these jobs."""
         held = (self._reservations.get(job.name) for job in jobs)
         return [r.placement for r in held if r is not None and r.placement is not None]
 
@@ -83,8 +85,8 @@ class JobQueue:
         return None if held is None else held.placement
 
     def is_tried(self, job: JobRecord, failed: FailedElements) -> bool:
-        """Capacity that works is reserved for the job, or none was found under the conditions of now. Reservations are
-        not stored."""
+        """Whether working capacity is reserved for the job, or the search found none under the present conditions.
+        Reservations are not stored."""
         held = self.of(job.name)
         is_usable = held is not None and not uses_failed(held.plan, failed, job.excluded)
         return is_usable or self.is_current(job.name, self.conditions(job, failed))
@@ -97,7 +99,8 @@ class JobQueue:
         return name in self._reservations and self._reservations[name].conditions == conditions
 
     def reserve(self, name: str, conditions: tuple[object, ...], placement: Placement | None) -> None:
-        """`placement` None: the job fits nowhere even then, and blocks no other."""
+        """Reserve a placement for a queued job. None: the job fits nowhere even with only the jobs ahead of it, and
+        blocks no other."""
         live = {j.name for j in self._registry.all() if j.state is JobState.QUEUED}
         self._reservations = {n: r for n, r in self._reservations.items() if n in live}
         self._reservations[name] = _Reservation(conditions, placement)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""When installed jobs are planned again, and their migrations. plan_scheduler.py orders planning tasks,
+"""Decides when installed jobs are planned again, and migrates them. plan_scheduler.py orders planning tasks,
 planning_client.py requests the plans."""
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ WORTH_MOVING = 1.05
 
 
 PLAN_AGAIN_S = 10.0
-"""Between a plan that was not found in time and the next attempt: the machine may only be busy."""
+"""Seconds between a plan that was not found in time and the next attempt: the machine may only be busy."""
 
 
 @dataclass(frozen=True)
 class _Postponed:
-    """What a job waits to do, `why` it could not, and how it is done again."""
+    """A postponed step of a job: why it was not possible, and how it is tried again."""
 
     why: str
     retry: Callable[[], None]
@@ -59,9 +59,9 @@ class _Repair:
 
 
 class MigrationScheduler:
-    """Moves installed jobs, one at a time. A repair takes what reservations of queued jobs hold; a migration that only
-    gains does not. What finds no plan while a switch or link may soon be back is postponed until it is, or is given up;
-    what finds none in time is tried again."""
+    """Moves installed jobs, one at a time. A repair may take the capacity that queued jobs have reserved; a migration
+    that only gains may not. A migration without a plan is postponed while a switch or link may be back shortly, until
+    it is back or given up. A migration whose plan was not found in time is tried again."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class MigrationScheduler:
         self._admitting: set[str] = set()
         self._renewing: set[str] = set()
         self._postponed: dict[tuple[str, str], _Postponed] = {}
-        """By job and kind."""
+        """Postponed steps by job and kind."""
 
     # ---- events ---------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class MigrationScheduler:
         self.admit(event.job)
 
     def on_elements_failed(self, event: ElementsFailed) -> None:
-        """Moves the jobs that use them."""
+        """Move the jobs that use the failed elements."""
         for job in self._registry.all():
             uses_link = any(event.elements.links & p.links for p in job.placements)
             if uses_link or event.elements.switches & job.nodes:
@@ -112,8 +112,8 @@ class MigrationScheduler:
     # ---- commands -------------------------------------------------------------------------------
 
     def repair(self, name: str, why: str, *, fail: bool = True) -> None:
-        """Migrate an installed job off failed elements and lost members, in a task. Without another plan it ends, if
-        `fail`. A second request during a repair only changes its reason, so repairs do not pile up."""
+        """Migrate an installed job off failed elements and lost members, in a task. If there is no other plan, it ends,
+        if `fail`. A second request during a repair only changes its reason, so repairs do not pile up."""
 
         def on_error(error: Exception) -> None:
             reason = f"{why}, and the planner crashed: {error}"
@@ -125,7 +125,7 @@ class MigrationScheduler:
             self._tasks.spawn(self._repair(name), f"repair of job {name}", on_error)
 
     def renew(self, name: str, epoch: int, why: str) -> None:
-        """Migrate an installed job in its last epoch, in a task, to slots that have epochs left. Without any it
+        """Migrate an installed job in its last epoch, in a task, to slots that have epochs left. If there are none, it
         ends."""
 
         def on_error(error: Exception) -> None:
@@ -150,18 +150,18 @@ class MigrationScheduler:
     async def replan(self, name: str) -> bool:
         """Migrate a running job that gains enough or uses failed elements. Raises UnknownJobError."""
 
-        async def work(last: bool) -> bool:
+        async def work(is_final_attempt: bool) -> bool:
             job = self._registry.get(name)
             if job.state is not JobState.RUNNING or job.placement is None:
                 return False
             better = 0.0 if self._lifecycle.is_affected(job) else WORTH_MOVING * job.placement.plan.rate
-            return await self._gain(job, "replanned", better, is_urgent=last)
+            return await self._gain(job, "replanned", better, is_urgent=is_final_attempt)
 
         return await self._plan_scheduler.run(PlanPriority.REPLAN, work)
 
     async def reroute(self, name: str, why: str, min_rate: float, assumed_loads: Loads) -> bool:
-        """Migrate a running job if a plan beside the cross traffic (of some links `assumed_loads` instead) has a rate
-        of `min_rate` or more. Raises UnknownJobError."""
+        """Migrate a running job if a plan around the cross traffic (`assumed_loads` on the links that it has) has a
+        rate of `min_rate` or more. Raises UnknownJobError."""
 
         async def work(_: bool) -> bool:
             job = self._registry.get(name)
@@ -189,12 +189,12 @@ class MigrationScheduler:
             return False
 
     def postponed(self, name: str) -> list[str]:
-        """Why an installed job waits to move."""
+        """The reasons why an installed job waits to move."""
         return [p.why for (job, _), p in self._postponed.items() if job == name]
 
     def _postpone(self, name: str, kind: str, error: RefusedError, retry: Callable[[], None]) -> bool:
-        """True if a switch or link may soon be back, or time was short: then `retry` is called. Or there is nothing to
-        do."""
+        """Postpone `retry` if a switch or link may be back shortly, or if time was short. True: it is postponed, or the
+        job has ended and there is nothing to do."""
         if name not in self._registry or not self._registry.get(name).state.is_installed:
             return True  # it has ended while it was planned
         is_late = isinstance(error, PlanTimeoutError)
@@ -235,7 +235,7 @@ class MigrationScheduler:
                 log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
                 waits = latest.fail or isinstance(
                     error, PlanTimeoutError
-                )  # what is not final is followed by more
+                )  # a result that is not final is followed by another
                 if waits and not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
                     self._end_or_postpone(name, latest, error)
             finally:
@@ -315,7 +315,7 @@ class MigrationScheduler:
             self.admit(name)
 
     def _refuse_newcomers(self, name: str, why: str) -> None:
-        """Their streams end; other processes may try it again."""
+        """End the streams of members that fit in no plan; other processes may try again."""
         job = self._registry.get(name)
         if job.state.is_installed and job.rejoining:
             why = f"there is no place for {', '.join(sorted(job.rejoining))}: {why}"
@@ -335,13 +335,13 @@ class MigrationScheduler:
         assumed_loads: Loads = NO_LOADS,
     ) -> bool:
         """Replan an installed job and migrate it in a new epoch if the rate is `min_rate` or more. With `must_gain` the
-        job may stay where it is, and only a rate beside cross traffic counts. `joining` members take part. Raises
-        RefusedError."""
-        order, before = self._registry.order(job.name), job
+        job may stay where it is, and only a rate in addition to cross traffic counts. `joining` members take part.
+        Raises RefusedError."""
+        resolved, before = self._registry.resolved_job(job.name), job
         current_plan = job.placement.plan if must_gain and job.placement is not None else None
         lost = self._planning.lost(job.name, joining)
         plan = await self._planning.plan(
-            order,
+            resolved,
             lost,
             reservations,
             is_urgent=is_urgent,
@@ -355,7 +355,9 @@ class MigrationScheduler:
         if plan.rate < min_rate or not job.state.is_installed or (must_gain and job.epoch != before.epoch):
             return False
         with self._registry.change():
-            moved = _with(self._placed(job, order, plan, reservations, may_break=not must_gain), joining)
+            moved = _joined_by(
+                self._placed(job, resolved, plan, reservations, may_break=not must_gain), joining
+            )
             self._registry.write(moved.model_copy(update={"reason": why}))
         if moved.previous is None:
             self._lifecycle.replaced(job.name)
@@ -366,27 +368,27 @@ class MigrationScheduler:
     def _placed(
         self,
         job: JobRecord,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         plan: Plan,
         reservations: Iterable[Placement],
         *,
         may_break: bool,
     ) -> JobRecord:
-        """Make before break: a placement that was installed stays until the new one is. Where its slots leave no room
-        for both, and the job `may_break`, the new one replaces it. Raises RefusedError."""
+        """Give the plan a placement, make before break: an installed placement stays until the new one is installed. If
+        its slots leave no room for both, and the job `may_break`, the new one replaces it. Raises RefusedError."""
         try:
-            placed = self._registry.with_placement(job, order, plan, reservations)
+            placed = self._registry.with_placement(job, resolved, plan, reservations)
         except RefusedError:
             if not may_break:
                 raise
             return self._registry.with_placement(
-                job, order, plan, reservations, gives_up_slots=True
+                job, resolved, plan, reservations, gives_up_slots=True
             ).model_copy(update={"previous": None})
         ran = job.placement if job.state is JobState.RUNNING else None
         return placed.model_copy(update={"previous": job.previous or ran})
 
 
-def _with(job: JobRecord, joining: frozenset[str]) -> JobRecord:
+def _joined_by(job: JobRecord, joining: frozenset[str]) -> JobRecord:
     """The job with these members taking part."""
     lost = tuple(h for h in job.excluded if h not in joining)
     changes = {"excluded": lost, "newcomers": job.newcomers or bool(joining)}

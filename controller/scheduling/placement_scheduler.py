@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""When submitted and queued jobs are planned and placed. plan_scheduler.py orders planning tasks, planning_client.py
-requests the plans, migration_scheduler.py moves installed jobs."""
+"""Decides when submitted and queued jobs are planned and placed. plan_scheduler.py orders planning tasks,
+planning_client.py requests the plans, migration_scheduler.py moves installed jobs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from netfold.topologies.fabric import Fabric
 log = logging.getLogger(__name__)
 
 MAX_ROUNDS = 3
-"""Of planning one job, at most, where jobs ahead of it became untried meanwhile: a flapping link must not delay it for
-ever."""
+"""Maximum rounds of planning one job when jobs ahead of it become untried during its planning: a flapping link must not
+delay it for ever."""
 
 
 class JobExistsError(Exception):
-    """A job of that name has not ended."""
+    """A job of that name exists and has not ended."""
 
 
 class PlacementScheduler:
@@ -61,41 +61,44 @@ class PlacementScheduler:
         self._failures = failures
         self._queue_requests = 0
         self._again = False
-        self._trying = False
+        self._is_running = False
 
-    async def submit(self, order: ResolvedJob, *, queue: bool) -> JobRecord:
-        """Raises JobExistsError, and RefusedError unless the job may wait: ImpossibleJobError even then."""
-        name = order.file.name
+    async def submit(self, resolved: ResolvedJob, *, queue: bool) -> JobRecord:
+        """Place a new job, or queue it if that is allowed. Raises JobExistsError, and RefusedError unless the job may
+        wait: ImpossibleJobError even then."""
+        name = resolved.file.name
 
-        async def work(last: bool) -> None:
+        async def work(is_final_attempt: bool) -> None:
             self._check_name(name)
             requests = self._queue_requests
-            ahead = functools.partial(self._queue.ahead_of_new, order.file.priority)
-            plan = functools.partial(self._planning.plan, order, frozenset, is_urgent=last)
-            found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)
+            ahead = functools.partial(self._queue.ahead_of_new, resolved.file.priority)
+            plan = functools.partial(self._planning.plan, resolved, frozenset, is_urgent=is_final_attempt)
+            found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)
             try:
                 if isinstance(found, RefusedError):
                     raise found
                 with self._registry.change():
                     self._registry.write(
-                        self._registry.with_placement(self._registry.new(order), order, found, reservations)
+                        self._registry.with_placement(
+                            self._registry.new(resolved), resolved, found, reservations
+                        )
                     )
             except RefusedError as error:
                 why = _with_queue(error, reservations)
                 if not queue:
                     raise RefusedError(why) from error
                 kept, failed = await self._planning.reservation(
-                    order, frozenset, reservations, is_urgent=last
+                    resolved, frozenset, reservations, is_urgent=is_final_attempt
                 )
                 if kept is None:
-                    await self._planning.check_possible(order, frozenset, is_urgent=last)
+                    await self._planning.check_possible(resolved, frozenset, is_urgent=is_final_attempt)
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
-                    self._registry.write(self._registry.new(order).model_copy(update=waits))
-                # As planned: what has failed, and jobs ahead, may be others by now.
+                    self._registry.write(self._registry.new(resolved).model_copy(update=waits))
+                # The conditions of the planning: failures and jobs ahead may have changed since.
                 self._queue.reserve(name, conditions_of(self._registry.get(name), failed, reservations), kept)
                 is_freed = self._queue_requests != requests  # after the plan was refused
-                if is_freed or not self._queue.is_last(name):  # jobs behind it get other reservations
+                if is_freed or not self._queue.is_last(name):  # jobs behind it get new reservations
                     self.try_queue()
             self._lifecycle.changed(name)
 
@@ -103,11 +106,11 @@ class PlacementScheduler:
         return self._registry.get(name)
 
     def queued(self) -> list[JobRecord]:
-        """Queued jobs in their order."""
+        """Queued jobs in the order of the queue."""
         return self._queue.jobs()
 
     def awaited_ends(self, name: str) -> list[str]:
-        """Running jobs with whose end a queued job fits where capacity is reserved for it. Empty: none are known."""
+        """Running jobs whose end lets a queued job fit where capacity is reserved for it; empty if none are known."""
         job, reserved = self._registry.get(name), self._queue.of(name)
         if reserved is None or uses_failed(reserved.plan, self._failures.of(name), job.excluded):
             return []
@@ -115,18 +118,18 @@ class PlacementScheduler:
         return [j.name for j in jobs_in_the_way(self._fabric, reserved, ahead, self._registry.all())]
 
     def on_elements_failed(self, _: ElementsFailed) -> None:
-        """What is reserved over them holds back no other job."""
+        """Try the queue: reservations on failed elements no longer hold back other jobs."""
         self.try_queue()
 
     def on_capacity_freed(self, _: CapacityFreed) -> None:
         self.try_queue()
 
     def try_queue(self) -> None:
-        """Place queued jobs that fit now, in a task; once more if it is requested in the meantime."""
+        """Start a task that places queued jobs that fit now; it runs once more if it is requested while it runs."""
         self._queue_requests += 1
         self._again = True
-        if not self._trying and self._queue.jobs():
-            self._trying = True
+        if not self._is_running and self._queue.jobs():
+            self._is_running = True
             self._tasks.spawn(self._try_queue(), "the queue")
 
     async def _try_queue(self) -> None:
@@ -143,10 +146,10 @@ class PlacementScheduler:
                         await asyncio.sleep(STORE_RETRY_S)
                         break
         finally:
-            self._trying = False
+            self._is_running = False
 
     async def _try_or_fail(self, name: str) -> None:
-        """A job whose plan fails by a defect ends. Raises StoreError."""
+        """Try to place a queued job, and end it if a defect makes its plan fail. Raises StoreError."""
         try:
             await self._plan_scheduler.run(PlanPriority.QUEUE, functools.partial(self._try_waiting, name))
         except StoreError:
@@ -156,20 +159,20 @@ class PlacementScheduler:
             if name in self._registry and not self._registry.get(name).state.is_terminal:
                 self._lifecycle.end(name, JobState.FAILED, f"the planner crashed: {error}")
 
-    async def _try_waiting(self, name: str, last: bool) -> None:
+    async def _try_waiting(self, name: str, is_final_attempt: bool) -> None:
         if self._registry.get(name).state is not JobState.QUEUED:
             return
-        order = self._registry.order(name)
+        resolved = self._registry.resolved_job(name)
         ahead = functools.partial(self._queue.ahead_of, name)
-        plan = functools.partial(self._fresh_or_reserved, name, order, is_urgent=last)
-        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)
+        plan = functools.partial(self._fresh_or_reserved, name, resolved, is_urgent=is_final_attempt)
+        found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)
         try:
             if isinstance(found, RefusedError):
                 raise found
             job = self._registry.get(name)
             if job.state is JobState.QUEUED:
                 with self._registry.change():
-                    self._registry.write(self._registry.with_placement(job, order, found, reservations))
+                    self._registry.write(self._registry.with_placement(job, resolved, found, reservations))
                 self._lifecycle.changed(name)
         except RefusedError as error:
             job = self._registry.get(name)
@@ -177,15 +180,15 @@ class PlacementScheduler:
                 reason = f"waits: {_with_queue(error, reservations)}"
                 if job.reason != reason:
                     self._lifecycle.commit(job.model_copy(update={"reason": reason}))
-                await self._reserve(name, is_urgent=last)
+                await self._reserve(name, is_urgent=is_final_attempt)
 
     async def _fresh_or_reserved(
-        self, name: str, order: ResolvedJob, reservations: list[Placement], *, is_urgent: bool
+        self, name: str, resolved: ResolvedJob, reservations: list[Placement], *, is_urgent: bool
     ) -> Plan:
-        """A new plan, or the reserved one where a heuristic does not find it again. Raises RefusedError."""
+        """A new plan, or the reserved one if a heuristic does not find it again. Raises RefusedError."""
         try:
             return await self._planning.plan(
-                order, self._planning.lost(name), reservations, is_urgent=is_urgent
+                resolved, self._planning.lost(name), reservations, is_urgent=is_urgent
             )
         except RefusedError:
             current_plan, job = self._queue.of(name), self._registry.get(name)
@@ -202,9 +205,9 @@ class PlacementScheduler:
         *,
         is_urgent: bool,
     ) -> tuple[Plan | RefusedError, list[Placement]]:
-        """A plan beside the reservations of the jobs that are `ahead`, or why there is none; and these reservations.
-        Jobs ahead wait without one after a start, and when their conditions change, also during planning: they get
-        theirs first, so that the plan does not take their place."""
+        """A plan in addition to the reservations of the jobs that are `ahead`, or the reason why there is none; and
+        these reservations. Jobs ahead have none after a start, and when their conditions change, also during planning.
+        They get theirs first, so that the plan does not take their capacity."""
         for _ in range(MAX_ROUNDS):
             for job in self._untried(ahead()):
                 await self._reserve(job.name, is_urgent=is_urgent)
@@ -218,22 +221,23 @@ class PlacementScheduler:
         return found, reservations
 
     def _untried(self, jobs: list[JobRecord]) -> list[JobRecord]:
-        """Those without capacity that works, for which none was looked for under the conditions of now."""
+        """The jobs that have no working reservation, and whose search under the present conditions is still to be
+        made."""
         return [j for j in jobs if not self._queue.is_tried(j, self._failures.failed)]
 
     async def _reserve(self, name: str, *, is_urgent: bool) -> None:
-        """Reserve capacity for a queued job, as if only the jobs ahead of it existed. One that fits nowhere even then,
-        and would not alone, fails: it may have lost workers meanwhile."""
-        job, order = self._registry.get(name), self._registry.order(name)
+        """Reserve capacity for a queued job, as if only the jobs ahead of it existed. A job that fits nowhere even
+        then, and would not fit alone, fails: it may have lost workers."""
+        job, resolved = self._registry.get(name), self._registry.resolved_job(name)
         if self._queue.is_current(name, self._queue.conditions(job, self._failures.failed)):
             return
         before = self._queue.reserved(self._queue.ahead_of(name))
         kept, failed = await self._planning.reservation(
-            order, self._planning.lost(name), before, is_urgent=is_urgent
+            resolved, self._planning.lost(name), before, is_urgent=is_urgent
         )
         try:
             if kept is None:
-                await self._planning.check_possible(order, self._planning.lost(name), is_urgent=is_urgent)
+                await self._planning.check_possible(resolved, self._planning.lost(name), is_urgent=is_urgent)
         except ImpossibleJobError as error:
             if self._registry.get(name).state is JobState.QUEUED:
                 self._lifecycle.end(name, JobState.FAILED, f"it can never run: {error}")
@@ -241,7 +245,7 @@ class PlacementScheduler:
         if name in self._registry and self._registry.get(name).state is JobState.QUEUED:
             held = self._queue.of(name)
             self._queue.reserve(name, conditions_of(job, failed, before), kept)
-            if held not in (None, kept) and not self._queue.is_last(name):  # the capacity it held is free
+            if held not in (None, kept) and not self._queue.is_last(name):  # its earlier reservation is free
                 self.try_queue()
 
     def _check_name(self, name: str) -> None:
@@ -251,7 +255,7 @@ class PlacementScheduler:
 
 
 def _with_queue(error: RefusedError, reservations: list[Placement]) -> str:
-    """The bottleneck may be a reservation."""
+    """The message of a refusal, with the number of reservations: one of them may be the bottleneck."""
     return (
         f"{error} (capacity is reserved for {len(reservations)} jobs ahead in the queue)"
         if reservations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Plans in a process of their own: the event loop never blocks, and a plan that is canceled or late is killed."""
+"""Computes plans in a separate process: the event loop never blocks, and a plan that is canceled or late is killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from netfold.controller.scheduling.plan_worker import LENGTH_BYTES, STOP, Answer
 from netfold.topologies.fabric import Fabric
 
 STOPPED_S = 5.0
-"""For the process to confirm a stop; then it is killed."""
+"""Seconds that the process has to confirm a stop before it is killed."""
 
 
 class PlannerCrashedError(Exception):
@@ -25,8 +25,8 @@ class PlannerCrashedError(Exception):
 
 
 class PlanProcess:
-    """One plan at a time. The process starts with the first plan (or with `start`), and again if it has died; `close`
-    ends it."""
+    """Computes one plan at a time. The process starts with the first plan (or with `start`), and again if it has died;
+    `close` ends it."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
@@ -44,8 +44,10 @@ class PlanProcess:
             await process.wait()
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """Raises RefusedError and PlannerCrashedError. Canceled, it stops the work."""
-        if self._stopping is not None:  # the task that stopped the last plan was itself canceled meanwhile
+        """Compute a plan; a cancellation stops the work. Raises RefusedError and PlannerCrashedError."""
+        if (
+            self._stopping is not None
+        ):  # the task that stopped the last plan was canceled before it had finished
             await asyncio.wait([self._stopping])
             self._stopping = None
         process = await self._running()
@@ -71,7 +73,7 @@ class PlanProcess:
 
     async def _running(self) -> Process:
         if self._process is None or self._process.returncode is not None:
-            # not by -m: what is pickled bears the name of its module
+            # not by -m: a pickled object bears the name of its module
             program = f"from {plan_worker.__name__} import main; main()"
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-c", program, stdin=PIPE, stdout=PIPE, start_new_session=True
@@ -91,7 +93,7 @@ class PlanProcess:
 
 
 async def _answer(process: Process) -> Answer:
-    """Raises EOFError."""
+    """Read an answer from the process. Raises EOFError."""
     assert process.stdout is not None
     length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
     answer = pickle.loads(await process.stdout.readexactly(length))

@@ -12,18 +12,19 @@ from enum import IntEnum
 from typing import Any, TypeVar
 
 MAX_PREEMPTIONS = 3
-"""A task is preempted at most so often: repairs without end cannot starve it. Its last run has the short deadline of
+"""Maximum preemptions of a task: repairs without end cannot starve it. Its last run has the short deadline of
 repairs."""
 
 AGING_S = 10.0
-"""A task that has waited for so long has the priority of a submission, so that submissions cannot starve it."""
+"""Seconds after which a waiting task has the priority of a submission, so that submissions cannot starve it."""
 
 Result = TypeVar("Result")
 
 
 class PlanPriority(IntEnum):
-    """Lower values run first. REPAIR: a job uses failed elements. REROUTE: cross traffic leaves a job less than its
-    reserved rate. SUBMISSION: an operator waits. QUEUE: a queued job. REPLAN: a running job may gain."""
+    """Priority of a planning task; lower values run first. REPAIR: a job uses failed elements. REROUTE: cross traffic
+    leaves a job less than its reserved rate. SUBMISSION: an operator waits. QUEUE: a queued job. REPLAN: a running job
+    may gain."""
 
     REPAIR = 0
     REROUTE = 1
@@ -48,15 +49,16 @@ class _Waiting:
     turn: asyncio.Future[None]
 
     def priority_at(self, now: float) -> PlanPriority:
-        """An aged task counts as a submission. Repairs and re-routes stay ahead of it."""
+        """The priority at a time: an aged task counts as a submission. Repairs and re-routes stay ahead of it."""
         if now - self.since >= AGING_S:
             return min(self.priority, PlanPriority.SUBMISSION)
         return self.priority
 
 
 class PlanScheduler:
-    """A task of higher priority preempts the running one, which is canceled and restarts: it must have no effect before
-    its last await. `work(last)`: this run cannot be preempted."""
+    """Runs planning tasks one at a time. A task of higher priority preempts the running one, which is canceled and
+    restarts: it must have no effect before its last await. `work(is_final_attempt)`: whether this run cannot be
+    preempted."""
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
@@ -67,14 +69,16 @@ class PlanScheduler:
     async def run(
         self, priority: PlanPriority, work: Callable[[bool], Coroutine[Any, Any, Result]]
     ) -> Result:
-        """Returns or raises what `work` does."""
+        """Run `work` when it is its turn, and return or raise its result."""
         self._number += 1
         number, preemptions, since = self._number, 0, asyncio.get_running_loop().time()
         while True:
             await self._wait_turn(priority, number, since)
             try:
-                last = preemptions == MAX_PREEMPTIONS
-                mine = _Running(priority, asyncio.create_task(work(last)), can_preempt=not last)
+                is_final_attempt = preemptions == MAX_PREEMPTIONS
+                mine = _Running(
+                    priority, asyncio.create_task(work(is_final_attempt)), can_preempt=not is_final_attempt
+                )
                 self._running = mine
                 try:
                     await asyncio.wait([mine.task])

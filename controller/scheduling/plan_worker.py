@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The process that plans: `main`, started by `plan_process`.
+"""Runs the process that plans: `main`, started by `plan_process`.
 
 It reads frames from standard input: the fabric first, then a request or STOP. For each request it forks a child, which
-plans and answers through a pipe; STOP, or the end of standard input, kills the child. So a plan ends when it
-is canceled, whatever its solver does, and the next one finds everything imported. A frame is a pickled value behind its
+plans and answers through a pipe; STOP, or the end of standard input, kills the child. So a plan ends when it is
+canceled, whatever its solver does, and the next plan finds everything imported. A frame is a pickled value behind its
 length (4 bytes, big-endian); both ends are one program, and no other process writes to the pipe.
 """
 
@@ -20,7 +20,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
 
@@ -31,7 +31,7 @@ PIPE_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Answer:
-    """A plan, a refusal, or (`error`) what went wrong in the planner; nothing of it: the plan was stopped."""
+    """A plan, a refusal, or an `error` of the planner. None of them: planning was canceled."""
 
     plan: Plan | None = None
     refused: str = ""
@@ -44,22 +44,22 @@ def frame(value: Any) -> bytes:
 
 
 def serve(read_from: int, write_to: int) -> None:
-    """Returns when the controller closes its ends or has died."""
+    """Serve requests until the controller closes its ends or has died."""
     with contextlib.suppress(EOFError, BrokenPipeError):
         _serve(read_from, write_to)
 
 
 def _serve(read_from: int, write_to: int) -> None:
-    """Raises EOFError, BrokenPipeError."""
+    """Serve requests. Raises EOFError, BrokenPipeError."""
     fabric: Fabric = _read(read_from)
     while True:
         request = _read(read_from)
-        if isinstance(request, PlanRequest):  # a STOP that crossed its answer asks for nothing
+        if isinstance(request, PlanRequest):  # a STOP that crossed its answer needs no reply
             _write(write_to, _planned(fabric, request, read_from))
 
 
 def _planned(fabric: Fabric, request: PlanRequest, read_from: int) -> bytes:
-    """The answer's frame; of a plan that was stopped an empty answer's."""
+    """The frame of the answer; a plan that was stopped has an empty answer."""
     answers, child_writes = os.pipe()
     child = os.fork()
     if child == 0:
@@ -71,7 +71,7 @@ def _planned(fabric: Fabric, request: PlanRequest, read_from: int) -> bytes:
     try:
         while True:
             ready, _, _ = select.select([answers, read_from], [], [])
-            if read_from in ready:  # STOP, or the end
+            if read_from in ready:  # STOP, or the end of the input
                 os.kill(child, signal.SIGKILL)
                 stopped = True
                 break
@@ -91,15 +91,15 @@ def _planned(fabric: Fabric, request: PlanRequest, read_from: int) -> bytes:
 
 
 def _plan(fabric: Fabric, request: PlanRequest, write_to: int) -> None:
-    """In the child, which ends here."""
+    """Plan in the child process, which ends here."""
     code = 1
     try:
-        # whatever happens to its parents, it ends
+        # the child ends whatever happens to its parents
         seconds = int(request.deadline_s) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (seconds * (os.cpu_count() or 1), resource.RLIM_INFINITY))
         signal.alarm(seconds)
         try:
-            answer = Answer(plan=plan_order(fabric, request))
+            answer = Answer(plan=plan_job(fabric, request))
         except RefusedError as error:
             answer = Answer(refused=str(error))
         except Exception as error:
@@ -111,7 +111,7 @@ def _plan(fabric: Fabric, request: PlanRequest, write_to: int) -> None:
 
 
 def _read(descriptor: int) -> Any:
-    """Raises EOFError."""
+    """Read a value of the length that precedes it. Raises EOFError."""
     length = int.from_bytes(_exactly(descriptor, LENGTH_BYTES), "big")
     return pickle.loads(_exactly(descriptor, length))
 
@@ -136,5 +136,5 @@ def main() -> None:
     # the controller's terminal interrupts the controller alone, which then closes the pipe
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a solver prints is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the output of a solver is no answer
     serve(sys.stdin.fileno(), answers)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Requests plans that are valid when they arrive: around the failures and lost members of that moment, beside running
-jobs and reservations, within a deadline."""
+"""Requests plans that are valid when they arrive: around the failures and lost members of that moment, in addition to
+running jobs and reservations, within a deadline."""
 
 from __future__ import annotations
 
@@ -36,20 +36,19 @@ log = logging.getLogger(__name__)
 
 DEFAULT_TIME_LIMIT_S = 10.0
 REPAIR_TIME_LIMIT_S = 2.0
-"""Time limits of solvers. A job that stands still takes the best plan found in the shorter one."""
+"""Time limit of solvers for urgent plans: a job that stands still takes the best plan found within it."""
 
 
 class PlanBackend(Protocol):
     """Computes plans outside the event loop."""
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """Raises RefusedError; anything else is a defect. Canceled, it stops the work."""
+        """Compute a plan; a cancellation stops the work. Raises RefusedError; any other exception is a defect."""
 
 
 class PlanningClient:
-    """Requests plans from `plans`: around `failures`, beside the cross traffic that
-    `cross_traffic` returns, within the deadlines of `timeouts`. `failure_cause` returns the cause why a switch is
-    down, for refusals."""
+    """Requests plans from `plans`: around `failures` and the cross traffic that `cross_traffic` returns, within the
+    deadlines of `timeouts`. `failure_cause` returns the reason why a switch is down, for refusals."""
 
     def __init__(
         self,
@@ -71,7 +70,7 @@ class PlanningClient:
 
     async def plan(
         self,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         lost: Callable[[], frozenset[str]],
         reservations: Iterable[Placement],
         *,
@@ -79,14 +78,15 @@ class PlanningClient:
         current_plan: Plan | None = None,
         assumed_loads: Loads = NO_LOADS,
     ) -> Plan:
-        """A plan on what running jobs, reservations and cross traffic leave; of a job with `reroute: off` without cross
-        traffic. `assumed_loads` replaces the measured cross traffic of its links. Raises RefusedError."""
-        background = self._background(order.file.name, reservations)
+        """A plan on the capacity that running jobs, reservations and cross traffic leave; the plan of a job with
+        `reroute: off` ignores cross traffic. `assumed_loads` replaces the measured cross traffic of its links. Raises
+        RefusedError."""
+        background = self._background(resolved.file.name, reservations)
         cross_traffic = NO_LOADS
-        if order.file.reroute is not Reroute.OFF:
+        if resolved.file.reroute is not Reroute.OFF:
             cross_traffic = Loads(links={**self._cross_traffic().links, **assumed_loads.links})
         found, _ = await self._planned(
-            order,
+            resolved,
             lost,
             background,
             is_urgent=is_urgent,
@@ -96,38 +96,38 @@ class PlanningClient:
         return _found(found)
 
     def lost(self, name: str, joining: frozenset[str] = frozenset()) -> Callable[[], frozenset[str]]:
-        """Returns the job's lost members at the time of each call, without `joining`."""
+        """A function that returns the lost members of the job at the time of the call, without `joining`."""
         return lambda: frozenset(self._registry.get(name).excluded) - joining
 
     def fits(self, name: str, plan: Plan, reservations: Iterable[Placement]) -> bool:
-        """An earlier plan of the job fits beside running jobs and reservations."""
+        """Whether an earlier plan of the job fits in addition to running jobs and reservations."""
         return fits(self._fabric, plan, self._background(name, reservations))
 
     async def reservation(
         self,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         lost: Callable[[], frozenset[str]],
         before: list[Placement],
         *,
         is_urgent: bool,
     ) -> tuple[Placement | None, FailedElements]:
-        """The job's placement if only the reservations `before` it existed; None: it fits nowhere. And what had failed
-        when it was planned, or refused."""
-        found, failed = await self._planned(order, lost, loads_of(before), is_urgent=is_urgent)
+        """The job's placement if only the reservations `before` it existed, or None if it fits nowhere; and the
+        elements that had failed when it was planned or refused."""
+        found, failed = await self._planned(resolved, lost, loads_of(before), is_urgent=is_urgent)
         try:
-            return self._registry.reserved(order, _found(found), before), failed
+            return self._registry.reserved(resolved, _found(found), before), failed
         except RefusedError as error:
-            log.info("nothing is reserved for job %s: %s", order.file.name, error)
+            log.info("nothing is reserved for job %s: %s", resolved.file.name, error)
             return None, failed
 
     async def check_possible(
-        self, order: ResolvedJob, lost: Callable[[], frozenset[str]], *, is_urgent: bool
+        self, resolved: ResolvedJob, lost: Callable[[], frozenset[str]], *, is_urgent: bool
     ) -> None:
-        """Raises ImpossibleJobError if the job has no plan on the whole fabric, without others and failures. A plan
+        """Raises ImpossibleJobError if the job has no plan on the whole fabric without other jobs and failures. A plan
         that is not found in time may exist."""
         try:
-            found, _ = await self._planned(order, lost, NO_LOADS, is_urgent=is_urgent, avoids_failed=False)
-            self._registry.reserved(order, _found(found), ())
+            found, _ = await self._planned(resolved, lost, NO_LOADS, is_urgent=is_urgent, avoids_failed=False)
+            self._registry.reserved(resolved, _found(found), ())
         except PlanTimeoutError:
             return
         except RefusedError as error:
@@ -135,7 +135,7 @@ class PlanningClient:
 
     async def _planned(
         self,
-        order: ResolvedJob,
+        resolved: ResolvedJob,
         lost: Callable[[], frozenset[str]],
         background: Loads,
         *,
@@ -144,13 +144,14 @@ class PlanningClient:
         current_plan: Plan | None = None,
         avoids_failed: bool = True,
     ) -> tuple[Plan | RefusedError, FailedElements]:
-        """A plan that is valid when it arrives, or why there is none: after a failure or a loss during planning another
-        is requested, all within one deadline. And what had failed when the last one was requested."""
+        """A plan that is valid when it arrives, or the reason why there is none; and the elements that had failed when
+        the last plan was requested. After a failure or a loss during planning another plan is requested, all within one
+        deadline."""
 
         def current_failures() -> FailedElements:
-            return self._failures.of(order.file.name) if avoids_failed else FailedElements()
+            return self._failures.of(resolved.file.name) if avoids_failed else FailedElements()
 
-        seconds, time_limit = self._deadline(order, is_urgent=is_urgent)
+        seconds, time_limit = self._deadline(resolved, is_urgent=is_urgent)
         failed = self._failures.failed
         try:
             async with Deadline(seconds):
@@ -161,7 +162,7 @@ class PlanningClient:
                     )
                     causes = {s: self._failure_cause(s) for s in avoided.switches}
                     request = PlanRequest(
-                        order,
+                        resolved,
                         background,
                         cross_traffic,
                         trees,
@@ -178,15 +179,17 @@ class PlanningClient:
         except RefusedError as error:
             return error, failed
         except TimeoutError:
-            why = f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
+            why = (
+                f"no plan of job '{resolved.file.name}' was found within {seconds:g} s; name a simpler scheme"
+            )
             return PlanTimeoutError(why), failed
 
-    def _deadline(self, order: ResolvedJob, *, is_urgent: bool) -> tuple[float, float]:
+    def _deadline(self, resolved: ResolvedJob, *, is_urgent: bool) -> tuple[float, float]:
         """Deadline of a planning task and time limit of a solver, in seconds. `is_urgent`: a repair or an operator may
         wait for the task."""
         if is_urgent:
             return self._timeouts.repair, REPAIR_TIME_LIMIT_S
-        own = order.file.options.get("time_limit", DEFAULT_TIME_LIMIT_S)
+        own = resolved.file.options.get("time_limit", DEFAULT_TIME_LIMIT_S)
         limit = float(own) if isinstance(own, int | float) else DEFAULT_TIME_LIMIT_S
         return self._timeouts.plan + limit, limit
 
@@ -197,7 +200,8 @@ class PlanningClient:
         return add_loads(running, loads_of(reservations))
 
     def _held(self, job: JobRecord) -> Loads:
-        """What a job takes; while it moves, also where it was, as long as it may go back there."""
+        """The loads of a job. While it migrates, they include its previous placement as long as it may roll back to
+        it."""
         held, previous = background_of([job]), job.previous
         if previous is None or not job.state.is_installed:
             return held
@@ -207,7 +211,7 @@ class PlanningClient:
 
 
 def _found(plan: Plan | RefusedError) -> Plan:
-    """Raises RefusedError."""
+    """The plan that was found. Raises RefusedError if there is none."""
     if isinstance(plan, RefusedError):
         raise plan
     return plan

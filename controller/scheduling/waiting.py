@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which running jobs have to end before a queued job fits."""
+"""Finds the running jobs that have to end before a queued job fits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from netfold.topologies.fabric import Fabric
 def jobs_in_the_way(
     fabric: Fabric, reserved: Placement, ahead: Loads, jobs: Iterable[JobRecord]
 ) -> list[JobRecord]:
-    """The installed jobs without which the reserved placement has its rate, beside all others and the reservations
-    `ahead` of it. Of jobs that could take each other's place the earlier ones are named: they tend to end first. Empty
-    if the placement does not fit beside the reservations alone."""
+    """The installed jobs without which the reserved placement has its rate, in addition to all others and the
+    reservations `ahead` of it. Of jobs that could replace each other the earlier ones are named, because they tend to
+    end first. Empty if the placement does not fit in addition to the reservations alone."""
     in_the_way: list[JobRecord] = []
     background = ahead
     if not fits(fabric, reserved.plan, background):

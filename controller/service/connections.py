@@ -18,13 +18,13 @@ def queue_pairs_from(host: str, registered: pb.RoceQueuePairs) -> QueuePairs:
     return QueuePairs(host=host, epoch=registered.epoch, calls=registered.calls, connections=connections)
 
 
-def ring_message(setting: FabricConfig, job: JobRecord, host: str) -> pb.RoceRing:
+def ring_message(config: FabricConfig, job: JobRecord, host: str) -> pb.RoceRing:
     """The host's neighbors in the ring of each tree. All connections of the job have to be registered."""
     assert job.placement is not None
     calls = [job.registered[w].calls for w in job.workers]
     trees = []
     for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
-        ring = ring_of(setting.fabric, job, tree)
+        ring = ring_of(config.fabric, job, tree)
         successor = ring[host]
         predecessor = next(a for a, b in ring.items() if b == host)
         successor_ends = job.registered[successor].of(planned.tree)
@@ -34,9 +34,9 @@ def ring_message(setting: FabricConfig, job: JobRecord, host: str) -> pb.RoceRin
         trees.append(
             pb.RoceNeighbors(
                 tree=planned.tree,
-                successor=str(setting.addresses.ip(successor)),
+                successor=str(config.addresses.ip(successor)),
                 successor_qpn=successor_ends.recv_qpn,
-                predecessor=str(setting.addresses.ip(predecessor)),
+                predecessor=str(config.addresses.ip(predecessor)),
                 predecessor_qpn=predecessor_ends.send_qpn,
                 predecessor_psn=predecessor_ends.first_psn,
             )

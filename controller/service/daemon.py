@@ -83,19 +83,19 @@ async def _run(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     programs = program_of(fabric, options.controller.pipeline, options.devices)
-    check_lanes(programs, options.controller.wire.lanes)
+    check_lanes(programs, options.controller.packet_model.lanes)
     limited = limit_children(fabric, programs)
     store = Store(options.state, fingerprint(fabric))
     watchdog.progress = lambda: store.ended_changes
     assigned = addresses(fabric, options.first_grpc_port)
-    setting = FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices)
+    config = FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices)
     try:
         async with contextlib.AsyncExitStack() as stack:
             term = store.try_lead()
             if term is not None:
-                await _lead(setting, options, store, term, Listener(stack, options), report, stop)
+                await _lead(config, options, store, term, Listener(stack, options), report, stop)
             else:
-                await _stand_by(setting, options, store, Listener(stack, options), report, stop)
+                await _stand_by(config, options, store, Listener(stack, options), report, stop)
     finally:
         store.close()
 
@@ -122,7 +122,7 @@ class Listener:
 
 
 async def _stand_by(
-    setting: FabricConfig,
+    config: FabricConfig,
     options: DaemonOptions,
     store: Store,
     listener: Listener,
@@ -130,7 +130,7 @@ async def _stand_by(
     stop: asyncio.Event,
 ) -> None:
     """Answers reads from the store until the leadership is free, then leads."""
-    service = StandbyService(setting, options.controller.wire, store)
+    service = StandbyService(config, options.controller.packet_model, store)
     try:
         await listener.serve(service)
         primary = store.primary or "an address that is not published yet"
@@ -145,7 +145,7 @@ async def _stand_by(
     term = await _until_leader(store, stop)
     service.retire()
     if term is not None:
-        await _lead(setting, options, store, term, listener, report, stop)
+        await _lead(config, options, store, term, listener, report, stop)
 
 
 async def _until_leader(store: Store, stop: asyncio.Event) -> int | None:
@@ -161,7 +161,7 @@ async def _until_leader(store: Store, stop: asyncio.Event) -> int | None:
 
 
 async def _lead(
-    setting: FabricConfig,
+    config: FabricConfig,
     options: DaemonOptions,
     store: Store,
     term: int,
@@ -169,8 +169,8 @@ async def _lead(
     report: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
-    plans = PlanProcess(setting.fabric)
-    controller = Controller(setting, store, options.controller, term, plans)
+    plans = PlanProcess(config.fabric)
+    controller = Controller(config, store, options.controller, term, plans)
     if options.record is not None:
         controller.recorder.file = RecordingFile(options.record)
     await plans.start()

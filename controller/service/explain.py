@@ -117,7 +117,7 @@ def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:
             yield f"It waits for {switch}, for {now - health.since:.0f} s now: {_TOO_BUSY}."
     if not unready:
         yield f"All its switches are ready: {listing(controller.lifecycle.switches_of(job))}."
-    if late := [s for s in controller.lifecycle.late_switches(job.name) if s not in unready]:
+    if late := [s for s in controller.lifecycle.unfinished_switches(job.name) if s not in unready]:
         yield f"Switch {listing(late)} has not taken the job's entries yet: {_TOO_BUSY}."
     for why in controller.migrations.postponed(job.name):
         yield f"It waits to move: {why}."
@@ -177,7 +177,7 @@ def _links(controller: Controller, job: JobRecord) -> Iterator[str]:
     )
     yield f"Cross traffic on {len(loaded)} of its links ({plan.unit}): {shown}; it leaves {kept:.0%} of the job's rate."
     if kept < MIN_KEPT_FRACTION:
-        mode = controller.registry.order(job.name).file.reroute
+        mode = controller.registry.resolved_job(job.name).file.reroute
         yield (
             "It is not moved: its file has `reroute: off`."
             if mode is Reroute.OFF

@@ -42,7 +42,7 @@ class StandbyError(Exception):
     """This controller is a standby; the message names the primary."""
 
 
-class StandbyAttendError(StandbyError):
+class StandbyJoinError(StandbyError):
     """As StandbyError, with the status code UNAVAILABLE, on which members retry: a standby may become the leader."""
 
 
@@ -57,7 +57,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     SwitchUnreachableError: grpc.StatusCode.ABORTED,
     FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # of which a bad job file is one
     StoreError: grpc.StatusCode.UNAVAILABLE,
-    StandbyAttendError: grpc.StatusCode.UNAVAILABLE,
+    StandbyJoinError: grpc.StatusCode.UNAVAILABLE,
     StandbyError: grpc.StatusCode.FAILED_PRECONDITION,
 }
 
@@ -139,15 +139,15 @@ def jobs_message(
     return pb.ListJobsResponse(jobs=shown, standby_of=standby_of)
 
 
-def hosts_message(setting: FabricConfig) -> pb.ListHostsResponse:
+def hosts_message(config: FabricConfig) -> pb.ListHostsResponse:
     return pb.ListHostsResponse(
         hosts=[
             pb.Host(
                 name=host.name,
-                address=str(setting.addresses.ip(host.name)),
+                address=str(config.addresses.ip(host.name)),
                 parameter_server=host.parameter_server,
             )
-            for host in setting.fabric.hosts
+            for host in config.fabric.hosts
         ]
     )
 
@@ -212,22 +212,22 @@ def workers_left_message(left: Departures) -> pb.WorkersLeft:
 
 def assignment_message(
     job: JobRecord,
-    order: ResolvedJob,
-    wire: PacketModel,
+    resolved: ResolvedJob,
+    packet_model: PacketModel,
     part: MemberAssignment,
     left: Departures | None,
 ) -> pb.Assignment:
     assert job.placement is not None
-    numerics = order.file.numerics
+    numerics = resolved.file.numerics
     return pb.Assignment(
         workers_left=None if left is None else workers_left_message(left),
         job=job.name,
         epoch=job.epoch,
         udp_port=job.udp_port,
-        lanes=wire.lanes,
+        lanes=packet_model.lanes,
         rank=part.rank,
         workers=part.workers,
-        elements=order.file.elements,
+        elements=resolved.file.elements,
         rate_mbps=part.rate_bps / 1e6,
         link_mbps=part.link_bps / 1e6,
         trees=[_tree_message(t) for t in part.trees],
@@ -236,7 +236,7 @@ def assignment_message(
         address=str(part.address),
         timing=pb.Timing(**asdict(part.timing)),
         quorum=job.placement.quorum,
-        quorum_deadline_s=order.file.quorum_deadline_s,
+        quorum_deadline_s=resolved.file.quorum_deadline_s,
         allow_newcomers=job.newcomers,
     )
 

@@ -165,8 +165,10 @@ class ControllerCollector(Collector):
                 state.add_metric([job.name, possible.value], job.state is possible)
         yield state
         yield _gauge("netfold_job_epoch", "Epoch of the job.", {j.name: j.epoch for j in jobs}, "job")
-        wire, fabric = self._controller.options.wire, self._controller.fabric
-        planned = {j.name: wire.bits_per_second(fabric, j.placement.plan.rate) for j in jobs if j.placement}
+        packet_model, fabric = self._controller.options.packet_model, self._controller.fabric
+        planned = {
+            j.name: packet_model.bits_per_second(fabric, j.placement.plan.rate) for j in jobs if j.placement
+        }
         yield _gauge("netfold_job_rate_bits_per_second", "Reserved rate of each worker.", planned, "job")
 
     def _members(self) -> Iterator[Metric]:
@@ -203,7 +205,7 @@ class ControllerCollector(Collector):
         yield from _trees({holder: r.trees for holder, r in reports.items()})
 
     def _links(self) -> Iterator[Metric]:
-        unit = self._controller.options.wire.bits_per_second(self._controller.fabric, 1.0)
+        unit = self._controller.options.packet_model.bits_per_second(self._controller.fabric, 1.0)
         labels = ["sender", "receiver"]
         cross_traffic = GaugeMetricFamily(
             "netfold_link_cross_traffic_bits_per_second",

@@ -239,7 +239,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         name, host = stream.job, stream.host
         assigned_epoch, ring_epoch = 0, 0
         left_limit: int | None = None
-        lease_ms = self._controller.registry.order(name).lease_ms
+        lease_ms = self._controller.registry.resolved_job(name).lease_ms
         job = self._controller.registry.get(name)
         if job.state in (JobState.QUEUED, JobState.INSTALLING) or host in job.excluded:
             yield pb.ControllerUpdate(lease_ms=lease_ms)
@@ -258,7 +258,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 yield pb.ControllerUpdate(assignment=self._assignment(job, host), lease_ms=lease_ms)
                 assigned_epoch, left_limit = job.epoch, None
                 continue
-            left = departures_of(job, self._controller.registry.order(name).file)
+            left = departures_of(job, self._controller.registry.resolved_job(name).file)
             if left is not None and left.epoch == assigned_epoch and left.call_limit != left_limit:
                 yield pb.ControllerUpdate(workers_left=workers_left_message(left), lease_ms=lease_ms)
                 left_limit = left.call_limit
@@ -283,13 +283,17 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     def _assignment(self, job: JobRecord, host: str) -> pb.Assignment:
         controller = self._controller
-        order, wire = controller.registry.order(job.name), controller.options.wire
+        resolved, packet_model = controller.registry.resolved_job(job.name), controller.options.packet_model
         found = self._assignments.get(job.name)
-        if found is None or not found.is_of(job, order):
+        if found is None or not found.is_of(job, resolved):
             jobs = controller.registry
             self._assignments = {n: a for n, a in self._assignments.items() if jobs.has_live(n)}
-            found = self._assignments[job.name] = EpochAssignments(controller.config, wire, job, order)
-        return assignment_message(job, order, wire, found.of(host), departures_of(job, order.file))
+            found = self._assignments[job.name] = EpochAssignments(
+                controller.config, packet_model, job, resolved
+            )
+        return assignment_message(
+            job, resolved, packet_model, found.of(host), departures_of(job, resolved.file)
+        )
 
     # ---- helpers ---------------------------------------------------------------------------------
 

@@ -20,8 +20,8 @@ from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.messages import (
     Context,
-    StandbyAttendError,
     StandbyError,
+    StandbyJoinError,
     hosts_message,
     job_message,
     jobs_message,
@@ -41,9 +41,9 @@ Answer = TypeVar("Answer")
 class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     """Answers until `retire`; then streams that are open end."""
 
-    def __init__(self, setting: FabricConfig, wire: PacketModel, store: Store) -> None:
-        self._setting = setting
-        self._wire = wire
+    def __init__(self, config: FabricConfig, packet_model: PacketModel, store: Store) -> None:
+        self._config = config
+        self._packet_model = packet_model
         self._store = store
         self._version = -1
         self._registry: JobRegistry
@@ -56,7 +56,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         jobs = self._current().all()
         return jobs_message(
-            self._setting.fabric, jobs, self._no_members, every=request.all, standby_of=self._primary()
+            self._config.fabric, jobs, self._no_members, every=request.all, standby_of=self._primary()
         )
 
     async def GetJob(self, request: pb.JobName, context: Context) -> pb.Job:
@@ -100,17 +100,17 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 slots_in_use=pools[s.name].in_use,
                 slots=pools[s.name].slots,
             )
-            for s in self._setting.addresses.switches.values()
+            for s in self._config.addresses.switches.values()
         ]
         return pb.Status(version=version(), primary=False, switches=rows, primary_address=self._primary())
 
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
-        return hosts_message(self._setting)
+        return hosts_message(self._config)
 
     async def WatchRecording(
         self, request: pb.WatchRecordingRequest, context: Context
     ) -> AsyncIterator[pb.RecordingLines]:
-        await refuse(context, StandbyAttendError(self._redirection()))
+        await refuse(context, StandbyJoinError(self._redirection()))
         yield pb.RecordingLines()
 
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
@@ -128,7 +128,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
     ) -> AsyncIterator[pb.ControllerUpdate]:
-        await refuse(context, StandbyAttendError(self._redirection()))
+        await refuse(context, StandbyJoinError(self._redirection()))
         yield pb.ControllerUpdate()
 
     # ---- helpers ---------------------------------------------------------------------------------
@@ -137,13 +137,13 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         """The registry as the primary has left it."""
         newest = self._store.version()
         if newest != self._version:
-            self._registry = JobRegistry(self._setting, self._wire, self._store)
+            self._registry = JobRegistry(self._config, self._packet_model, self._store)
             self._version = newest
         return self._registry
 
     def _job(self, name: str) -> pb.Job:
         job = self._current().get(name)
-        return job_message(self._setting.fabric, job, self._no_members, standby_of=self._primary())
+        return job_message(self._config.fabric, job, self._no_members, standby_of=self._primary())
 
     def _primary(self) -> str:
         return self._store.primary or "an address that is not published yet"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The table `admission` (p4src/common/admission.p4): which packets of which sender a port admits, and the role of the
-switch for them."""
+"""Makes entries of the table `admission` (p4src/common/admission.p4): which packets of which sender a port admits, and
+the role of the switch for them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _CHILD_MASK, _EPOCH_MASK, _SLOT_MASK = 0xFFFF, 0xFFF, 0xFFFF
 
 @dataclass(frozen=True)
 class Sender:
-    """A child of a tree at a switch: `port` is the ingress port of its packets, `udp_port` the job's. `slots` is the
-    tree's A."""
+    """A child of a tree at a switch: `port` is the ingress port of its packets, `udp_port` the port of the job, `slots`
+    A of the tree."""
 
     port: int
     udp_port: int
@@ -33,7 +33,8 @@ class Sender:
 
 
 def accumulate(sender: Sender, *, root: bool, bit: int, full: int, base: int) -> Iterator[TableEntry]:
-    """A child whose packets this switch accumulates, and the two entries with the reasons for refusing its others."""
+    """Entries for a child whose packets this switch accumulates, and the two entries with the reasons for refusing
+    other packets of it."""
     name = "add_at_root" if root else "add_at_inner"
     add = action(name, tree_index=sender.tree, child_mask=1 << bit, full_mask=full, base=base)
     yield _gradient(sender, add)
@@ -48,12 +49,12 @@ def accumulate(sender: Sender, *, root: bool, bit: int, full: int, base: int) ->
 
 
 def forward_up(sender: Sender, to_port: int) -> TableEntry:
-    """A child whose packets are forwarded unchanged to their node."""
+    """An entry for a child whose packets are forwarded unchanged to their node."""
     return _gradient(sender, action("forward", tree_index=sender.tree, port=to_port))
 
 
 def multicast_results(port: int, udp_port: int, tree: int, epoch: int) -> TableEntry:
-    """Results from `port`, where the root is, leave by the tree's multicast group."""
+    """An entry by which results from `port`, on the side of the root, leave by the multicast group of the tree."""
     match: dict[str, Field] = {
         "ingress_port": port,
         "udp_port": udp_port,
@@ -65,8 +66,8 @@ def multicast_results(port: int, udp_port: int, tree: int, epoch: int) -> TableE
 
 
 def forward_result(sender: Sender, to_port: int) -> TableEntry:
-    """A result that is resent to one child alone returns along the child's upstream path, which may not be on the
-    result tree."""
+    """An entry by which a result that is resent to one child alone returns along the upstream path of the child, which
+    may not be on the result tree."""
     match = _in_epoch(sender, Kind.RESULT)
     return entry(
         "admission", match, action("forward", tree_index=sender.tree, port=to_port), priority=_ACCEPT
@@ -74,7 +75,7 @@ def forward_result(sender: Sender, to_port: int) -> TableEntry:
 
 
 def slot_access(port: int, tree: int, *kinds: Kind) -> Iterator[TableEntry]:
-    """READ or RESET of any slot, under the management tree."""
+    """Entries for READ or RESET of any slot, under the management tree."""
     for kind in kinds:
         match: dict[str, Field] = {
             "ingress_port": port,
@@ -86,7 +87,7 @@ def slot_access(port: int, tree: int, *kinds: Kind) -> Iterator[TableEntry]:
 
 
 def refuse_all(match: dict[str, Field]) -> TableEntry:
-    """An entry that changes nothing: what it matches is refused as what matches no entry is."""
+    """An entry without effect: a packet that matches it is refused like a packet that matches no entry."""
     return entry("admission", match, _refuse(0, Verdict.UNADMITTED), priority=_WRONG_EPOCH)
 
 
@@ -95,7 +96,7 @@ def is_management(held: TableEntry) -> bool:
 
 
 def is_refusal(held: TableEntry) -> bool:
-    """An entry that only has the reason for refusing a packet."""
+    """Whether an entry only has the reason for refusing a packet."""
     return held.priority < _ACCEPT
 
 

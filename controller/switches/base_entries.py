@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of every switch that do not depend on jobs: management, ports, hosts, routes."""
+"""Makes the entries of every switch that do not depend on jobs: management, ports, hosts, routes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ class BaseEntries:
 
 
 def management_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
-    """READ and RESET from the controller's port, and from loopback ports, which lead to the slots of other pipes. READ
-    alone from neighboring switches: link probes. The first entry is the marker of the store."""
+    """Entries for READ and RESET from the port of the controller, and from loopback ports, which lead to the slots of
+    other pipes, and for READ alone from neighboring switches (link probes). The first entry is the marker of the
+    store."""
     loopbacks = (x.port for x in config.fabric.switch(switch).loopbacks)
     for port in (config.device(switch).cpu_port, *loopbacks):
         yield from admission.slot_access(port, config.management_tree, Kind.READ, Kind.RESET)
@@ -51,7 +52,7 @@ def management_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
 
 
 def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
-    """Delivery and ECN marking of each port."""
+    """Entries for delivery and ECN marking of each port."""
     fabric, known = config.fabric, config.addresses
     own = known.switches[switch].mac
     for near, port in fabric.ports[switch].items():
@@ -68,12 +69,13 @@ def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
 
 
 def _marking_threshold(config: FabricConfig, switch: str, queue: int) -> int:
-    """Depth of a queue of `queue` packets from which packets are marked, in the switch's own unit."""
+    """Depth of a queue of `queue` packets from which packets are marked, in the unit of the switch."""
     return max(1, int(queue * config.mark_fraction)) * config.device(switch).packet_cells
 
 
 def _static_entries(config: FabricConfig) -> dict[str, Contents]:
-    """What switches contain whatever fails: management, ports, routes and ARP of the hosts of the own rack."""
+    """The entries that switches have independently of failures: management, ports, routes and ARP of the hosts of the
+    own rack."""
     known = config.addresses
     contents: dict[str, Contents] = {s.name: {} for s in config.fabric.switches}
     for switch, entries in contents.items():

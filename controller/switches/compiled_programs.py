@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled programs of v1model that netfold has (p4src/compiled), and which of them a fabric needs."""
+"""Finds the compiled programs of v1model in p4src/compiled that a fabric needs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def program_for(
     *,
     form: ProgramForm = ProgramForm.V1MODEL,
 ) -> Pipeline:
-    """The program of `lanes` whose nodes take the children that a fabric's file gives these switches, and the fewest
-    more; of `form` if there is one. Raises FabricError, which names the switch with the most children and what there
-    is."""
+    """The program of `lanes` whose nodes have room for the children that the file of the fabric gives these switches,
+    with the fewest spare ones, and of `form` if there is one. Raises FabricError, which names the switch with the most
+    children and the available programs."""
     known = {max_children(path): path for path in _p4infos(folder, lanes)}
     known |= {
         children: path
@@ -58,8 +58,8 @@ def program_for(
 
 
 def lanes_for(switches: Sequence[Switch], most: int, folder: Path = PROGRAMS) -> int:
-    """The largest lane count of at most `most` with a program whose nodes take these switches' children; `most` if
-    there is none."""
+    """The largest lane count of at most `most` with a program whose nodes have room for the children of these switches;
+    `most` if there is none."""
     children = _most_children(switches)
     fitting = [
         lanes
@@ -74,7 +74,7 @@ def _most_children(switches: Sequence[Switch]) -> int:
 
 
 def _elsewhere(folder: Path, lanes: int) -> str:
-    """What programs of other lanes take, if it is more."""
+    """A sentence about programs of other lanes that allow more children; empty if there are none."""
     here = max(map(max_children, _p4infos(folder, lanes)))
     wider = {n: max(map(max_children, _p4infos(folder, n))) for n in _lanes(folder)}
     return "".join(f", or --lanes {n} for at most {most}" for n, most in wider.items() if most > here)
@@ -89,7 +89,7 @@ def _lanes(folder: Path) -> list[int]:
 
 
 def _lanes_of(p4info: Path, form: ProgramForm = ProgramForm.V1MODEL) -> int | None:
-    """The lanes of a program of that form; None of others."""
+    """The lanes of a program of that form; None for other programs."""
     found = re.match(rf"netfold-{form}-(\d+)", p4info.name)
     return None if found is None else int(found[1])
 

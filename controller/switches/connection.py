@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""One connection to one switch, as a session needs it. finsy_adapter.py is the one over gRPC; a simulation has one that
-breaks."""
+"""Defines the interface of a connection to one switch, as a session needs it. finsy_adapter.py has the one over gRPC; a
+simulation has one that breaks."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from netfold.controller.switches.port_counters import PortCounts
 
 
 class PortCounters(Protocol):
-    """Counters of certain ports. False where the switch's program has none."""
+    """Counters of certain ports. The value is False if the program of the switch has none."""
 
     def __bool__(self) -> bool: ...
 
     async def read(self) -> PortCounts:
-        """Raises fy.P4ClientError; AnswerError if the answer is malformed."""
+        """Read the counters. Raises fy.P4ClientError; AnswerError if the answer is malformed."""
 
 
 class SwitchConnection(Protocol):
-    """Where a method raises fy.P4ClientError, the switch refused, did not answer in time, or the channel broke.
+    """A connection to a switch. If a method raises fy.P4ClientError, the switch refused, did not answer in time, or the
+    channel broke.
 
     rpc_lock  held by `read` and `write`, and by its users for RPCs that must not wait behind those on the switch
     """
@@ -42,16 +43,16 @@ class SwitchConnection(Protocol):
     def is_primary(self) -> bool: ...
 
     async def open(self) -> None:
-        """Connect, become primary if no newer controller is, push the pipeline where it is missing; returns when that
-        is done. Raises fy.P4ClientError, and what the library raises for protocol violations."""
+        """Connect, become primary unless a newer controller is, and push the pipeline if it is missing. Raises
+        fy.P4ClientError, and the exceptions of the library for protocol violations."""
 
     async def close(self) -> None: ...
 
     async def is_listening(self) -> bool:
-        """The switch takes connections, whether or not it answers then: its machine is there, and its server."""
+        """Whether the switch takes connections, even if it does not answer: its machine and its server are there."""
 
     def create_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` beside the connection; it is canceled when the channel breaks."""
+        """Run `work` concurrently with the connection; it is canceled when the channel breaks."""
 
     def packets(self) -> AsyncIterator[fy.P4PacketIn]: ...
 
@@ -60,15 +61,15 @@ class SwitchConnection(Protocol):
         controller cannot have written."""
 
     async def write(self, batch: WriteBatch) -> None:
-        """Raises fy.P4ClientError; any part of the batch may then be written."""
+        """Write a batch. Raises fy.P4ClientError; any part of the batch may then be written."""
 
     async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """(packets, bytes) of cells of the counter `verdicts`. Raises fy.P4ClientError."""
+        """Read (packets, bytes) of cells of the counter `verdicts`. Raises fy.P4ClientError."""
 
     def port_counters(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> PortCounters: ...
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
-        """By a port, or (0) into the switch as if it came from the CPU port. Raises fy.P4ClientError."""
+        """Send a packet by a port, or (0) into the switch as if it came from the CPU port. Raises fy.P4ClientError."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class CallTimeouts:
 
 @dataclass(frozen=True)
 class ConnectionRequest:
-    """`must_push`: the pipeline is pushed even if the switch has it. The connection calls, until it is closed:
+    """A request for a connection. `must_push`: the pipeline is pushed even if the switch has it. The connection calls,
+    until it is closed:
 
     on_up     the channel is up
     on_down   the channel broke

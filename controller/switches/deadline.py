@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A deadline for an answer. A process that was suspended, or whose event loop is late, finds deadlines over before it
-has read the answers that arrived: what is only late is not missing."""
+"""Provides a deadline for an answer. A process that was suspended, or whose event loop is late, finds deadlines over
+before it has read the answers that arrived: a late answer is not missing."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import asyncio
 from types import TracebackType
 
 LATE_S = 0.5
-"""A timer that fires so late belongs to a process that was suspended: messages have not been read yet."""
+"""Lateness of a timer, in seconds, that indicates a process that was suspended: messages have not been read yet."""
 
 
 def lateness(late_s: float, seconds: float) -> float:
-    """The grace of a timer of `seconds` that fires `late_s` after its time; 0: it was in time."""
+    """The grace of a timer of `seconds` that fires `late_s` after its time; 0: it fired in time."""
     return min(late_s, seconds) if late_s > LATE_S else 0.0
 
 
 class Deadline:
-    """A context that raises TimeoutError at the deadline, `seconds` after it was entered. As long as the event loop is
-    late then, the deadline is later: by as much, or by `seconds`, whichever is less."""
+    """A context that raises TimeoutError at the deadline, `seconds` after it was entered. If the event loop is late at
+    that time, the deadline moves by the same lateness, at most by `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -39,7 +39,7 @@ class Deadline:
         await self._timeout.__aexit__(kind, error, trace)
 
     def extend(self, seconds: float) -> None:
-        """To so many seconds from now, unless the deadline is over or was not entered."""
+        """Move the deadline to `seconds` from now, unless it is over or was not entered."""
         if self._timer is not None and not self._timeout.expired():
             self._timer.cancel()
             self._seconds = seconds

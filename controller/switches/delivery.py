@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The tables `neighbors` and `ecn_thresholds` (p4src/common/delivery.p4): the last step before the wire,
-one entry a port."""
+"""Makes entries of the tables `neighbors` and `ecn_thresholds` (p4src/common/delivery.p4): the last step before a
+packet is sent, one entry a port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def to_switch(port: int, src: str, dst: str) -> TableEntry:
 
 
 def ecn_threshold(port: int, depth: int) -> TableEntry:
-    """ECN-capable packets are marked from a queue depth of `depth` on, in the switch's own unit."""
+    """An entry that marks ECN-capable packets from a queue depth of `depth` on, in the unit of the switch."""
     return entry("ecn_thresholds", {"port": port}, action("set_ecn_threshold", depth=depth))
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The desired contents of one switch, handed from the fleet to the switch's session."""
+"""Hands the desired contents of one switch from the fleet to the session of the switch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from netfold.controller.switches.entries import Contents
 
 @dataclass(frozen=True)
 class DesiredContents:
-    """Versions count up."""
+    """Desired contents; their versions count up."""
 
     version: int
     contents: Contents

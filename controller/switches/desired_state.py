@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The desired contents of every switch: a pure function of the fabric, the failed elements, the jobs and the
+"""Computes the desired contents of every switch: a pure function of the fabric, the failed elements, the jobs and the
 revisions of the switches' slots.
 
-How a switch came to contain what it contains does not matter: installing, repairing and removing are the same
-difference between the desired contents and those that were read from the switch (install.py).
+The history of a switch does not matter: installing, repairing and removing are the same difference between the desired
+contents and those that were read from the switch (install.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
 
 MAX_INLINE_ROUTES = 2_000
-"""Routes to other racks, in all switches together, that are computed in milliseconds: without a thread."""
+"""Number of routes to other racks, in all switches together, that are computed in milliseconds, without a thread."""
 
 
 NO_REVISIONS: Mapping[str, Revision] = {}
@@ -35,7 +35,8 @@ def desired_contents(
     failed: FailedElements,
     revisions: Mapping[str, Revision] = NO_REVISIONS,
 ) -> dict[str, Contents]:
-    """The desired contents of each switch. Only installed jobs count. `revisions` of the switches' slots."""
+    """The desired contents of each switch. Only installed jobs count. `revisions` are those of the slots of the
+    switches."""
     return DesiredState(config).contents(jobs, failed, revisions)
 
 
@@ -51,12 +52,12 @@ class DesiredState:
 
     @property
     def is_small(self) -> bool:
-        """Routes are computed in milliseconds: `contents` does it in the caller's thread."""
+        """Whether routes are computed in milliseconds: `contents` then computes them in the thread of its caller."""
         racks = sum(s.prefix is not None for s in self._config.addresses.switches.values())
         return racks * len(self._config.fabric.switches) <= MAX_INLINE_ROUTES
 
     def has_routes(self, failed: FailedElements) -> bool:
-        """The routes around these failed elements are computed."""
+        """Whether the routes around these failed elements are computed."""
         return self._base is not None and self._base[0] == failed
 
     def compute_routes(self, failed: FailedElements) -> None:
@@ -69,7 +70,7 @@ class DesiredState:
         failed: FailedElements,
         revisions: Mapping[str, Revision] = NO_REVISIONS,
     ) -> dict[str, Contents]:
-        """As `desired_contents`. In a large fabric with the routes that were computed last."""
+        """The contents as of `desired_contents`. In a large fabric they have the routes that were computed last."""
         if self._base is None or (self.is_small and not self.has_routes(failed)):
             self.compute_routes(failed)
         assert self._base is not None

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The file `netfold controller run --switches FILE`: target, address, program and TLS of each switch.
+"""Reads the file of `netfold controller run --switches FILE`: target, address, program and TLS of each switch.
 
     defaults: {target: tofino, p4info: out/tofino/tofino/netfold.p4info.txtpb, config: out/tofino/tofino/netfold.pb.bin}
     switches:
@@ -40,7 +40,7 @@ class _Part(BaseModel):
 
 
 class DeviceSpec(_Part):
-    """A switch, or the defaults."""
+    """The options of a switch, or the defaults."""
 
     target: SwitchTarget | None = None
     address: Annotated[

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What differs from switch to switch: its address, and how its target differs from v1model."""
+"""Describes the differences between switches: address, and differences of their target from v1model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from netfold.topologies.fabric import Fabric
 from netfold.topologies.ports import Chip
 
 CELL_BYTES = {Chip.TOFINO: 80, Chip.TOFINO2: 176}
-"""Unit of a traffic manager's queue depth."""
+"""Bytes of the unit of the queue depth of a traffic manager."""
 
 TOFINO_CPU_PORTS = {Chip.TOFINO: 192, Chip.TOFINO2: 0}
-"""PCIe port that programs are compiled for by default (p4src/tna/arch.p4); a Tofino with four pipes has 320."""
+"""PCIe port for which programs are compiled by default (p4src/tna/arch.p4); a Tofino with four pipes has 320."""
 
 V1MODEL_LANES = 256
 CHIP_LANES = {Chip.TOFINO: 32, Chip.TOFINO2: 64}
-"""Lanes for which the program fits into the stages of a pipe."""
+"""Number of lanes with which the program fits into the stages of a pipe."""
 
 _HEADERS_BYTES = 14 + 20 + 8 + 16
 _CHECK_SEQUENCE_BYTES = 4
@@ -44,9 +44,9 @@ class TofinoServer(StrEnum):
 
 @dataclass(frozen=True)
 class Device:
-    """A switch. None: the default of its place in the fabric, or that of all switches.
+    """A switch. None means the default of its place in the fabric, or that of all switches.
 
-    server        of the target tofino
+    server        P4Runtime server of the target tofino
     cpu_port      port of the controller in the program
     packet_cells  queue depth of a full packet, in the queue's unit
     tls           None: plain text
@@ -63,17 +63,19 @@ class Device:
 
     @property
     def one_shot(self) -> bool:
-        """ECMP sets are written with their route (P4Runtime spec 9.2.3). Stratum on Tofino needs members and groups."""
+        """Whether ECMP sets are written with their route (P4Runtime spec 9.2.3). Stratum on Tofino needs members and
+        groups."""
         return self.target is SwitchTarget.V1MODEL or self.server is TofinoServer.DRIVERS
 
     @property
     def full_width(self) -> bool:
-        """Numbers are written with leading zeros (widths.py)."""
+        """Whether numbers are written with leading zeros (widths.py)."""
         return self.target is SwitchTarget.TOFINO and self.server is TofinoServer.DRIVERS
 
 
 def best_lanes(fabric: Fabric, devices: Mapping[str, Device]) -> int:
-    """The largest lane count for which every switch has a program (README of p4src): the fewest headers a gradient."""
+    """The largest lane count for which every switch has a program (README of p4src), because it has the fewest headers
+    per gradient."""
     known = (devices.get(s.name, Device()) for s in fabric.switches)
     pairs = zip(fabric.switches, known, strict=True)
     return min(
@@ -88,6 +90,6 @@ def packet_cells(chip: Chip, lanes: int) -> int:
 
 
 def programs(fabric: Fabric, devices: Mapping[str, Device]) -> list[str]:
-    """The switches that are software, with one pipe, whatever chip the fabric gives them."""
+    """The switches that are software, with one pipe, independently of the chip that the fabric gives them."""
     names = (s.name for s in fabric.switches)
     return [n for n in names if devices.get(n, Device()).target is SwitchTarget.V1MODEL]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Equal-cost routes between racks, around what has failed."""
+"""Computes equal-cost routes between racks, around failed elements."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric
 
 MAX_NEXT_HOPS = 512
-"""Members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
+"""Maximum members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
 
 
 def ecmp_routes(
     config: FabricConfig, failed: FailedElements
 ) -> Iterator[tuple[str, IPv4Network, tuple[int, ...]]]:
-    """For each switch and each other rack: switch, prefix of the rack, ports of all shortest paths there.
+    """For each switch and each other rack, yield switch, prefix of the rack, ports of all shortest paths there.
 
     A switch that does not answer its controller may still forward. Paths avoid it unless no other path exists.
     """
@@ -41,7 +41,7 @@ def ecmp_routes(
 
 
 def _working_neighbors(fabric: Fabric, failed: FailedElements) -> dict[str, list[str]]:
-    """Of each switch, the switches behind its working links."""
+    """For each switch, the switches behind its working links."""
 
     def works(a: str, b: str) -> bool:
         return not fabric.is_host(b) and not failed.covers(a, b)

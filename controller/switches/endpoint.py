@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The address of a switch, and how its controller connects to it."""
+"""Describes the address of a switch, and how its controller connects to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pipeline:
 @dataclass(frozen=True)
 class Tls:
     """PEM files: the CA of a switch's certificate, and the certificate and key of the controller. `server_name` is the
-    name in the switch's certificate, where that is not its address."""
+    name in the certificate of the switch if it is not its address."""
 
     ca: Path
     cert: Path | None = None
@@ -33,14 +33,14 @@ class Tls:
 class Endpoint:
     """A switch.
 
-    marker      key of an entry that only controllers of this store write. A switch that has it has no register contents
-                that is not in the store
+    marker      key of an entry that only controllers of this store write. All register contents of a switch that has
+                it are in the store
     management_tree  tree number of the entry with the revision of its slots (revision_entry.py)
     pipeline    its own pipeline; None: that of all switches
     one_shot    ECMP sets are written with their routes (one-shot action sets)
     full_width  numbers are written with leading zeros (widths.py)
-    rx_ports    ports whose arrivals are read
-    tx_ports    ports whose departures are read
+    rx_ports    ports whose received bytes are read
+    tx_ports    ports whose sent bytes are read
     """
 
     name: str

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of a switch as frozen values: table entries, multicast groups, members and groups of ECMP sets.
+"""Defines the contents of a switch as frozen values: table entries, multicast groups, members and groups of ECMP sets.
 
-Names are those of p4src without the control (`admission`, `pass`), as the P4Info of each target has other prefixes. All
-values are plain integers.
+Names are those of p4src without the control (`admission`, `forward`), as the P4Info of each target has other prefixes.
+All values are plain integers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import finsy as fy
 
 Field = int | tuple[int, int]
-"""A match: an exact value; (value, mask) of a ternary field, or (value, prefix length) of an LPM field."""
+"""The value of a match: an exact value; (value, mask) of a ternary field, or (value, prefix length) of an LPM field."""
 
 
 _ROUTES = "ipv4_routes"
@@ -95,7 +95,7 @@ class SelectorMember:
 
 @dataclass(frozen=True)
 class SelectorGroup:
-    """Members of equal weights, sorted: an ECMP set. Entries refer to it by the action `by_group`."""
+    """An ECMP set: members of equal weights, sorted. Entries refer to it by the action `by_group`."""
 
     group: int
     members: tuple[int, ...]
@@ -115,13 +115,13 @@ Contents = dict[Key, Entity]
 
 
 def add(contents: Contents, entity: Entity) -> None:
-    """Raises ValueError if another entity has the same key: a switch can have only one."""
+    """Add an entity. Raises ValueError if another entity has the same key: a switch can have only one."""
     if contents.setdefault(entity.key, entity) != entity:
         raise ValueError(f"two entries for one key: {entity} and {contents[entity.key]}")
 
 
 class Codec:
-    """To and from finsy's entities, by the names of one P4Info."""
+    """Converts to and from the entities of finsy, by the names of one P4Info."""
 
     def __init__(self, schema: fy.P4Schema) -> None:
         self._tables = {_bare(t.alias): t.alias for t in schema.tables if not t.is_const}
@@ -155,7 +155,7 @@ class Codec:
         )
 
     def reads(self, *, one_shot: bool) -> list[fy.p4entity.P4Entity]:
-        """Reads that return the whole contents of a switch; without `one_shot` sets also members and groups."""
+        """Reads that return the whole contents of a switch; without `one_shot` sets they include members and groups."""
         kinds: list[fy.p4entity.P4Entity] = [fy.P4TableEntry(), fy.P4MulticastGroupEntry()]
         if not one_shot:
             name = self._profile_name()
@@ -179,12 +179,12 @@ class Codec:
         return self._profile.alias
 
     def _group_size(self) -> int:
-        """Maximum members of a group: the program's limit, or else all members."""
+        """Maximum members of a group: the limit of the program, or else all members."""
         assert self._profile is not None
         return self._profile.max_group_size or self._profile.size
 
     def decode(self, held: object) -> Entity | None:
-        """None for an entity of the program itself: a constant entry or a default action."""
+        """Decode an entity; None for an entity of the program itself: a constant entry or a default action."""
         if isinstance(held, fy.P4MulticastGroupEntry):
             ports = tuple(sorted(int(r if isinstance(r, int) else r[0]) for r in held.replicas))  # type: ignore[index]
             return MulticastGroup(held.multicast_group_id, ports)

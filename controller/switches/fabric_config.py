@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What all switches of a deployment share, and which links and switches of it have failed."""
+"""Holds the configuration that all switches of a deployment share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FabricConfig:
 
     management_tree  tree number of management packets, above those of jobs; each store has its own, so that its entries
                      identify the switches that this store's controllers wrote
-    mark_fraction    part of a port's queue from which packets get an ECN mark
+    mark_fraction    fraction of a port's queue from which packets get an ECN mark
     devices          switches that differ from v1model switches, by name
     """
 

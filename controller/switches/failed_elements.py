@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Failed links and switches, as planners and routes know them."""
+"""Describes failed links and switches for planners and routes."""
 
 from __future__ import annotations
 

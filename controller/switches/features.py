@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The features of jobs, in one place. A new feature is a module like quorum_feature.py and an entry in each table here
-that concerns it."""
+"""Lists the features of jobs in one place. A new feature is a module like quorum_feature.py and an entry in each table
+here that concerns it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ TREE_FEATURES: tuple[Callable[[InstalledTree], TreeFeature | None], ...] = (
 JOB_ENTITIES: tuple[Callable[[FabricConfig, Iterable[JobRecord]], Iterator[tuple[str, Entity]]], ...] = (
     roce_feature.connection_entities,
 )
-"""Entities that change while a tree stays: they depend on more than its placement."""
+"""Entities that change while a tree stays, because they depend on more than its placement."""
 
 TABLE_PHASES: Mapping[str, Phase] = {**roce_feature.TABLE_PHASES}
-"""Tables that features added, and when their entries are written."""
+"""Tables that features added, and the phase in which their entries are written."""
 
 
 def features_of(installed: InstalledTree) -> list[TreeFeature]:
-    """The features of a tree's job."""
+    """The features of the job of a tree."""
     return [f for make in TREE_FEATURES if (f := make(installed)) is not None]
 
 
 def job_entities(config: FabricConfig, jobs: list[JobRecord]) -> Iterator[tuple[str, Entity]]:
-    """Entities of all jobs beside those of their trees, each with its switch."""
+    """Entities of all jobs in addition to those of their trees, each with its switch."""
     for entities in JOB_ENTITIES:
         yield from entities(config, jobs)

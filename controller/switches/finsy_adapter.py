@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""finsy in the terms of a session: `FinsyConnection` is a SwitchConnection over gRPC. All use of finsy's internals is
+"""Adapts finsy to a session: `FinsyConnection` is a SwitchConnection over gRPC. All use of finsy's internals is
 in this file.
 
 finsy ends every RPC after 10 s, also a pipeline push, and offers no option for it. So `TimeoutSwitch` replaces the
@@ -30,16 +30,17 @@ from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
 
 _PUSH = "SetForwardingPipelineConfig"
 _LOST = "Internal error from Core"
-"""gRPC's message, of the code INTERNAL, where a stream is written to whose call is over."""
+"""Message of gRPC with the code INTERNAL, raised by a write to a stream whose call is over."""
 
 
 def log_state_changes_only() -> None:
-    """finsy logs a traceback for each attempt that fails; a session logs each change of its switch's state."""
+    """Silence finsy, which logs a traceback for each attempt that fails; a session logs each change of the state of its
+    switch."""
     logging.getLogger("finsy").setLevel(logging.CRITICAL + 1)
 
 
 class FinsyConnection:
-    """See SwitchConnection."""
+    """A SwitchConnection over gRPC."""
 
     def __init__(self, request: ConnectionRequest) -> None:
         endpoint = self._endpoint = request.endpoint
@@ -151,7 +152,7 @@ class FinsyConnection:
 
 
 class FinsyPortCounters:
-    """See PortCounters."""
+    """PortCounters over gRPC."""
 
     def __init__(
         self, switch: TimeoutSwitch, device_id: int, rx_ports: Iterable[int], tx_ports: Iterable[int]
@@ -168,8 +169,8 @@ class FinsyPortCounters:
 
 
 class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers; finsy offers no other way
-    """`rpc_lock`: held for each RPC on the switch's contents, so that one of them does not delay another one into its
-    timeout."""
+    """A switch with own timeouts. `rpc_lock` is held for each RPC on the contents of the switch, so that one of them
+    does not delay another one into its timeout."""
 
     def __init__(
         self,
@@ -185,14 +186,15 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
         self.rpc_lock = asyncio.Lock()
 
     def _switch_start(self) -> None:
-        """finsy calls this after it has made its client."""
+        """Replace the client; finsy calls this after it has made its own."""
         credentials = self.options.channel_credentials
         self._p4client = _TimeoutClient(self.address, credentials, wait_for_ready=False)
         self._p4client.timeouts = self._timeouts
         super()._switch_start()  # type: ignore[no-untyped-call]
 
     def cancel_stream(self) -> None:
-        """At once: a close that is canceled, because it takes too long, would leave the stream open."""
+        """Cancel the stream immediately: a close that is canceled, because it takes too long, would leave the stream
+        open."""
         stream = None if self._p4client is None else self._p4client._stream
         if stream is not None:
             stream.cancel()
@@ -244,12 +246,12 @@ def is_task_canceled() -> bool:
 
 
 def is_late(error: fy.P4ClientError) -> bool:
-    """The switch may answer yet: only the time of the RPC is over."""
+    """Whether only the time of the RPC is over: the switch may still answer."""
     return error.code is fy.GRPCStatusCode.DEADLINE_EXCEEDED
 
 
 def error_text(error: fy.P4ClientError) -> str:
-    """Code and message of the first refused update, or else of the RPC; what gRPC says of itself in other words."""
+    """Code and message of the first refused update, or else of the RPC; messages of gRPC itself are rephrased."""
     for detail in error.details.values():
         return f"{detail.canonical_code.name}: {detail.message}"
     if is_late(error):

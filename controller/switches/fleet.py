@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""All switches of a fabric: a session for each, one version of the desired contents for all."""
+"""Runs all switches of a fabric: a session for each, one version of the desired contents for all."""
 
 from __future__ import annotations
 
@@ -24,35 +24,36 @@ from netfold.controller.switches.session import RPC_TIMEOUT_S, SessionEvents, Sw
 from netfold.controller.switches.switch_health import Health
 
 MAX_POLLS_PER_S = 100
-"""Readings of port counters, of all switches together: about a tenth of a processor core."""
+"""Maximum readings of port counters per second, of all switches together: about a tenth of a processor core."""
 MAX_CAUSE = 200
-"""Characters of a switch's error in another message: it may be of any length."""
+"""Maximum characters of the error of a switch in another message, because it may be of any length."""
 
 
 class FleetEvents(Protocol):
     """Events of switches, for the controller."""
 
     async def registers_lost(self, switch: str) -> None:
-        """The switch's registers are empty. Returns when the store has new epochs for the jobs."""
+        """Handle empty registers of the switch. Returns when the store has new epochs for the jobs."""
 
     def has_revision(self, switch: str, revision: Revision) -> bool:
-        """The store has made this revision of the switch's slots."""
+        """Whether the store has made this revision of the slots of the switch."""
 
     def switch_changed(self, switch: str) -> None:
-        """Its health has changed."""
+        """Handle a change of the health of the switch."""
 
     def packet_in(self, switch: str, packet: fy.P4PacketIn) -> None: ...
 
     def port_changed(self, switch: str, port: int, down: bool) -> None: ...
 
     def ports_counted(self, switch: str, counts: PortCounts, sent_at: float) -> bool:
-        """Port counts that were requested at `sent_at` (monotonic clock). Returns True while the load changes."""
+        """Handle port counts that were requested at `sent_at` (monotonic clock). Returns True while the load
+        changes."""
 
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """Seconds between two audits of a switch, between two readings of its port counters while its load does not change;
-    and the RPC timeout."""
+    """Seconds between two audits of a switch, and between two readings of its port counters while its load does not
+    change; and the RPC timeout."""
 
     audit_s: float = 30.0
     counter_poll_s: float = 1.0
@@ -60,8 +61,8 @@ class FleetOptions:
 
 
 class Fleet:
-    """`run` runs all sessions until it is canceled. `term`: the leader's; `connect` makes their connections; `now`: the
-    event loop's clock."""
+    """Runs all sessions in `run` until it is canceled. `term`: the term of the leader; `connect` makes the connections
+    of the sessions; `now`: the clock of the event loop."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class Fleet:
         return self.version
 
     def holds(self, switch: str, version: int) -> bool:
-        """The switch is connected and has the contents of that version or of a later one."""
+        """Whether the switch is connected and has the contents of that version or of a later one."""
         health = self.health(switch)
         return health.ready and health.applied >= version
 
@@ -120,7 +121,7 @@ class Fleet:
         return self.sessions[switch].health
 
     def not_ready_because(self, switch: str) -> str:
-        """In one line; empty for a switch that is ready."""
+        """The reason why a switch is not ready, in one line; empty for a switch that is ready."""
         health = self.health(switch)
         return "" if health.ready else textwrap.shorten(health.error, MAX_CAUSE)
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The tables `ipv4_routes` and `arp_responder` (p4src/common/forwarding.p4), and `hash_seeds`
-(p4src/v1model/hash_seed.p4): packets that are no gradients."""
+"""Makes entries of the tables `ipv4_routes` and `arp_responder` (p4src/common/forwarding.p4), and `hash_seeds`
+(p4src/v1model/hash_seed.p4), for packets that are no gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from netfold.controller.switches.entries import TableEntry, action, entry
 
 
 def route(to: IPv4Network, ports: Iterable[int]) -> TableEntry:
-    """A prefix by one port, or by several as an ECMP set (P4Runtime spec 9.2.3, one-shot)."""
+    """An entry for a prefix by one port, or by several as an ECMP set (P4Runtime spec 9.2.3, one-shot)."""
     calls = (action("nexthop", port=p) for p in sorted(set(ports)))
     return entry("ipv4_routes", _prefix("destination", to), *calls)
 
@@ -28,7 +28,7 @@ def hash_seed(device_id: int) -> TableEntry:
 
 
 def arp_answer(subnet: IPv4Network, mac: str) -> TableEntry:
-    """ARP requests for any address of the subnet are answered with the switch's own MAC address."""
+    """An entry that answers ARP requests for any address of the subnet with the MAC address of the switch."""
     return entry("arp_responder", _prefix("target", subnet), action("reply", mac=mac_number(mac)))
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Multicast groups: the ports by which the results of a tree leave a switch."""
+"""Makes multicast groups: the ports by which the results of a tree leave a switch."""
 
 from __future__ import annotations
 

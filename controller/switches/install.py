@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The writes that turn a switch's contents into the desired ones, in an order that never admits a packet too early.
+"""Orders the writes that turn a switch's contents into the desired ones, so that they never admit a packet too early.
 
 New entries are written by phase: reservations of queue pairs, members and groups of ECMP sets, forwarding and
 management, multicast groups, routes of trees, refusals, and last the entries that admit packets. Only then old entries
@@ -25,7 +25,7 @@ from netfold.controller.switches.entries import (
 from netfold.controller.switches.install_phase import Phase
 
 MAX_BATCH = 200
-"""Updates in one WriteRequest. A server may reorder them (P4Runtime spec 12): a request has one phase."""
+"""Maximum updates in one WriteRequest. A server may reorder them (P4Runtime spec 12), so a request has one phase."""
 
 
 class Op(Enum):
@@ -36,7 +36,7 @@ class Op(Enum):
 
 @dataclass(frozen=True)
 class WriteBatch:
-    """One WriteRequest."""
+    """The updates of one WriteRequest."""
 
     op: Op
     entities: tuple[Entity, ...]
@@ -72,7 +72,7 @@ def write_batches(contents: Contents, desired: Contents) -> Iterator[WriteBatch]
 
 def count_differences(contents: Contents, desired: Contents) -> int:
     """The number of entries that differ."""
-    if contents == desired:  # as nearly always: an audit compares all entries of all switches
+    if contents == desired:  # usual: an audit compares all entries of all switches
         return 0
     return sum(contents.get(k) != desired.get(k) for k in contents.keys() | desired.keys())
 

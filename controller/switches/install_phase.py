@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which entities go into a switch (install.py)."""
+"""Defines the order in which entities go into a switch (install.py)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of one switch as read over P4Runtime, and the writes that change them."""
+"""Holds the contents of one switch as read over P4Runtime, and makes the writes that change them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class ForeignStateError(Exception):
 
 
 class InstalledState:
-    """`contents` are those of the switch, as far as is known. Raises fy.P4ClientError where the switch refuses."""
+    """State of a switch: `contents` are its contents as far as known. Methods raise fy.P4ClientError if the switch
+    refuses."""
 
     def __init__(self, connection: SwitchConnection, marker: Key, management_tree: int) -> None:
         self.contents: Contents = {}
@@ -26,7 +27,7 @@ class InstalledState:
 
     @property
     def has_store_marker(self) -> bool:
-        """A controller of this store wrote the contents."""
+        """Whether a controller of this store wrote the contents."""
         return self._marker in self.contents
 
     @property
@@ -39,7 +40,8 @@ class InstalledState:
         return count_differences(self.contents, desired)
 
     async def read(self) -> int:
-        """Returns how many entries differ from what was known. Raises ForeignStateError."""
+        """Read the contents, and return the number of entries that differ from the known ones. Raises
+        ForeignStateError."""
         try:
             known, self.contents = self.contents, await self._connection.read()
         except UnknownEntityError as error:

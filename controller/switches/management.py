@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The packets READ and RESET (docs/reference/protocol.md, section 3.6), as P4Runtime on BMv2 has no register
-access. The switch answers to the controller alone, with tag, slot attributes and lanes in the packet and the
+"""Makes and parses the packets READ and RESET (docs/reference/protocol.md, section 3.6), as P4Runtime on BMv2 has no
+register access. The switch answers only to the controller, with tag, slot attributes and lanes in the packet and the
 bitmap as metadata."""
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
 
 
 def _checksum(header: bytes) -> int:
-    """RFC 1071, over a header whose checksum field is 0."""
+    """The checksum of RFC 1071 over a header whose checksum field is 0."""
     total: int = sum(struct.unpack("!10H", header))
     total = (total & 0xFFFF) + (total >> 16)
     return ~(total + (total >> 16)) & 0xFFFF

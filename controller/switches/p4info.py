@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""P4Info files. finsy parses the text anew for each switch and connection, which takes longer than the rest of a
+"""Reads P4Info files. finsy parses the text anew for each switch and connection, which takes longer than the rest of a
 connection; most switches of a fabric have the same one."""
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from finsy import pbutil
 from finsy.proto import p4i
 
 MAX_TEXTS = 16
-"""Programs of one fabric whose P4Info is kept."""
+"""Maximum number of programs whose P4Info is kept."""
 
 
 def read_schema(p4info: Path, blob: Path | None = None) -> fy.P4Schema:
-    """Schemas of the same text share the message, which no one may change. Raises what the file's parser raises."""
+    """The schema of a program. Schemas of the same text share the message, which callers must not change. Raises the
+    exceptions of the parser of the file."""
     return fy.P4Schema(_parse(p4info.read_text("utf-8")), blob)
 
 

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 FAST_POLL_FACTOR = 0.5
-"""Part of the period after which a changed load is read again."""
+"""Fraction of the period after which a changed load is read again."""
 
 
 class PortCounterPoller:
-    """`poll()` reads, and returns True while the load changes; `now`: the event loop's clock."""
+    """Polls by `poll()`, which reads, and returns True while the load changes; `now`: the clock of the event loop."""
 
     def __init__(
         self, poll: Callable[[], Awaitable[bool]], period_s: float, now: Callable[[], float] = time.monotonic
@@ -25,7 +25,7 @@ class PortCounterPoller:
         self._now = now
 
     async def run(self) -> NoReturn:
-        """Until canceled, or until a reading fails: raises SwitchUnreachableError, AnswerError."""
+        """Poll until canceled, or until a reading fails: raises SwitchUnreachableError, AnswerError."""
         while True:
             began = self._now()
             period_s = self._period_s * (FAST_POLL_FACTOR if await self._poll() else 1.0)

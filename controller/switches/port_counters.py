@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The counters `port_rx` and `port_tx`: packets and bytes that each port of a switch received and sent, those of
+"""Reads the counters `port_rx` and `port_tx`: packets and bytes that each port of a switch received and sent, those of
 jobs apart from cross traffic, at port * 2 + 1 and port * 2 (p4src/v1model/netfold.p4).
 
-One request, made once for a connection, reads all cells that are wanted of a switch.
+One request, made once for a connection, reads all wanted cells of a switch.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ PORT_RX, PORT_TX = "port_rx", "port_tx"
 UNKNOWN: Final = -1
 
 PortCounts = NDArray[np.int64]
-"""Bytes on the wire since the switch started, framing included: a row for each port whose `port_rx` is read, then for
-each whose `port_tx` is, of [cross traffic, jobs]; UNKNOWN where the program has no such counter. Read-only."""
+"""Bytes on the wire since the switch started, framing included. A row for each port whose `port_rx` is read, then for
+each port whose `port_tx` is read, has [cross traffic, jobs]; UNKNOWN if the program has no such counter. The array is
+read-only."""
 
 
 class AnswerError(Exception):
@@ -36,7 +37,7 @@ def cell(port: int, is_job_traffic: bool) -> int:
 
 
 class PortReader:
-    """Arrivals at `rx_ports` and departures from `tx_ports`, from a switch with this P4Info."""
+    """Reads the received bytes of `rx_ports` and the sent bytes of `tx_ports` from a switch with this P4Info."""
 
     def __init__(
         self, schema: fy.P4Schema, device_id: int, rx_ports: Iterable[int], tx_ports: Iterable[int]

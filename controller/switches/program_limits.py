@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How many children a node takes and lanes a packet has, by the program of a switch (P4Info): a bit of a bitmap
-for each child, and 32 bits of registers for each lane."""
+"""Reads the limits of the program of a switch from its P4Info: children of a node (a bit of a bitmap for each) and
+lanes of a packet (32 bits of registers for each)."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _name(register: P4Register) -> str:
 
 
 def check_lanes(p4infos: Mapping[str, Path], lanes: int) -> None:
-    """That all switches run programs of the lanes that packets have: a tree has one lane count, and a program takes no
-    other one. Raises FabricError, which names the switch."""
+    """Check that all switches run programs of the lanes that packets have: a tree has one lane count, and a program
+    accepts no other one. Raises FabricError, which names the switch."""
     for switch, p4info in p4infos.items():
         if (own := lanes_of(p4info)) != lanes:
             raise FabricError(
@@ -68,8 +68,8 @@ def program_of(fabric: Fabric, default: Pipeline, devices: Mapping[str, Device])
 
 
 def limit_children(fabric: Fabric, p4infos: Mapping[str, Path]) -> Fabric:
-    """The fabric whose switches take as many children as their programs, or fewer if its file says so. Raises
-    FabricError, which names the switch, if the file claims more than its program takes."""
+    """The fabric with the maximum children of switches limited to those of their programs, or fewer if its file says
+    so. Raises FabricError, which names the switch, if the file claims more than its program has."""
     switches = []
     for switch in fabric.switches:
         most = max_children(p4infos[switch.name])

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A quorum as a feature of a job: a sum may be sealed without the late contributions. A contribution that reaches an
-inner node late is passed on to the root, where its sender has a bit of its own."""
+"""Implements a quorum as a feature of a job: a sum may be sealed without the late contributions. A contribution that
+reaches an inner node late is passed on to the root, where its sender has a bit of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class QuorumFeature(TreeFeature):
         ]
 
     def entities(self) -> Iterator[tuple[str, Entity]]:
-        """The quorum at each node, and the paths of late contributions from inner nodes to the root."""
+        """Entities of the quorum at each node, and of the paths of late contributions from inner nodes to the root."""
         numbers, tree = self._installed.numbers, self._installed.tree
         for node in numbers.bases:
             yield node, tree_routes.quorum(numbers.tree, numbers.quorum if node == tree.root else 0)
@@ -35,7 +35,8 @@ class QuorumFeature(TreeFeature):
             yield from self._late_path(place, number)
 
     def _late_path(self, place: int, number: int) -> Iterator[tuple[str, Entity]]:
-        """From the parent of edge `number` to the root, where it is the indirect sender at `place`."""
+        """Entities of the path of late contributions from the parent of edge `number` to the root, where it is the
+        indirect sender at `place`."""
         fabric, tree = self._installed.fabric, self._installed.tree
         node = tree.edges[number].parent
         children = len(tree.children(tree.root))

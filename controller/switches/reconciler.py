@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the contents of a connected switch the desired ones, and keeps them so: reads the switch first, writes the
-difference, then waits for new desired contents or for the next audit, which reads again."""
+"""Makes the contents of a connected switch equal to the desired ones, and keeps them so: reads the switch first, writes
+the difference, then waits for new desired contents or for the next audit, which reads again."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from netfold.controller.switches.switch_health import HealthReporter
 log = logging.getLogger(__name__)
 
 MIN_RETRY_S, MAX_RETRY_S = 0.1, 1.0
-"""Between two attempts of writes that the switch refuses."""
+"""Seconds between two attempts of writes that the switch refuses."""
 
 
 class Reconciler:
-    """Lives as long as a connection. `on_registers_lost(switch)` is awaited before the first write into a switch whose
-    registers are empty. `has_revision(switch, revision)`: the store has made this revision of its slots."""
+    """Reconciles a switch while its connection lasts. `on_registers_lost(switch)` is awaited before the first write
+    into a switch whose registers are empty. `has_revision(switch, revision)`: whether the store has made this revision
+    of its slots."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Reconciler:
         self._audit_at = now() + audit_s
 
     async def adopt(self, *, was_pushed: bool) -> None:
-        """Read the switch, and decide whether its registers can have sums of this store's jobs. Contents that are there
+        """Read the switch, and decide whether its registers can have sums of jobs of this store. Contents that exist
         right after a pipeline push (`was_pushed`) are drift. Raises ForeignStateError."""
         await self._installed.read()
         if self._installed.has_store_marker:
@@ -64,14 +65,14 @@ class Reconciler:
         await self._on_registers_lost(self._reporter.name)
 
     def _check_revisions(self) -> None:
-        """Raises ForeignStateError if the switch's slots have been used in epochs that the store does not know."""
+        """Raises ForeignStateError if the slots of the switch have been used in epochs that the store does not know."""
         name = self._reporter.name
         for revision in self._installed.revisions:
             if not self._has_revision(name, revision):
                 raise ForeignStateError("its entries are newer than this store, which is an older copy")
 
     async def run(self) -> NoReturn:
-        """Until canceled. Raises ForeignStateError, fy.P4ClientError."""
+        """Reconcile until canceled. Raises ForeignStateError, fy.P4ClientError."""
         failures = 0
         while True:
             desired = await self._inbox.newer_than(0)
@@ -92,8 +93,8 @@ class Reconciler:
             self._reporter.health.converge_s = self._now() - began
 
     async def _recover(self, error: fy.P4ClientError, desired: DesiredContents, failures: int) -> None:
-        """Read what the failed write left, and wait: until there are newer desired contents, or with exponential
-        backoff."""
+        """Read the contents after the failed write, and wait until there are newer desired contents, or with
+        exponential backoff."""
         health = self._reporter.health
         health.error, health.silent = error_text(error), is_late(error)
         health.refusals += not health.silent
@@ -105,8 +106,8 @@ class Reconciler:
                 await self._inbox.newer_than(desired.version)
 
     async def _wait(self, version: int) -> None:
-        """Until there are newer desired contents, or an audit finds differences. Desired contents that change often do
-        not delay audits."""
+        """Wait until there are newer desired contents, or an audit finds differences. Desired contents that change
+        often do not delay audits."""
         while True:
             until_audit_s = self._audit_at - self._now()
             if until_audit_s > 0:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The revision of a switch's slots, as an entry of the switch. A store that is restored from a backup has old epochs;
-the entry is the switch's own proof that it has seen newer ones.
+"""Stores the revision of the slots of a switch as an entry of the switch. A store that is restored from a backup has
+old epochs; the entry is the proof of the switch itself that it has seen newer ones.
 
 The entry matches no packet that is ever sent, and refuses as a miss does. It is written before the entries that admit
 packets of a new epoch (install.py), so a switch has seen no epoch that is newer than its entry."""
@@ -14,7 +14,8 @@ from netfold.controller.switches.entries import Contents, Field, TableEntry
 from netfold.protocol.wire import Kind
 
 _KIND = Kind.RESULT
-"""Under the management tree there are only READ and RESET."""
+"""Kind of packet that the entry matches: under the management tree there are only READ and RESET, so no packet
+matches."""
 
 _CHILD, _SLOT = 1 << 16, 1 << 16
 
@@ -35,7 +36,7 @@ def revision_entry(cpu_port: int, management_tree: int, revision: Revision) -> T
 
 
 def revisions_in(contents: Contents, management_tree: int) -> list[Revision]:
-    """Those of a switch: one, or two if a write was interrupted."""
+    """The revisions of a switch: one, or two if a write was interrupted."""
     found = []
     for entity in contents.values():
         if isinstance(entity, TableEntry) and entity.table == "admission":

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The tables `connections`, `reserved_qps` (p4src/transport/roce/roce_to_gradient.p4) and `roce_receivers`
-(result_to_roce.p4): the RC connections of a job's workers at their leaf. roce_feature.py derives their entries from a
-job."""
+"""Makes entries of the tables `connections`, `reserved_qps` (p4src/transport/roce/roce_to_gradient.p4) and
+`roce_receivers` (result_to_roce.p4): the RC connections of the workers of a job at their leaf. roce_feature.py derives
+them from a job."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from netfold.protocol.wire import NO_FLAGS, Flag
 CONNECTIONS, RESERVED_QPS, RECEIVERS = "connections", "reserved_qps", "roce_receivers"
 
 ROCE_SIDE = 0x100
-"""Added to the port of a RoCE worker where its contributions are admitted: a process of its host cannot send them as
-plain UDP."""
+"""Offset of the port number under which contributions of a RoCE worker are admitted: another process of its host cannot
+send them as plain UDP."""
 
 NO_PORT = 511
-"""A port that no packet comes from."""
+"""Number of a port from which no packet comes."""
 
 HIDDEN_QPN = 0
-"""Queue pair number of packets that do not show theirs, as fragments."""
+"""Queue pair number for packets without a visible one, such as fragments."""
 
 SOURCE_PORT = 0xC000
 """UDP source port of the datagrams that carry sums."""
@@ -29,8 +29,8 @@ SOURCE_PORT = 0xC000
 
 @dataclass(frozen=True)
 class RoceConnection:
-    """From a worker to its successor in the ring, at their leaf: ports, addresses, the receiving queue pair, the first
-    PSN. `slots` are the tree's."""
+    """A connection from a worker to its successor in the ring, at their leaf: ports, addresses, the receiving queue
+    pair, the first PSN. `slots` are those of the tree."""
 
     udp_port: int
     tree: int
@@ -46,8 +46,8 @@ class RoceConnection:
 def contributions(
     connection: RoceConnection, *, child: int, epoch: int, root: int, floats: bool = False
 ) -> TableEntry:
-    """Packets that enter by the connection are contributions of the child. `root`: address of the tree's root;
-    `floats`: the lanes are float32."""
+    """Entries by which packets that enter by the connection are contributions of the child. `root`: address of the root
+    of the tree; `floats`: the lanes are float32."""
     match: dict[str, Field] = {
         "ingress_port": connection.port,
         "src": connection.src,
@@ -70,7 +70,7 @@ def contributions(
 
 
 def sums(connection: RoceConnection) -> TableEntry:
-    """Sums that leave by the connection."""
+    """An entry for sums that leave by the connection."""
     match: dict[str, Field] = {
         "port": connection.successor_port,
         "udp_port": connection.udp_port,
@@ -89,5 +89,5 @@ def sums(connection: RoceConnection) -> TableEntry:
 
 
 def reserved(dst: int, qpn: int, port: int, src: int) -> TableEntry:
-    """RoCE packets to this queue pair are dropped unless they enter by this port from this address."""
+    """An entry that drops RoCE packets to this queue pair unless they enter by this port from this address."""
     return entry(RESERVED_QPS, {"dst": dst, "qpn": qpn}, action("set_peer", port=port, src=src))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""RoCE as a feature of a job.
+"""Implements RoCE as a feature of a job.
 
 Worker k has an RC connection to s(k), its successor in the ring of its leaf. k's packets on that connection are its
 contributions; the packets that s(k) receives on it are the sums. The leaf converts between both.
@@ -29,8 +29,8 @@ TABLE_PHASES = {
 
 
 class RoceFeature(TreeFeature):
-    """Contributions of the workers enter by their connections alone. A worker that retransmits lacks nothing: its
-    successor lacks the result and gets it."""
+    """RoCE in one tree. Contributions of the workers enter only by their connections. A worker that retransmits is not
+    the one without the result: its successor lacks it and gets it."""
 
     def __init__(self, successor: Mapping[str, str]) -> None:
         self._successor = successor
@@ -57,8 +57,8 @@ def ring_of(fabric: Fabric, job: JobRecord, tree: Tree) -> Mapping[str, str]:
 def connection_entities(config: FabricConfig, jobs: Iterable[JobRecord]) -> Iterator[tuple[str, Entity]]:
     """Entities of the connections of all installed jobs, each with its leaf.
 
-    Queue pairs of an older epoch stay closed: until the worker has connected new ones, no packet that was not added
-    reaches them. A pair number that the device assigned again belongs to its newest connection."""
+    Queue pairs of an older epoch stay closed: until the worker has connected new ones, no packet reaches them that a
+    switch has not accumulated. A pair number that the device assigned again belongs to its newest connection."""
     installed = [j for j in jobs if j.placements and j.roce]
     known: set[tuple[str, int]] = set()
     for job in installed:
@@ -75,8 +75,8 @@ def connection_entities(config: FabricConfig, jobs: Iterable[JobRecord]) -> Iter
 
 
 def is_complete(job: JobRecord) -> bool:
-    """All workers have registered connections of the newest epoch, for each of its trees. After the loss of a worker no
-    ring of its trees is closed any more, until the job has moved."""
+    """Whether all workers have registered connections of the newest epoch, for each of its trees. After the loss of a
+    worker the rings of its trees stay open until the job has moved."""
     known = job.registered
     trees = [] if job.placement is None else [t.tree for t in job.placement.trees]
     planned = () if job.placement is None else job.placement.plan.trees

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""ECMP sets as members and groups of the table's action profile (P4Runtime spec 9.2.1 and 9.2.2), for servers without
-one-shot action sets (9.2.3): Stratum on Tofino. Numbers of members and groups follow from the contents alone, so that
-they can be compared with those that are read back."""
+"""Converts ECMP sets to members and groups of the action profile of the table (P4Runtime spec 9.2.1 and 9.2.2), for
+servers without one-shot action sets (9.2.3): Stratum on Tofino. Numbers of members and groups follow from the contents
+alone, so that they can be compared with those that are read back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def expand_action_sets(contents: Contents) -> Contents:
 
 
 def _members(route: Entity) -> tuple[int, ...]:
-    """The number of a member is its port."""
+    """The members of a route. The number of a member is its port."""
     assert isinstance(route, TableEntry)
     return tuple(sorted(_port(a) for a in route.actions))
 
@@ -54,7 +54,7 @@ def _port(chosen: Action) -> int:
 
 
 def _group_numbers(contents: Contents) -> dict[tuple[int, ...], int]:
-    """Numbers of sets; except for collisions they do not depend on other sets."""
+    """Numbers of sets; except for collisions the number of a set does not depend on other sets."""
     routes = (e for e in contents.values() if isinstance(e, TableEntry) and e.table == ROUTES)
     sets = sorted({_members(r) for r in routes if len(r.actions) > 1})
     numbers: dict[tuple[int, ...], int] = {}

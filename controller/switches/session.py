@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The connection to one switch over P4Runtime: connect, push the pipeline, reconcile, connect again.
+"""Keeps the connection to one switch over P4Runtime: connects, pushes the pipeline, reconciles, connects again.
 
 Every connection follows one path (`SwitchSession._connection`): handshake and pipeline push (connection.py),
-`_on_channel_ready`, Reconciler.adopt, Reconciler.run beside PortCounterPoller.run. Any error ends the connection, and
-`run` starts the next."""
+`_on_channel_ready`, Reconciler.adopt, Reconciler.run concurrently with PortCounterPoller.run. Any error ends the
+connection, and `run` starts the next."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from netfold.controller.switches.switch_health import Health, HealthReporter
 log = logging.getLogger(__name__)
 
 MIN_RECONNECT_S, MAX_RECONNECT_S = 0.1, 1.0
-"""Backoff between two connections: only an attempt shows whether the switch answers."""
+"""Seconds of backoff between two connections: only an attempt shows whether the switch answers."""
 CLOSE_TIMEOUT_S = 5.0
 
 RPC_TIMEOUT_S = 5.0
@@ -50,18 +50,18 @@ PUSH_FACTOR, CALL_FACTOR = 6.0, 2.0
 """Timeouts of a pipeline push, and of RPCs that read or write tables, as multiples of the RPC timeout."""
 
 MAX_PATIENCE = 6.0
-"""Factor of all timeouts, at most. It doubles where a switch did not answer in time, which may only be slow, until a
+"""Maximum factor of all timeouts. It doubles if a switch did not answer in time, which may only be slow, until a
 reading of its counters takes less than the RPC timeout."""
 
 LISTENING_S = 2.0
-"""For a switch's machine to take a connection, which its kernel does, however busy the switch is."""
+"""Seconds for the machine of a switch to take a connection, which its kernel does however busy the switch is."""
 
 KEEPALIVE_CELL = 0
-"""Cell of the counter `verdicts` that is read as keepalive where there are no port counters."""
+"""Cell of the counter `verdicts` that is read as keepalive if there are no port counters."""
 
 
 CLOSED_CHANNEL_ERRORS = (AssertionError, asyncio.InvalidStateError, grpc.aio.UsageError)
-"""Of an RPC whose channel was closed before: finsy asserts that its client is open."""
+"""Exceptions of an RPC whose channel was closed before: finsy asserts that its client is open."""
 
 
 class SwitchUnreachableError(Exception):
@@ -93,8 +93,9 @@ class SessionEvents:
 
 
 class SwitchSession:
-    """`run` connects until it is canceled. `term`: the leader's; `counter_poll_s`: seconds between two readings of the
-    port counters; `rpc_timeout_s`: see PUSH_FACTOR. `connect` makes a connection; `now`: the event loop's clock."""
+    """Connects in `run` until it is canceled. `term`: the term of the leader; `counter_poll_s`: seconds between two
+    readings of the port counters; `rpc_timeout_s`: see PUSH_FACTOR. `connect` makes a connection; `now`: the clock of
+    the event loop."""
 
     def __init__(
         self,
@@ -167,14 +168,14 @@ class SwitchSession:
         return factor * self._patience * self._rpc_timeout_s
 
     async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """(packets, bytes) of cells of the counter `verdicts`, at least one. Raises SwitchUnreachableError."""
+        """Read (packets, bytes) of cells of the counter `verdicts`, at least one. Raises SwitchUnreachableError."""
         connection = self._usable_connection()
         with self._reachable("its counters cannot be read"):
             async with Deadline(self._timeout_s()):
                 return await connection.read_counters(cells)
 
     async def read_ports(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> PortCounts:
-        """Arrivals at `rx_ports` and departures from `tx_ports` now. Raises SwitchUnreachableError."""
+        """Read the received bytes of `rx_ports` and the sent bytes of `tx_ports`. Raises SwitchUnreachableError."""
         counters = self._usable_connection().port_counters(rx_ports, tx_ports)
         try:
             return await self._read_port_counters(counters)
@@ -197,7 +198,7 @@ class SwitchSession:
     # ---- the connection --------------------------------------------------------------------------
 
     async def _connection(self) -> None:
-        """One connection, until it is lost or an error ends it."""
+        """Keep one connection until it is lost or an error ends it."""
         self._closing.clear()
         self._streams += 1
         opening = Deadline(min(self._timeout_s(), PUSH_FACTOR * self._rpc_timeout_s))
@@ -235,8 +236,8 @@ class SwitchSession:
             self.health.reached = False
 
     async def _open(self, connection: SwitchConnection, opening: Deadline) -> None:
-        """Connect; raises SwitchUnreachableError. A switch that restarts during the handshake may never answer it. So
-        the first timeout is short."""
+        """Connect. The first timeout is short, because a switch that restarts during the handshake may never answer it.
+        Raises SwitchUnreachableError."""
         began = self._now()
         try:
             async with opening:
@@ -255,8 +256,8 @@ class SwitchSession:
             return False
 
     async def _on_channel_ready(self, connection: SwitchConnection) -> None:
-        """The channel is up, arbitration is decided, the pipeline is there. Canceled when the channel breaks or another
-        controller becomes primary."""
+        """Serve a channel that is up, after arbitration is decided and the pipeline is there. Canceled when the channel
+        breaks or another controller becomes primary."""
         if not connection.is_primary:
             self._connected = None
             self._reporter.set_failed("another controller is primary", preempted=True)
@@ -264,7 +265,7 @@ class SwitchSession:
         await self._until_error(lambda: self._serve(connection))
 
     async def _until_error(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run a part of the connection; its end is the end of the connection."""
+        """Run a part of the connection; the connection ends with it."""
         try:
             await work()
         except fy.P4ClientError as error:
@@ -342,7 +343,7 @@ class SwitchSession:
 
     @contextmanager
     def _reachable(self, failure: str) -> Iterator[None]:
-        """Turns the errors of an RPC into SwitchUnreachableError."""
+        """Turn the errors of an RPC into SwitchUnreachableError."""
         name = self.endpoint.name
         try:
             yield

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a switch is connected and has its desired contents."""
+"""Reports whether a switch is connected and has its desired contents."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ class Health:
     reached     the server answers; it may still be loading the pipeline
     error       why it is not ready, or why the last write failed
     preempted   another controller is primary: the switch runs, and takes no writes
-    silent      only time is against it: it takes connections and has not answered yet, as it hangs, or its machine is
-                too busy
+    silent      the switch takes connections and has not answered in time: it hangs, or its machine is too busy
     since       when `ready`, `preempted` or `silent` last changed (event loop's clock)
-    refusals    writes in a row that the switch refused
+    refusals    number of consecutive writes that the switch refused
     repaired    entries that differed when they were read
     converge_s  duration of the last writes
     """
@@ -70,7 +69,7 @@ class HealthReporter:
         self._on_change(self.name)
 
     def set_reached(self) -> None:
-        """It takes connections: only time is against it now."""
+        """Note that the switch takes connections: it can now fail only by the time that it takes."""
         health = self.health
         if not health.silent:
             health.since = self._now()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The switch entities of a tree: contributions up, results down, and resent results to the child that requested
+"""Makes the switch entities of a tree: contributions up, results down, and resent results to the child that requested
 them."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def tree_entities(installed: InstalledTree) -> Iterator[tuple[str, Entity]]:
 def _contributions(
     installed: InstalledTree, features: Sequence[TreeFeature], number: int, loop: Loop | None
 ) -> Iterator[tuple[str, Entity]]:
-    """Packets of one edge: passed along its path, added at its parent."""
+    """Entities for packets of one edge: forwarded along its path, accumulated at its parent."""
     fabric, tree = installed.fabric, installed.tree
     edge = tree.edges[number]
     path = edge.path
@@ -92,7 +92,7 @@ def _results(installed: InstalledTree) -> Iterator[tuple[str, Entity]]:
 
 
 def result_ports(fabric: Fabric, tree: Tree) -> dict[str, list[int]]:
-    """For each switch of the result tree the ports by which results leave."""
+    """The ports by which results leave each switch of the result tree."""
     ports: dict[str, list[int]] = defaultdict(list)
     for a, b in tree.result_links:
         if not fabric.is_host(a):
@@ -103,9 +103,9 @@ def result_ports(fabric: Fabric, tree: Tree) -> dict[str, list[int]]:
 def _resent_results(
     installed: InstalledTree, features: Sequence[TreeFeature]
 ) -> Iterator[tuple[str, Entity]]:
-    """A switch as root resends a result by the port of the request. Where that is no link of the result tree, the
-    result follows the child's upstream path back, until it is at the child, or joins the result tree above all workers
-    below the child."""
+    """Entities for resent results. A switch as root resends a result by the port of the request. If that is no link of
+    the result tree, the result follows the upstream path of the child back, until it is at the child, or joins the
+    result tree above all workers below the child."""
     fabric, tree = installed.fabric, installed.tree
     result_links = set(tree.result_links)
     reached = _workers_reached(fabric, tree)
@@ -146,7 +146,7 @@ def _resent_results(
 
 
 def _workers_reached(fabric: Fabric, tree: Tree) -> Mapping[str, set[str]]:
-    """For each switch of the result tree the workers that its results reach."""
+    """The workers that results reach from each switch of the result tree."""
     next_hops: dict[str, list[str]] = defaultdict(list)
     for a, b in tree.result_links:
         next_hops[a].append(b)

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of a feature: what a job's option (RoCE, a quorum) changes in the switch entities of its trees.
+"""Defines the interface of a feature: the changes of a job's option (RoCE, a quorum) to the switch entities of its
+trees.
 
-features.py lists the features. A feature overrides what it changes; the defaults are those of a job without features.
+features.py lists the features. A feature overrides the methods that it changes; the defaults are those of a job without
+features.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class InstalledTree:
     job: JobRecord | None = None
 
     def sender(self, port: int, child: int) -> Sender:
-        """The child of edge number `child`, whose packets enter a switch by `port`."""
+        """The sender of edge number `child`, whose packets enter a switch by `port`."""
         return Sender(port, self.udp_port, self.numbers.tree, child, self.epoch, self.numbers.slots)
 
 
@@ -42,7 +44,7 @@ class TreeFeature:
         return port
 
     def resend_receiver(self, host: str) -> str:
-        """The host that gets a result which `host` requested again."""
+        """The host that receives a result which `host` requested again."""
         return host
 
     def late_senders(self, child: str) -> Sequence[int]:

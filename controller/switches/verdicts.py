@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The counter `verdicts`: one count a netfold packet, at tree_index * 32 + verdict
+"""Names the cells of the counter `verdicts`: one count per netfold packet, at tree_index * 32 + verdict
 (docs/reference/protocol.md, section 4)."""
 
 from __future__ import annotations

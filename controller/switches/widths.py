@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers with leading zeros, at the full width of their field. P4Runtime (spec 8.4) has them without, but some servers
-take no shorter ones: p4lang/PI before its revision b2760a8, which Tofino's drivers use. Answers need no conversion."""
+"""Pads numbers with leading zeros to the full width of their field. P4Runtime (spec 8.4) has them without, but some
+servers accept no shorter ones: p4lang/PI before its revision b2760a8, which Tofino's drivers use. Answers need no
+conversion."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from finsy.proto import p4r
 
 
 def pad_to_width(entity: p4r.Entity, schema: fy.P4Schema) -> p4r.Entity:
-    """Changes the entity in place and returns it."""
+    """Change the entity in place and return it."""
     if entity.HasField("table_entry"):
         entry = entity.table_entry
         widths = {field.id: field.bitwidth for field in schema.tables[entry.table_id].match_fields}
@@ -36,7 +37,7 @@ def pad_to_width(entity: p4r.Entity, schema: fy.P4Schema) -> p4r.Entity:
 
 
 def pad_packet_to_width(request: p4r.StreamMessageRequest, schema: fy.P4Schema) -> p4r.StreamMessageRequest:
-    """Changes the metadata of the packet-out in place and returns it."""
+    """Change the metadata of the packet-out in place and return it."""
     fields = schema.controller_packet_metadata["packet_out"].metadata
     for field in request.packet.metadata:
         field.value = _padded(field.value, fields[field.metadata_id].bitwidth)

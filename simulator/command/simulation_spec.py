@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.scheme_registry import SCHEMES
@@ -171,39 +171,39 @@ def _simulate(spec: SimulationSpec) -> Json:
 
 def _order(spec: SimulationSpec, text: str) -> ResolvedJob:
     """The job of a file, by the scheme of the spec if it is one of PLANNERS."""
-    order = resolve_job(text, spec.fabric)
+    resolved = resolve_job(text, spec.fabric)
     if spec.scheme not in PLANNERS:
-        return order
-    file = order.file.model_copy(update={"scheme": spec.scheme})
-    return order.model_copy(update={"file": file})
+        return resolved
+    file = resolved.file.model_copy(update={"scheme": spec.scheme})
+    return resolved.model_copy(update={"file": file})
 
 
 def _plans(spec: SimulationSpec, orders: list[ResolvedJob]) -> list[tuple[Scheme, Plan | None]]:
     fabric, found = spec.fabric, []
     loads = NO_LOADS
-    for order in orders:
+    for resolved in orders:
         if spec.scheme != PLANNED and spec.scheme not in PLANNERS:
             options = SchemeOptions(
-                order.parameter_servers, transport=spec.background.transport, seed=order.file.seed,
-                gpus=order.file.ranks.per_host, intra=order.file.ranks.intra_gbs * 1e9,
+                resolved.parameter_servers, transport=spec.background.transport, seed=resolved.file.seed,
+                gpus=resolved.file.ranks.per_host, intra=resolved.file.ranks.intra_gbs * 1e9,
             )  # fmt: skip
-            scheme = scheme_of(SchemeName(spec.scheme), fabric, order.workers, options)
+            scheme = scheme_of(SchemeName(spec.scheme), fabric, resolved.workers, options)
             found.append((scheme, scheme.plan if isinstance(scheme, InNetworkCollective) else None))
             continue
-        plan = plan_order(fabric, PlanRequest(order, loads))
+        plan = plan_job(fabric, PlanRequest(resolved, loads))
         loads = add_loads(loads, plan.loads)
-        found.append((_planned_scheme(spec, order, plan), plan))
+        found.append((_planned_scheme(spec, resolved, plan), plan))
     return found
 
 
-def _planned_scheme(spec: SimulationSpec, order: ResolvedJob, plan: Plan) -> Scheme:
+def _planned_scheme(spec: SimulationSpec, resolved: ResolvedJob, plan: Plan) -> Scheme:
     """The plan's trees with the local reduction of hosts of several ranks, or the ring where that is faster."""
     hierarchy = plan.hierarchy
     if hierarchy is None:
         return InNetworkCollective(plan)
     best = hierarchy.chosen(plan.rate)
     if not best.in_trees:
-        return ring(in_racks(spec.fabric, order.workers), spec.background.transport)
+        return ring(in_racks(spec.fabric, resolved.workers), spec.background.transport)
     trees = hierarchy.gradient / (plan.rate * hierarchy.unit)
     return InNetworkCollective(plan, local_s=max(0.0, best.ms / 1e3 - trees) / hierarchy.gradient)
 
@@ -214,9 +214,9 @@ def _starts(spec: SimulationSpec) -> list[float]:
     return [float(t) for t in np.cumsum([0.0, *gaps[1:]])]
 
 
-def _model(spec: SimulationSpec, order: ResolvedJob) -> Model:
+def _model(spec: SimulationSpec, resolved: ResolvedJob) -> Model:
     if spec.training.model is None:
-        return all_reduces(order.file.elements * ELEMENT)
+        return all_reduces(resolved.file.elements * ELEMENT)
     return model(spec.training.model, spec.training.accelerator)
 
 

@@ -129,7 +129,7 @@ class PacketLayout:
         back = self.links.path(flow.destination, flow.source, path_hash(seed, "back", number))
         kind = list(TcpVariant).index(flow.transport)
         start = round(flow.start * PS)
-        return self.trees.way(there), self.trees.way(back), flow.bytes, start, kind, -1
+        return self.trees.add_path(there), self.trees.add_path(back), flow.bytes, start, kind, -1
 
     # ---- jobs over trees -------------------------------------------------------------------------
 
@@ -241,7 +241,9 @@ class PacketLayout:
             flow = len(self._stream_flows)
             self._streams.append((flow, row, len(self._sources), len(sources), hop.factor))
             self._sources += sources
-            self._stream_flows.append((self.trees.way(there), self.trees.way(back), 0, 0, kind, stream))
+            self._stream_flows.append(
+                (self.trees.add_path(there), self.trees.add_path(back), 0, 0, kind, stream)
+            )
         buckets = sorted(model.buckets, key=lambda b: b.ready)
         self.places[job.name] = JobRows(True, row, self.times)
         self._exchanges.append(

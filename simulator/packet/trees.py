@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """The trees of a plan as tables of the packet level (reduction.h): edges with their ways, nodes, and the arcs of
-the way down."""
+the path down."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class TreeTables:
     nodes: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
     node_names: list[str] = field(default_factory=list)
 
-    def way(self, lines: Sequence[int], last: int = END) -> int:
-        """Where a new way begins among the hops."""
+    def add_path(self, lines: Sequence[int], last: int = END) -> int:
+        """Where a new path begins among the hops."""
         begin = len(self.hops)
         self.hops += [*lines, last]
         return begin
 
     def add(self, fabric: Fabric, tree: Tree, workers: Mapping[str, int], slots: int) -> dict[str, int]:
         """Adds a tree whose workers have these numbers; gives each worker's edge."""
-        spots, first, count = self._add_arcs(tree, workers)
+        positions, first, count = self._add_arcs(tree, workers)
         node_of = {name: len(self.nodes) + i for i, name in enumerate(tree.nodes)}
         edge_of = {edge.child: len(self.edges) + i for i, edge in enumerate(tree.edges)}
         children = {name: tree.children(name) for name in tree.nodes}
         for number, edge in enumerate(tree.edges):
-            way = self.way([self.line[hop] for hop in pairwise(edge.path)])
-            answer = self._answer(edge, tree, spots) if edge.parent == tree.root else NONE
+            path = self.add_path([self.line[hop] for hop in pairwise(edge.path)])
+            result_path = self._result_path(edge, tree, positions) if edge.parent == tree.root else NONE
             bit = children[edge.parent].index(edge.child)
             worker = NONE if edge.child in node_of else workers[edge.child]
-            self.edges.append((number, worker, way, node_of[edge.parent], bit, answer))
+            self.edges.append((number, worker, path, node_of[edge.parent], bit, result_path))
         for name in tree.nodes:
             root = name == tree.root
             up = NONE if root else edge_of[name]
@@ -56,25 +56,25 @@ class TreeTables:
         return {name: edge_of[name] for name in workers}
 
     def _add_arcs(self, tree: Tree, workers: Mapping[str, int]) -> tuple[dict[CollectiveEdge, int], int, int]:
-        """The arc of each link of the way down, and those out of the root: the first, and how many."""
+        """The arc of each link of the path down, and those out of the root: the first, and how many."""
         below: dict[str, list[str]] = defaultdict(list)
         for a, b in tree.result_links:
             below[a].append(b)
-        spots: dict[CollectiveEdge, int] = {}
-        order: list[CollectiveEdge] = [(tree.root, b) for b in below[tree.root]]
+        positions: dict[CollectiveEdge, int] = {}
+        arcs_in_order: list[CollectiveEdge] = [(tree.root, b) for b in below[tree.root]]
         first = len(self.arcs)
-        for place, (_, b) in enumerate(order):  # grows: those behind an arc come one after the other
-            self.arcs.append((0, first + len(order), len(below[b]), workers.get(b, NONE)))
-            self.arcs[-1] = (self.line[order[place]], *self.arcs[-1][1:])
-            spots[order[place]] = first + place
-            order += [(b, c) for c in below[b]]
-        return spots, first, len(below[tree.root])
+        for place, (_, b) in enumerate(arcs_in_order):  # grows: those behind an arc come one after the other
+            self.arcs.append((0, first + len(arcs_in_order), len(below[b]), workers.get(b, NONE)))
+            self.arcs[-1] = (self.line[arcs_in_order[place]], *self.arcs[-1][1:])
+            positions[arcs_in_order[place]] = first + place
+            arcs_in_order += [(b, c) for c in below[b]]
+        return positions, first, len(below[tree.root])
 
-    def _answer(self, edge: Edge, tree: Tree, spots: Mapping[CollectiveEdge, int]) -> int:
-        """Back along the child's own way, until it joins the way down (controller.planning.resend_paths)."""
+    def _result_path(self, edge: Edge, tree: Tree, positions: Mapping[CollectiveEdge, int]) -> int:
+        """Back along the child's own path, until it joins the path down (controller.planning.resend_paths)."""
         lines: list[int] = []
         for hop in pairwise(reversed(edge.path)):
-            if hop in spots:
-                return self.way(lines, -2 - spots[hop])
+            if hop in positions:
+                return self.add_path(lines, -2 - positions[hop])
             lines.append(self.line[hop])
-        return self.way(lines)
+        return self.add_path(lines)

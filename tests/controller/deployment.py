@@ -20,7 +20,7 @@ from finsy.proto import p4r
 from netfold.controller.core import Controller, Options
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_job
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.planning_client import PlanBackend
@@ -68,7 +68,7 @@ class PlanThread:
         self.fabric = fabric
 
     async def plan(self, request: PlanRequest) -> Plan:
-        return await asyncio.to_thread(plan_order, self.fabric, request)
+        return await asyncio.to_thread(plan_job, self.fabric, request)
 
 
 class Deployment:
@@ -154,8 +154,8 @@ class Deployment:
         self.store = Store(self.folder / "state.db", fingerprint(self.fabric))
         term = self.store.try_lead()
         assert term is not None
-        setting = FabricConfig(self.fabric, self.addressing(), self.store.mark, devices=self.devices)
-        self.controller = Controller(setting, self.store, self.options, term, self.plans)
+        config = FabricConfig(self.fabric, self.addressing(), self.store.mark, devices=self.devices)
+        self.controller = Controller(config, self.store, self.options, term, self.plans)
         self._running = asyncio.create_task(self.controller.run())
         return self.controller
 

@@ -10,7 +10,7 @@ import pytest
 
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
@@ -230,11 +230,11 @@ def test_a_bad_job_file_names_line_and_field(spec, message, tmp_path):
 
 def test_a_refusal_explains_a_few_switches_that_are_down_and_names_the_others():
     fabric = leaf_spine(4, 2, 2)
-    order = resolve_job(_spec("a", "[h1, h3]"), fabric)
+    resolved = resolve_job(_spec("a", "[h1, h3]"), fabric)
     leaves = frozenset(f"leaf{n + 1}" for n in range(4))
     causes = {leaf: f"10.0.0.1:{leaf[-1]}: it did not answer" for leaf in leaves}
     with pytest.raises(RefusedError) as refused:
-        plan_order(fabric, PlanRequest(order, broken=FailedElements(switches=leaves), causes=causes))
+        plan_job(fabric, PlanRequest(resolved, failed=FailedElements(switches=leaves), causes=causes))
     down = [f"leaf{n} (10.0.0.1:{n}: it did not answer)" for n in (1, 2, 3)]
     assert str(refused.value).endswith(f"down: {', '.join(down)}, leaf4")
 

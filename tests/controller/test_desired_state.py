@@ -12,7 +12,7 @@ import pytest
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_job
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.switches.base_entries import management_entries
 from netfold.controller.switches.desired_state import desired_contents
@@ -37,15 +37,15 @@ SCHEMES = ("none", "lbmm", "atp", "switchml", "grid", "inart", "panama")
 
 
 def _placed(fabric: Fabric, spec: str) -> JobRecord:
-    order = resolve_job(spec, fabric)
-    plan = plan_order(fabric, PlanRequest(order))
-    placement = allocate(fabric, PacketModel(32), order, plan, [], AllocationState(0, {}), after_epoch=0)
+    resolved = resolve_job(spec, fabric)
+    plan = plan_job(fabric, PlanRequest(resolved))
+    placement = allocate(fabric, PacketModel(32), resolved, plan, [], AllocationState(0, {}), after_epoch=0)
     return JobRecord(
         name="j", seq=1, spec_yaml=spec, state=JobState.RUNNING, placement=placement, udp_port=61440
     )
 
 
-def _setting(fabric: Fabric) -> FabricConfig:
+def _config(fabric: Fabric) -> FabricConfig:
     return FabricConfig(fabric, addresses(fabric), management_tree=2000)
 
 
@@ -53,7 +53,7 @@ def _setting(fabric: Fabric) -> FabricConfig:
 @pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS)
 def test_every_worker_gets_one_result_and_an_answer_when_it_asks_again(fabric, scheme):
     job = _placed(fabric, f"name: j\nscheme: {scheme}\n")
-    switches = desired_contents(_setting(fabric), [job], FailedElements())
+    switches = desired_contents(_config(fabric), [job], FailedElements())
     workers = [h.name for h in fabric.hosts if not h.parameter_server]
     for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
         walk = Walk(fabric, switches, planned, tree, job.epoch)
@@ -71,7 +71,7 @@ def test_every_worker_gets_one_result_and_an_answer_when_it_asks_again(fabric, s
 def test_forged_packets_are_refused_with_their_reason():
     fabric = FABRICS["leaf-spine"]
     job = _placed(fabric, "name: j\nscheme: switchml\n")
-    switches = desired_contents(_setting(fabric), [job], FailedElements())
+    switches = desired_contents(_config(fabric), [job], FailedElements())
     planned, tree = job.placement.trees[0], job.placement.plan.trees[0]
     leaf = fabric.attachment("h1")
     cases = {
@@ -141,7 +141,7 @@ def test_children_of_another_pipe_are_looped_into_the_node_s(root):
 def test_a_loopback_port_takes_nothing_but_looped_packets_and_the_controller_s():
     fabric, tree = _on_chips("up")
     planned = AllocatedTree(tree=1, slots=16, window=8, bases={})
-    switches = desired_contents(_setting(fabric), [], FailedElements())
+    switches = desired_contents(_config(fabric), [], FailedElements())
     for switch, entity in tree_entities(
         InstalledTree(
             fabric, planned.model_copy(update={"bases": {"leaf": 0, "other": 0, "up": 0}}), tree, 1, 61440
@@ -158,11 +158,11 @@ def test_thresholds_are_in_the_unit_of_the_target_s_queues():
     fabric, _ = _on_chips("up")
     cells = packet_cells(Chip.TOFINO, 32)
     assert (cells, packet_cells(Chip.TOFINO2, 64)) == (3, 2)
-    setting = replace(_setting(fabric), devices={"leaf": Device(packet_cells=cells)}, mark_fraction=0.25)
+    config = replace(_config(fabric), devices={"leaf": Device(packet_cells=cells)}, mark_fraction=0.25)
     thresholds = {
         switch: {
             dict(e.match)["port"]: dict(e.actions[0].args)["depth"]
-            for e in desired_contents(setting, [], FailedElements())[switch].values()
+            for e in desired_contents(config, [], FailedElements())[switch].values()
             if e.key[0] == "ecn_thresholds"
         }
         for switch in ("leaf", "other")
@@ -173,10 +173,10 @@ def test_thresholds_are_in_the_unit_of_the_target_s_queues():
 
 def test_the_controller_s_port_is_the_target_s():
     fabric, _ = _on_chips("up")
-    setting = replace(_setting(fabric), devices={"leaf": Device(cpu_port=192)})
+    config = replace(_config(fabric), devices={"leaf": Device(cpu_port=192)})
     ports = {
         dict(e.match)["ingress_port"]
-        for e in management_entries(setting, "leaf")
+        for e in management_entries(config, "leaf")
         if dict(e.match)["kind"] == 3
     }
     assert ports == {192, 68, PIPE + 68}
@@ -235,7 +235,7 @@ def test_an_answer_that_cannot_reach_its_child_is_an_error():
 
 def _walk_of(fabric: Fabric, tree: Tree, bases: dict[str, int]) -> Walk:
     planned = AllocatedTree(tree=1, slots=16, window=8, bases=bases)
-    switches = desired_contents(_setting(fabric), [], FailedElements())
+    switches = desired_contents(_config(fabric), [], FailedElements())
     for switch, entity in tree_entities(InstalledTree(fabric, planned, tree, 1, 61440)):
         switches[switch][entity.key] = entity
     return Walk(fabric, switches, planned, tree, 1)
@@ -252,21 +252,21 @@ def _next_hops(contents, prefix: int) -> set[int]:
 
 def test_routes_use_every_shortest_way_that_works():
     fabric = leaf_spine(2, 2, 1)
-    setting = _setting(fabric)
-    rack2 = int(setting.addresses.switches["leaf2"].prefix.network_address)
+    config = _config(fabric)
+    rack2 = int(config.addresses.switches["leaf2"].prefix.network_address)
     up = {s: fabric.ports["leaf1"][s] for s in ("spine1", "spine2")}
-    assert _next_hops(desired_contents(setting, [], FailedElements())["leaf1"], rack2) == set(up.values())
+    assert _next_hops(desired_contents(config, [], FailedElements())["leaf1"], rack2) == set(up.values())
     cut = FailedElements(frozenset({frozenset(("leaf2", "spine1"))}))
-    assert _next_hops(desired_contents(setting, [], cut)["leaf1"], rack2) == {up["spine2"]}
+    assert _next_hops(desired_contents(config, [], cut)["leaf1"], rack2) == {up["spine2"]}
     away = FailedElements(frozenset(), frozenset({"spine1"}))
-    assert _next_hops(desired_contents(setting, [], away)["leaf1"], rack2) == {up["spine2"]}
+    assert _next_hops(desired_contents(config, [], away)["leaf1"], rack2) == {up["spine2"]}
 
 
 def test_a_switch_that_does_not_answer_is_still_routed_over_when_nothing_else_is_there():
     fabric = leaf_spine(2, 1, 1)
-    setting = _setting(fabric)
-    rack2 = int(setting.addresses.switches["leaf2"].prefix.network_address)
-    whole = desired_contents(setting, [], FailedElements())
+    config = _config(fabric)
+    rack2 = int(config.addresses.switches["leaf2"].prefix.network_address)
+    whole = desired_contents(config, [], FailedElements())
     for away in ("spine1", "leaf1", "leaf2"):
-        assert desired_contents(setting, [], FailedElements(frozenset(), frozenset({away}))) == whole
+        assert desired_contents(config, [], FailedElements(frozenset(), frozenset({away}))) == whole
     assert _next_hops(whole["leaf1"], rack2) == {fabric.ports["leaf1"]["spine1"]}

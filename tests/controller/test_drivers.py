@@ -35,7 +35,9 @@ def test_a_job_runs_over_a_switch_whose_drivers_speak(tmp_path: Path):
             await deployment.runs("job")
             deployment.assert_exact()
             leaf, registry = deployment.switches["leaf1"], deployment.controller.registry
-            await deployment.until(lambda: ("leaf1", "spine1") in registry.worked, "probes come and go")
+            await deployment.until(
+                lambda: ("leaf1", "spine1") in registry.links_seen_up, "probes come and go"
+            )
             assert not leaf.narrow
             await leaf.restart()
             await deployment.until(lambda: leaf.pushes == 2, "pushed again")

@@ -200,7 +200,10 @@ def test_a_job_cut_off_by_links_fails_and_names_them(tmp_path):
             )
             deployment.cut |= {frozenset(("leaf1", "spine1")), frozenset(("leaf1", "spine2"))}
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "no working way leads from h1 to h3" in deployment.controller.registry.get("job").reason
+            assert (
+                "no path without failed links from h1 to h3"
+                in deployment.controller.registry.get("job").reason
+            )
             await deployment.settled()
             deployment.assert_exact()
 
@@ -361,7 +364,7 @@ def test_a_job_may_go_on_without_a_worker(tmp_path):
                 beat.cancel()
             late = MemberStream(stub, "job", "h2", process_of=members["h2"])
             await late.say(epoch=1)
-            assert "went on without 'h2'" in str(await _error_of(late))
+            assert "continued without 'h2'" in str(await _error_of(late))
             await deployment.settled()
             deployment.assert_exact()
 

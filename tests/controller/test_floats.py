@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
 from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES, check_floats
 from netfold.controller.planning.plan import Plan
 from netfold.p4src.tools.p4build import COMPILED, LANES, REPOSITORY
@@ -22,26 +22,26 @@ JOB = "name: f\nworkers: [h1, h2, h3, h4]\nscheme: panama\nnumerics: {mode: MODE
 
 
 def planned(fabric: Fabric, mode: str) -> tuple[ResolvedJob, Plan]:
-    order = resolve_job(JOB.replace("MODE", mode), fabric)
-    return order, plan_order(fabric, PlanRequest(order))
+    resolved = resolve_job(JOB.replace("MODE", mode), fabric)
+    return resolved, plan_job(fabric, PlanRequest(resolved))
 
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_program_that_adds_no_floats_is_refused_by_its_switch_s_name(lanes: int):
     fabric = leaf_spine(2, 2, 2)
-    order, plan = planned(fabric, "float32")
-    wire = PacketModel(lanes, 1.0, 0.01)
+    resolved, plan = planned(fabric, "float32")
+    packet_model = PacketModel(lanes, 1.0, 0.01)
     if lanes in FLOAT_LANES:
-        check_floats(fabric, wire, order, plan)
+        check_floats(fabric, packet_model, resolved, plan)
     else:
         with pytest.raises(RefusedError, match=f"switch .* runs a program of {lanes} lanes.*--lanes 64"):
-            check_floats(fabric, wire, order, plan)
-    check_floats(fabric, wire, *planned(fabric, "block"))
+            check_floats(fabric, packet_model, resolved, plan)
+    check_floats(fabric, packet_model, *planned(fabric, "block"))
 
 
 def test_a_chip_is_refused():
     fabric = leaf_spine(2, 2, 2)
-    order, plan = planned(fabric, "float32")
+    resolved, plan = planned(fabric, "float32")
 
     class OnChips:
         """The fabric as far as the check looks at it."""
@@ -53,7 +53,7 @@ def test_a_chip_is_refused():
 
     on_chips: Any = OnChips()
     with pytest.raises(RefusedError, match="is a tofino2, whose program adds whole numbers"):
-        check_floats(on_chips, PacketModel(64, 1.0, 0.01), order, plan)
+        check_floats(on_chips, PacketModel(64, 1.0, 0.01), resolved, plan)
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -66,9 +66,9 @@ def test_a_leaf_that_takes_floats_from_roce_has_to_know_them_too():
     """Also where only a parameter server adds up: the bytes have another order in RoCE."""
     fabric = leaf_spine(2, 2, 3, parameter_servers=1)
     text = "name: f\nworkers: [h1, h2, h4, h5]\nparameter_servers: 1\nscheme: none\ntransport: roce\n"
-    order = resolve_job(text + "numerics: {mode: float32}\n", fabric)
-    plan = plan_order(fabric, PlanRequest(order))
+    resolved = resolve_job(text + "numerics: {mode: float32}\n", fabric)
+    plan = plan_job(fabric, PlanRequest(resolved))
     assert all(fabric.is_host(n) for tree in plan.trees for n in tree.nodes)
-    check_floats(fabric, PacketModel(64, 1.0, 0.01), order, plan)
+    check_floats(fabric, PacketModel(64, 1.0, 0.01), resolved, plan)
     with pytest.raises(RefusedError, match="switch leaf1 runs a program of 256 lanes"):
-        check_floats(fabric, PacketModel(256, 1.0, 0.01), order, plan)
+        check_floats(fabric, PacketModel(256, 1.0, 0.01), resolved, plan)

@@ -26,11 +26,11 @@ def test_the_file_of_a_job_is_read_once_and_leaves_with_its_record(tmp_path: Pat
     registry = JobRegistry(FabricConfig(fabric, addresses(fabric), store.mark), PacketModel(32), store)
     with registry.change():
         registry.write(registry.new(resolve_job(TEXT, fabric, "a")))
-    assert registry.order("a") is registry.order("a"), "a live job's is kept"
-    order = weakref.ref(registry.order("a"))
+    assert registry.resolved_job("a") is registry.resolved_job("a"), "a live job's is kept"
+    resolved = weakref.ref(registry.resolved_job("a"))
     with registry.change():
         registry.write(registry.with_end_state(registry.get("a"), JobState.DONE, "every worker left"))
-    assert registry.order("a") is order(), (
+    assert registry.resolved_job("a") is resolved(), (
         "an ended job's is kept, too: a loss of each of its members reads it"
     )
     with registry.change():
@@ -38,4 +38,4 @@ def test_the_file_of_a_job_is_read_once_and_leaves_with_its_record(tmp_path: Pat
             registry.write(registry.new(resolve_job(TEXT.replace("name: a", f"name: b{n}"), fabric, f"b{n}")))
             registry.write(registry.with_end_state(registry.get(f"b{n}"), JobState.DONE, "every worker left"))
     gc.collect()
-    assert order() is None
+    assert resolved() is None

@@ -97,9 +97,9 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
             await deployment.settled()
             (tmp_path / "copy").mkdir()
             newer = Store(tmp_path / "copy" / "state.db", fingerprint(deployment.fabric))
-            setting = FabricConfig(deployment.fabric, deployment.addressing(), deployment.store.mark)
+            config = FabricConfig(deployment.fabric, deployment.addressing(), deployment.store.mark)
             term = deployment.store.number("term") + 1
-            winner = Controller(setting, newer, deployment.options, term, deployment.plans)
+            winner = Controller(config, newer, deployment.options, term, deployment.plans)
             running = asyncio.create_task(winner.run())
             try:
                 loser = deployment.controller.fleet

@@ -95,7 +95,7 @@ class Switches:
         if self.down or self.periods > MAX_PERIODS:
             raise asyncio.CancelledError
         hops = 2 * sum(not any(map(self._fabric.is_host, (k.a, k.b))) for k in self._fabric.links)
-        self.periods += len(self._registry.worked) == hops
+        self.periods += len(self._registry.links_seen_up) == hops
 
 
 def test_a_link_whose_ends_forward_and_whose_receiver_receives_nothing_is_down_at_the_fifth_probe(

@@ -44,7 +44,7 @@ def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
             await deployment.idle()
             assert len(controller.registry.all()) == HISTORY
             assert len(deployment.store.jobs()) == HISTORY
-            assert set(controller.registry._orders) <= {job.name for job in controller.registry.all()}
+            assert set(controller.registry._resolved) <= {job.name for job in controller.registry.all()}
             assert not controller.member_status._streams
             assert len(controller.member_status._reported) <= HISTORY
             assert not controller.lifecycle._awaited

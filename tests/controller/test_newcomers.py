@@ -180,7 +180,7 @@ def test_what_is_added_survives_the_controller(tmp_path):
             await deployment.settled()
             job = deployment.controller.registry.get("job")
             assert (job.added, job.excluded) == (("h4",), ("h4",))
-            assert deployment.controller.registry.order("job").workers == ("h1", "h2", "h3", "h4")
+            assert deployment.controller.registry.resolved_job("job").workers == ("h1", "h2", "h3", "h4")
 
     asyncio.run(scenario())
 

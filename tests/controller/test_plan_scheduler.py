@@ -31,8 +31,8 @@ class Works:
     def ask(self, name: str, priority: PlanPriority) -> asyncio.Task[str]:
         self.ends[name] = asyncio.Event()
 
-        async def work(last: bool) -> str:
-            self.log.append(f"{name}, at last" if last else name)
+        async def work(is_final_attempt: bool) -> str:
+            self.log.append(f"{name}, at last" if is_final_attempt else name)
             await self.ends[name].wait()
             return name
 

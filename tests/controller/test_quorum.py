@@ -11,7 +11,7 @@ import pytest
 
 from netfold.controller.jobs.file import JobError, resolve_job
 from netfold.controller.jobs.records import AllocatedTree
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
 from netfold.controller.lifecycle.switch_requirements import check_quorum, quorum_of
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.switches.program_limits import limit_children
@@ -59,16 +59,16 @@ def test_what_cannot_be_is_refused_with_its_line(said: str, why: str, fabric: Fa
 
 
 def test_a_node_on_a_chip_has_no_room_for_it(fabric: Fabric):
-    order = resolve_job(JOB + "quorum: 3\n", fabric)
-    plan = plan_order(fabric, PlanRequest(order))
-    wire = PacketModel(32)
-    check_quorum(fabric, wire, order, plan)
-    assert quorum_of(fabric, order, plan) == 3
+    resolved = resolve_job(JOB + "quorum: 3\n", fabric)
+    plan = plan_job(fabric, PlanRequest(resolved))
+    packet_model = PacketModel(32)
+    check_quorum(fabric, packet_model, resolved, plan)
+    assert quorum_of(fabric, resolved, plan) == 3
     node = next(n for tree in plan.trees for n in tree.nodes if not fabric.is_host(n))
     chips = tuple(replace(s, chip=Chip.TOFINO) if s.name == node else s for s in fabric.switches)
     with pytest.raises(RefusedError, match=f"switch {node} is a tofino, whose program has no room"):
-        check_quorum(_with(fabric, chips), wire, order, plan)
-    check_quorum(_with(fabric, chips), wire, resolve_job(JOB, fabric), plan)
+        check_quorum(_with(fabric, chips), packet_model, resolved, plan)
+    check_quorum(_with(fabric, chips), packet_model, resolve_job(JOB, fabric), plan)
     assert quorum_of(fabric, resolve_job(JOB, fabric), plan) == 0
 
 
@@ -87,14 +87,16 @@ def _with(fabric: Fabric, switches: Any) -> Any:
 @pytest.mark.parametrize(("workers", "bits"), [(33, 64), (64, 64), (127, 256)])
 def test_a_quorum_takes_the_bits_of_a_wide_program(workers: int, bits: int):
     fabric = single_switch(workers)
-    order = resolve_job(f"name: q\nworkers: {workers}\nparameter_servers: 0\nquorum: {workers - 1}\n", fabric)
+    resolved = resolve_job(
+        f"name: q\nworkers: {workers}\nparameter_servers: 0\nquorum: {workers - 1}\n", fabric
+    )
     fabric = limit_children(fabric, {"s1": COMPILED / Profile(64, bits).p4info})
-    plan = plan_order(fabric, PlanRequest(order))
-    check_quorum(fabric, PacketModel(64), order, plan)
+    plan = plan_job(fabric, PlanRequest(resolved))
+    check_quorum(fabric, PacketModel(64), resolved, plan)
     narrow = limit_children(unlimited(fabric), {"s1": COMPILED / Profile(64).p4info})
     expected = f"a tree of {workers} senders to switch s1; a root with a bitmap of 32 bits takes 32"
     with pytest.raises(RefusedError, match=expected):
-        check_quorum(narrow, PacketModel(64), order, plan)
+        check_quorum(narrow, PacketModel(64), resolved, plan)
 
 
 def unlimited(fabric: Fabric) -> Fabric:

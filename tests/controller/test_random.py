@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
@@ -156,10 +156,12 @@ async def _assert_no_job_waits_for_nothing(deployment: Deployment) -> None:
     while live := [j for j in controller.registry.all() if not j.state.is_terminal]:
         running = [j for j in live if j.state.is_installed]
         for job in () if running else live:
-            order = controller.registry.order(job.name)
-            alone = PlanRequest(order, broken=controller.failures.failed, without=frozenset(job.excluded))
+            resolved = controller.registry.resolved_job(job.name)
+            alone = PlanRequest(
+                resolved, failed=controller.failures.failed, excluded_members=frozenset(job.excluded)
+            )
             with pytest.raises(RefusedError):
-                plan_order(FABRIC, alone)
+                plan_job(FABRIC, alone)
         controller.cancel((running or live)[0].name)
         await deployment.idle()
 

@@ -19,7 +19,7 @@ from netfold.controller.jobs.records import (
     Transport,
 )
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -47,10 +47,10 @@ def _job(
     servers: int = 0,
 ) -> JobRecord:
     spec = SPEC.format(scheme=scheme, servers=servers)
-    order = resolve_job(spec, FABRIC)
-    plan = plan_order(FABRIC, PlanRequest(order))
+    resolved = resolve_job(spec, FABRIC)
+    plan = plan_job(FABRIC, PlanRequest(resolved))
     placement = allocate(
-        FABRIC, PacketModel(256), order, plan, [], AllocationState(last_tree, {}), after_epoch=0
+        FABRIC, PacketModel(256), resolved, plan, [], AllocationState(last_tree, {}), after_epoch=0
     )
     ends = tuple(_ends(w, epoch, [t.tree for t in placement.trees]) for w in registered)
     return JobRecord(
@@ -136,9 +136,9 @@ def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sum
 @pytest.mark.parametrize(("queue", "window"), [(64, 32), (100, 32), (4, 8), (4096, 512)])
 def test_what_is_under_way_fits_into_half_of_a_queue(queue: int, window: int):
     fabric = leaf_spine(2, 2, 3, queue=queue)
-    order = resolve_job(SPEC.format(scheme="switchml", servers=0), fabric)
-    plan = plan_order(fabric, PlanRequest(order))
-    placement = allocate(fabric, PacketModel(256), order, plan, [], AllocationState(0, {}), after_epoch=0)
+    resolved = resolve_job(SPEC.format(scheme="switchml", servers=0), fabric)
+    plan = plan_job(fabric, PlanRequest(resolved))
+    placement = allocate(fabric, PacketModel(256), resolved, plan, [], AllocationState(0, {}), after_epoch=0)
     assert {t.window for t in placement.trees} == {window}
 
 
@@ -210,12 +210,12 @@ def test_a_file_that_cannot_be_is_refused_with_the_reason(changes, words):
 
 
 def test_a_program_without_roce_and_a_worker_left_alone_are_refused():
-    order = resolve_job(SPEC.format(scheme="switchml", servers=0), FABRIC)
-    plan = plan_order(FABRIC, PlanRequest(order))
+    resolved = resolve_job(SPEC.format(scheme="switchml", servers=0), FABRIC)
+    plan = plan_job(FABRIC, PlanRequest(resolved))
     with pytest.raises(RefusedError, match="RoCE needs 256 lanes"):
-        allocate(FABRIC, PacketModel(32), order, plan, [], AllocationState(0, {}), after_epoch=0)
+        allocate(FABRIC, PacketModel(32), resolved, plan, [], AllocationState(0, {}), after_epoch=0)
     with pytest.raises(RefusedError, match="only worker at leaf1"):
-        plan_order(FABRIC, PlanRequest(order, without=frozenset({"h2"})))
+        plan_job(FABRIC, PlanRequest(resolved, excluded_members=frozenset({"h2"})))
     assert resolve_job("name: j\ntransport: roce\nparameter_servers: 0\n", single_switch(2))
 
 
@@ -324,7 +324,7 @@ def test_a_cable_that_is_pulled_moves_the_job_and_where_none_is_left_all_hear_wh
                 deployment.cut.add(frozenset(("leaf1", spine)))
             overs = [(await m.hear()).ended for m in members]
             assert {o.state for o in overs} == {pb.FAILED}
-            assert all("no working way leads" in o.reason for o in overs), overs[0].reason
+            assert all("no path without failed links" in o.reason for o in overs), overs[0].reason
 
     asyncio.run(scenario())
 

@@ -21,7 +21,7 @@ from netfold.controller.jobs.records import (
     Transport,
 )
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
 from netfold.controller.lifecycle.roce_entries import MAX_CONNECTIONS, MAX_RESERVED
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import TableEntry
@@ -51,10 +51,10 @@ def hosts(first: int, last: int) -> list[str]:
 def placed(
     fabric: Fabric, workers: list[str], *others: JobRecord, scheme: str = "switchml", name: str = "j"
 ) -> Placement:
-    order = resolve_job(_spec(workers, scheme, name), fabric)
-    plan = plan_order(fabric, PlanRequest(order))
+    resolved = resolve_job(_spec(workers, scheme, name), fabric)
+    plan = plan_job(fabric, PlanRequest(resolved))
     numbers = AllocationState(max((t.tree for job in others for t in _trees(job)), default=0), {})
-    return allocate(fabric, PacketModel(LANES), order, plan, others, numbers, after_epoch=0)
+    return allocate(fabric, PacketModel(LANES), resolved, plan, others, numbers, after_epoch=0)
 
 
 def registered(

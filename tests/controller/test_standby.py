@@ -31,8 +31,8 @@ PRIMARY = "unix:/run/first.sock"
 async def _standby(deployment):
     """A stub of a standby on the same store, its front, and the service behind it."""
     store = Store(deployment.folder / "state.db", fingerprint(deployment.fabric))
-    setting = FabricConfig(deployment.fabric, deployment.addressing(), store.mark)
-    service = StandbyService(setting, deployment.options.wire, store)
+    config = FabricConfig(deployment.fabric, deployment.addressing(), store.mark)
+    service = StandbyService(config, deployment.options.packet_model, store)
     front = ServiceProxy(service)
     where = f"unix:{deployment.folder}/standby"
     try:

@@ -35,12 +35,12 @@ def test_a_full_disk_is_an_error_of_the_store_and_changes_nothing(tmp_path):
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError, match="full"), store.change():
-        store.have_worked([(f"a{n}", f"b{n}") for n in range(10_000)])
-    assert not store.worked()
+        store.mark_links_up([(f"a{n}", f"b{n}") for n in range(10_000)])
+    assert not store.links_seen_up()
     store._db.execute("PRAGMA max_page_count = 100000")
     with store.change():
-        store.have_worked([("a", "b")])
-    assert store.worked() == {("a", "b")}
+        store.mark_links_up([("a", "b")])
+    assert store.links_seen_up() == {("a", "b")}
 
 
 def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
@@ -60,7 +60,7 @@ def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
             await losing
             await deployment.runs("job")
             assert deployment.controller.registry.get("job").epoch > epoch
-            await deployment.until(lambda: len(deployment.controller.registry.worked) == 8, "probed")
+            await deployment.until(lambda: len(deployment.controller.registry.links_seen_up) == 8, "probed")
             assert deployment.state("job") is JobState.RUNNING
 
     asyncio.run(scenario())

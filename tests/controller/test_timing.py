@@ -24,9 +24,9 @@ def planned(
 ) -> tuple[FabricConfig, Plan]:
     fabric = single_switch(4, rate=rate, queue=queue, delay_ms=delay_ms)
     devices = {"s1": Device(target=SwitchTarget.TOFINO)} if chip else {}
-    setting = FabricConfig(fabric, addresses(fabric), management_tree=2000, devices=devices)
+    config = FabricConfig(fabric, addresses(fabric), management_tree=2000, devices=devices)
     workers = tuple(host.name for host in fabric.hosts)
-    return setting, make_plan(fabric, JobSpec("job", workers, (), scheme="switchml"))
+    return config, make_plan(fabric, JobSpec("job", workers, (), scheme="switchml"))
 
 
 def told(rate: float = 100.0, queue: int = 64, delay_ms: float = 0.0, chip: bool = False) -> Timing:

@@ -148,8 +148,8 @@ def test_slots_are_reset_in_every_pipe_or_stay_worn(tmp_path):
 
 @pytest.mark.parametrize("fabric", [leaf_spine(3, 3, 2), fat_tree(4)], ids=["leaf-spine", "fat-tree"])
 def test_sets_are_spelled_out_and_nothing_refers_to_what_is_not_there(fabric):
-    setting = FabricConfig(fabric, addresses(fabric), management_tree=2000)
-    for contents in BaseEntries(setting).contents(FailedElements()).values():
+    config = FabricConfig(fabric, addresses(fabric), management_tree=2000)
+    for contents in BaseEntries(config).contents(FailedElements()).values():
         written = expand_action_sets(contents)
         assert expand_action_sets(contents) == written
         held: dict = {}

@@ -15,7 +15,7 @@ import pytest
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.tree_numbers import MAX_TREES, UDP_PORTS, TreeNumbers, free_udp_port
 from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
@@ -108,11 +108,11 @@ def with_jobs(fabric: Fabric, folder: Path, count: int, trees: int) -> tuple[Fab
             f"name: job{number}\nworkers: [{hosts[number % half]}, {hosts[half + number % half]}]\n"
             f"scheme: panama\noptions: {{trees: {trees}}}\nslots: 16\nrate: 1\nseed: {number}\n"
         )
-        order = resolve_job(text, fabric, "job")
-        plan = plan_order(fabric, PlanRequest(order, loads))
+        resolved = resolve_job(text, fabric, "job")
+        plan = plan_job(fabric, PlanRequest(resolved, loads))
         loads = add_loads(loads, plan.loads)
         with registry.change():
-            registry.write(registry.with_placement(registry.new(order), order, plan))
+            registry.write(registry.with_placement(registry.new(resolved), resolved, plan))
     return config, registry.all()
 
 

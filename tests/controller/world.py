@@ -15,7 +15,7 @@ from netfold.controller.health.link_room import LinkRoom
 from netfold.controller.health.reroute import Rerouter
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_job
 from netfold.controller.lifecycle.member_status import Progress
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.topologies.fabric import Fabric
@@ -71,7 +71,7 @@ class World:
     def __contains__(self, name: object) -> bool:
         return name in self.jobs
 
-    def order(self, name: str) -> ResolvedJob:
+    def resolved_job(self, name: str) -> ResolvedJob:
         return self.orders[name]
 
     # ---- what others send -------------------------------------------------------------------------------
@@ -118,10 +118,10 @@ class World:
     # ---- the planner ------------------------------------------------------------------------------------
 
     def submit(self, text: str) -> None:
-        order = resolve_job(text, self.fabric)
-        name = order.file.name
-        self.orders[name] = order
-        plan = plan_order(self.fabric, PlanRequest(order, background_of(self.all()), self.cross_traffic()))
+        resolved = resolve_job(text, self.fabric)
+        name = resolved.file.name
+        self.orders[name] = resolved
+        plan = plan_job(self.fabric, PlanRequest(resolved, background_of(self.all()), self.cross_traffic()))
         placement = Placement(plan=plan, trees=(), epoch=1)
         self.jobs[name] = JobRecord(
             name=name, seq=len(self.jobs), spec_yaml=text, state=JobState.RUNNING, placement=placement
@@ -135,7 +135,7 @@ class World:
         foreign = Loads(links={**self.cross_traffic().links, **taken.links})
         request = PlanRequest(self.orders[name], others, foreign, self.plan(name).trees)
         try:
-            plan = plan_order(self.fabric, request)
+            plan = plan_job(self.fabric, request)
         except RefusedError:
             return False
         if plan.rate < least:

@@ -12,7 +12,7 @@ import pytest
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_job
 from netfold.controller.planning.pipes import loops
 from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Kind, Packet, Verdict
@@ -183,10 +183,12 @@ def two_pipes() -> Fabric:
 @pytest.mark.parametrize("scheme", ["switchml", "panama", "grid", "atp"])
 def test_a_plan_with_looped_children_adds_up(scheme: str):
     fabric = two_pipes()
-    order = resolve_job(f"name: j\nscheme: {scheme}\nslots: 16\n", fabric)
-    plan = plan_order(fabric, PlanRequest(order))
+    resolved = resolve_job(f"name: j\nscheme: {scheme}\nslots: 16\n", fabric)
+    plan = plan_job(fabric, PlanRequest(resolved))
     assert any(loops(fabric, tree) for tree in plan.trees), "the case has something to loop"
-    placement = allocate(fabric, PacketModel(LANES), order, plan, [], AllocationState(0, {}), after_epoch=0)
+    placement = allocate(
+        fabric, PacketModel(LANES), resolved, plan, [], AllocationState(0, {}), after_epoch=0
+    )
     state = JobState.RUNNING
     job = JobRecord(name="j", seq=1, spec_yaml="", state=state, placement=placement, udp_port=0xF000)
     devices = {s.name: SoftDevice(compiled(Profile(LANES))[0]) for s in fabric.switches}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
 from netfold.controller.planning.plan import PlanningError
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.switches.compiled_programs import program_for
@@ -48,9 +48,11 @@ def spare() -> list[SoftDevice]:
 def placed(fabric: Fabric, scheme: str, lanes: int = LANES) -> JobRecord:
     """A running job over all hosts. Raises RefusedError where the fabric has no room for it."""
     text = f"name: j\nscheme: {scheme}\nslots: 16\n"
-    order = resolve_job(text, fabric)
-    plan = plan_order(fabric, PlanRequest(order))
-    placement = allocate(fabric, PacketModel(lanes), order, plan, [], AllocationState(0, {}), after_epoch=0)
+    resolved = resolve_job(text, fabric)
+    plan = plan_job(fabric, PlanRequest(resolved))
+    placement = allocate(
+        fabric, PacketModel(lanes), resolved, plan, [], AllocationState(0, {}), after_epoch=0
+    )
     return JobRecord(
         name="j", seq=1, spec_yaml=text, state=JobState.RUNNING, placement=placement, udp_port=0xF000
     )

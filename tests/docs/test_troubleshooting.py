@@ -23,7 +23,7 @@ INTERNAL = {
     "ShellEndedError": "becomes a NamespaceError, or is met while a network is taken down",
     "SlotsExhaustedError": "becomes a RefusedError",
     "SourceError": "the page shows its message",
-    "StandbyAttendError": "a StandbyError with another status code",
+    "StandbyJoinError": "a StandbyError with another status code",
     "TrafficError": "the base class",
     "UnknownEntityError": "the controller removes the entity",
     "WorkerLineError": "the agent ends the worker, which reports a JobFailedError",

@@ -28,7 +28,6 @@ FOREIGN_FILES = {
     *("proto/p4/tmp/p4config.proto", "Cytoscape.js", "netfold_pb2.py", "netfold_pb2_grpc.py"),
 }
 OLD = {
-    ("controller/lifecycle/job_admission.py", "numbering.py"),
     ("p4src/tools/p4build.py", "BuildError"),
     ("p4src/tools/tofino.py", "BuildError"),
     ("p4src/tools/tofino_configs.py", "BuildError"),

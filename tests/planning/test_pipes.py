@@ -12,7 +12,7 @@ import pytest
 
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_job
 from netfold.controller.planning.document import plan_document, plan_from_document
 from netfold.controller.planning.pipes import Loop, loops, pipe_of_node
 from netfold.controller.planning.plan import InvalidPlanError, Loads, Plan, PlanningError
@@ -126,16 +126,16 @@ def test_jobs_share_a_loopback_port() -> None:
     def order(rate: float):
         return resolve_job(f"name: j\nscheme: switchml\nrate: {rate}\n", fabric)
 
-    first = plan_order(fabric, PlanRequest(order(20.0)))
+    first = plan_job(fabric, PlanRequest(order(20.0)))
     placement = Placement(plan=first, trees=(), epoch=1)
     job = JobRecord(name="a", seq=1, spec_yaml="", state=JobState.RUNNING, placement=placement)
     kept = JobRecord.model_validate_json(job.model_dump_json())
     assert background_of([kept]).loopbacks == {("s", 68): pytest.approx(20)}, "the store keeps it"
-    second = plan_order(fabric, PlanRequest(order(50.0), background_of([kept])))
+    second = plan_job(fabric, PlanRequest(order(50.0), background_of([kept])))
     assert second.rate == pytest.approx(10)
     full = job.model_copy(update={"placement": placement.model_copy(update={"plan": second})})
     with pytest.raises(RefusedError, match="loopback port 68 of switch s has nothing left"):
-        plan_order(fabric, PlanRequest(order(50.0), background_of([kept, full])))
+        plan_job(fabric, PlanRequest(order(50.0), background_of([kept, full])))
 
 
 def test_a_plan_s_document_tells_what_is_looped() -> None:
@@ -152,7 +152,7 @@ def test_pipes_are_kept_when_a_part_of_the_fabric_fails() -> None:
     others = (Switch("up1", capacity=100.0), Switch("up2", capacity=100.0))
     links = tuple(Link(n, "leaf", 100.0) for n, _ in ports)
     fabric = Fabric("f", (Host("h1"), Host("h2")), (chip, *others), links)
-    order = resolve_job("name: j\nscheme: switchml\n", fabric)
+    resolved = resolve_job("name: j\nscheme: switchml\n", fabric)
     broken = FailedElements(frozenset({frozenset(("leaf", "up1"))}))
-    plan = plan_order(fabric, PlanRequest(order, broken=broken))
+    plan = plan_job(fabric, PlanRequest(resolved, failed=broken))
     assert (plan.rate, plan.loads.loopbacks) == (pytest.approx(50), {("leaf", 6): pytest.approx(50)})

@@ -40,8 +40,10 @@ def fits(world: World, job: JobRecord, failed: FailedElements, others: Loads) ->
 def plan_of(world: World, job: JobRecord, failed: FailedElements, others: Loads) -> Plan | None:
     """The plan around what failed, beside the loads of others; None: there is none."""
     assert world.controller is not None
-    order = world.controller.registry.order(job.name)
+    resolved = world.controller.registry.resolved_job(job.name)
     try:
-        return world.plans.compute(PlanRequest(order, others, broken=failed, without=frozenset(job.excluded)))
+        return world.plans.compute(
+            PlanRequest(resolved, others, failed=failed, excluded_members=frozenset(job.excluded))
+        )
     except RefusedError:
         return None

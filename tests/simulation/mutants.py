@@ -129,7 +129,7 @@ MUTANTS = (
         "lifecycle/job_registry.py",
         "            self._jobs = {j.name: j for j in self._store.jobs()}\n"
         "            self._revisions = self._stored_revisions()\n"
-        "            self._orders = {n: o for n, o in self._orders.items() if n in self._jobs}\n            raise",
+        "            self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}\n            raise",
         "            raise",
     ),
     Mutant(
@@ -209,9 +209,10 @@ MUTANTS = (
     Mutant(
         "a job that cannot be installed fails",
         STATES,
-        "            self._await(job, version, seconds)\n        if late:\n            self._strand(name, why, late)\n",
         "            self._await(job, version, seconds)\n"
-        "        if late:\n            self.end(name, JobState.FAILED, why)\n",
+        "        if unfinished:\n            self._strand(name, why, unfinished)\n",
+        "            self._await(job, version, seconds)\n"
+        "        if unfinished:\n            self.end(name, JobState.FAILED, why)\n",
         "a job is placed over a spine that hangs",
     ),
     Mutant(
@@ -251,15 +252,15 @@ MUTANTS = (
     Mutant(
         "a RoCE job fails while only the disk has not taken that it is connected",
         STATES,
-        "            self._await_link(job, version, seconds)\n        if late:\n",
-        "            self.end(name, JobState.FAILED, 'not connected')\n            return\n        if late:\n",
+        "            self._await_queue_pairs(job, version, seconds)\n        if unfinished:\n",
+        "            self.end(name, JobState.FAILED, 'not connected')\n            return\n        if unfinished:\n",
         "the disk is full when the connections of a RoCE job are installed",
     ),
     Mutant(
         "a RoCE job fails whose connections a switch does not take, and does not move",
         STATES,
-        '{self._listed(late)}"\n            self._strand(name, why, late)\n\n    def retarget',
-        '{self._listed(late)}"\n            self.end(name, JobState.FAILED, why)\n\n    def retarget',
+        '{self._listed(unfinished)}"\n            self._strand(name, why, unfinished)\n\n    def retarget',
+        '{self._listed(unfinished)}"\n            self.end(name, JobState.FAILED, why)\n\n    def retarget',
         "a spine hangs before a RoCE job's connections are installed",
     ),
     Mutant(

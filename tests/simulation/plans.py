@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.scheduling.plan_process import PlannerCrashedError
 from netfold.topologies.fabric import Fabric
@@ -72,7 +72,7 @@ class _Backend:
         lasts = draws.of("plan").choice(self._plans._durations_s)
         if self._plans.is_busy:
             lasts += draws.of("busy plan").uniform(0, BUSY_S)
-        with self._plans.counted(request.order.file.name):
+        with self._plans.counted(request.resolved_job.file.name):
             await asyncio.sleep(0.02 if draws.is_calm else lasts)
         if self._plans.crashes:
             self._plans.crashes -= 1
@@ -88,20 +88,20 @@ def cached_plan(fabric: Fabric, request: PlanRequest) -> Plan | str:
     """The plan, or why there is none. Runs repeat most requests."""
     key = (
         fabric.name,
-        request.order.text,
-        request.order.workers,
+        request.resolved_job.text,
+        request.resolved_job.workers,
         _frozen(request.background),
-        _frozen(request.foreign),
-        request.held,
-        request.enough,
-        request.broken,
-        request.without,
+        _frozen(request.cross_traffic),
+        request.current_trees,
+        request.sufficient_rate,
+        request.failed,
+        request.excluded_members,
     )
     if key not in _CACHE:
         if len(_CACHE) > MAX_CACHED:
             _CACHE.clear()
         try:
-            _CACHE[key] = plan_order(fabric, request)
+            _CACHE[key] = plan_job(fabric, request)
         except RefusedError as error:
             _CACHE[key] = str(error)
     return _CACHE[key]

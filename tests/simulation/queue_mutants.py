@@ -20,8 +20,8 @@ QUEUE_MUTANTS = (
     Mutant(
         "a request during a try of the queue is lost",
         PLACEMENTS,
-        "        self._again = True\n        if not self._trying and",
-        "        self._again = self._again or not self._trying\n        if not self._trying and",
+        "        self._again = True\n        if not self._is_running and",
+        "        self._again = self._again or not self._is_running\n        if not self._is_running and",
     ),
     Mutant(
         "an impossible job may wait",
@@ -54,8 +54,8 @@ QUEUE_MUTANTS = (
     Mutant(
         "the queue has its lowest priority first",
         QUEUE,
-        "return (-self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)",
-        "return (self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)",
+        "return (-self._registry.resolved_job(job.name).file.priority - waited // self._age_s, job.seq)",
+        "return (self._registry.resolved_job(job.name).file.priority - waited // self._age_s, job.seq)",
         "a job of higher priority is queued behind another one",
     ),
     Mutant(
@@ -97,7 +97,7 @@ QUEUE_MUTANTS = (
     Mutant(
         "a submission takes what is reserved",
         PLACEMENTS,
-        "ahead = functools.partial(self._queue.ahead_of_new, order.file.priority)",
+        "ahead = functools.partial(self._queue.ahead_of_new, resolved.file.priority)",
         "ahead = list",
         "a small job is submitted behind one that waits for all of a link",
     ),
@@ -195,13 +195,13 @@ QUEUE_MUTANTS = (
     Mutant(
         "a queued job is written as it was before its plan",
         PLACEMENTS,
-        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)\n"
+        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)\n"
         "        try:\n"
         "            if isinstance(found, RefusedError):\n"
         "                raise found\n"
         "            job = self._registry.get(name)\n",
         "        job = self._registry.get(name)\n"
-        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)\n"
+        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)\n"
         "        try:\n"
         "            if isinstance(found, RefusedError):\n"
         "                raise found\n",

@@ -55,9 +55,9 @@ class UnderServed:
     def _is_under_served(self, job: JobRecord) -> bool:
         assert self._world.controller is not None
         assert job.placement is not None
-        order = self._world.controller.registry.order(job.name)
+        resolved = self._world.controller.registry.resolved_job(job.name)
         least = MARGIN * MIN_KEPT_FRACTION * job.placement.plan.rate
-        return order.file.reroute is not Reroute.OFF and self._kept(job) < least
+        return resolved.file.reroute is not Reroute.OFF and self._kept(job) < least
 
     def _kept(self, job: JobRecord) -> float:
         assert job.placement is not None
