@@ -163,6 +163,9 @@ class _Generated(_Part):
         None
     )
     slots: Slots = 4096
+    children: Annotated[
+        Children | None, Field(description="most children of a node in a switch; else its program's")
+    ] = None
 
 
 class SingleSwitchSpec(_Generated):

@@ -226,6 +226,8 @@ class _Check:
         self._choices(file)
         servers = self._servers(file)
         workers = self._workers(file, servers)
+        if file.min_rate is not None and self._sound("workers", "parameter_servers", "min_rate"):
+            self._least_rate(file.min_rate, workers)
         if file.transport is Transport.ROCE:
             self._roce(file, workers)
         if file.quorum is not None:
@@ -285,6 +287,14 @@ class _Check:
             elif name in names[:i]:
                 self._report((key, i), f"'{name}' is named twice")
         return names
+
+    def _least_rate(self, least: float, workers: tuple[str, ...]) -> None:
+        rates = {w: self._fabric.link(w, self._fabric.attachment(w)).rate for w in workers}
+        slowest = min(rates, key=lambda w: rates[w], default=None)
+        if slowest is not None and least > rates[slowest]:
+            have = f"{rates[slowest]:g} {self._fabric.unit.name}, which no plan exceeds"
+            what = f"min_rate is {least:g}, and the link of worker '{slowest}' carries {have}"
+            self._report(("min_rate",), f"{what}; expected at most {rates[slowest]:g}")
 
     def _roce(self, file: JobFile, workers: tuple[str, ...]) -> None:
         mode = file.numerics.mode

@@ -53,6 +53,14 @@ def test_a_rate_below_the_least_is_refused_with_what_would_fit(tmp_path):
     _run(single_switch(4), tmp_path, scenario)
 
 
+def test_a_refusal_names_the_children_of_a_node_that_hold_the_rate_down(tmp_path):
+    async def scenario(deployment):
+        with pytest.raises(RefusedError, match=r"leaf\d takes 32 children.*may be up to 256"):
+            await deployment.controller.submit(_spec("a", "36", min_rate=90, scheme="panama"), queue=False)
+
+    _run(leaf_spine(2, 2, 40), tmp_path, scenario)
+
+
 def test_slots_run_out_with_an_answer_and_come_back_with_the_job(tmp_path):
     async def scenario(deployment):
         controller = deployment.controller

@@ -322,3 +322,13 @@ def test_damaged_specs_are_read_or_refused(
         assert len(fabric.neighbors) == len(fabric.elements)
     else:
         assert complaint.startswith(str(path)), "the file is named"
+
+
+@pytest.mark.parametrize(
+    "generate",
+    ["single_switch: {hosts: 3", "leaf_spine: {leaves: 2, spines: 2, hosts: 4", "fat_tree: {k: 4"],
+)
+def test_every_generator_takes_the_children_of_a_node(tmp_path: Path, generate: str) -> None:
+    for text, children in (("", 32), (", children: 200", 200)):
+        fabric = load_fabric(_write(tmp_path, f"name: f\ngenerate: {{{generate}{text}}}}}\n"))
+        assert {switch.max_children for switch in fabric.switches} == {children}
