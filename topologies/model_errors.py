@@ -31,7 +31,7 @@ _KINDS: Mapping[str, str] = {
     "list_type": "a list",
     "dict_type": "a mapping",
 }
-"""What a value should have been, by the type of pydantic's error."""
+"""The expected form of a value, by the type of pydantic's error."""
 
 _LIMITS: Mapping[str, str] = {
     "greater_than": "more than {gt}",

@@ -48,7 +48,7 @@ app = typer.Typer(add_completion=False)
 BAD_INPUT, NO_PLAN = 2, 3
 FILE_WIDTH = 140
 GAIN = 1.01
-"""Of a rate: less than that is not worth a word."""
+"""A factor of the rate: a smaller gain is not worth a word."""
 
 
 @app.command()
