@@ -25,3 +25,12 @@ def beyond_programs(fabric: Fabric) -> str:
 
 def _most(switch: Switch) -> int:
     return WIDEST_CHILDREN if switch.chip is None else CHIP_CHILDREN
+
+
+def child_limit(switch: Switch) -> str:
+    """A sentence about the most children of a node in this switch, and what lifts it."""
+    most, own = _most(switch), switch.max_children
+    where = f"switch {switch.name} takes {own} children, and a tree has as many there"
+    if own >= most:
+        return f"{where}: no program takes more"
+    return f"{where}: 'children' in the fabric's file may be up to {most}"

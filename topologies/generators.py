@@ -46,6 +46,7 @@ def single_switch(
     delay_ms: float = 0.0,
     capacity: float | None = None,
     slots: int = 4096,
+    children: int | None = None,
     unit: Unit = MBIT,
     name: str | None = None,
 ) -> Fabric:
@@ -53,7 +54,7 @@ def single_switch(
     carry."""
     _at_least("hosts", hosts, 1)
     racks = _fill_racks(("s1",), [hosts], parameter_servers, LinkKind(rate, queue, delay_ms))
-    switch = Switch("s1", SwitchRole.LEAF, slots=slots)
+    switch = Switch("s1", SwitchRole.LEAF, slots=slots, children=children)
     return _with_capacity(
         Fabric(name or f"single-{hosts}", racks.hosts, (switch,), racks.links, unit), capacity
     )
@@ -73,6 +74,7 @@ def leaf_spine(
     delay_ms: float = 0.0,
     capacity: float | None = None,
     slots: int = 4096,
+    children: int | None = None,
     unit: Unit = MBIT,
     name: str | None = None,
 ) -> Fabric:
@@ -84,6 +86,7 @@ def leaf_spine(
     oversubscription       what the fullest leaf's hosts can send, over what its uplinks carry: 1 blocks
                            nothing, 4 is 4:1. With neither, uplinks have `rate`.
     capacity               what each switch can aggregate; None means whatever its links carry
+    children               most children of a node in a switch; None means what its program takes by default
     """
     _at_least("leaves", leaves, 1)
     _at_least("spines", spines, 1)
@@ -100,8 +103,8 @@ def leaf_spine(
     uplink = LinkKind(fabric_rate or rate, queue, delay_ms)
     uplinks = tuple(uplink.between(leaf, spine) for leaf in leaf_names for spine in spine_names)
     switches = (
-        *(Switch(leaf, SwitchRole.LEAF, slots=slots) for leaf in leaf_names),
-        *(Switch(spine, SwitchRole.SPINE, slots=slots) for spine in spine_names),
+        *(Switch(leaf, SwitchRole.LEAF, slots=slots, children=children) for leaf in leaf_names),
+        *(Switch(spine, SwitchRole.SPINE, slots=slots, children=children) for spine in spine_names),
     )
     fabric = Fabric(
         name or f"leaf-spine-{leaves}x{spines}", racks.hosts, switches, racks.links + uplinks, unit
@@ -119,6 +122,7 @@ def fat_tree(
     delay_ms: float = 0.0,
     capacity: float | None = None,
     slots: int = 4096,
+    children: int | None = None,
     unit: Unit = MBIT,
     name: str | None = None,
 ) -> Fabric:
@@ -144,9 +148,9 @@ def fat_tree(
         first = (a % half) * half
         links += [kind.between(aggregation, cores[c]) for c in range(first, first + half)]
     switches = (
-        *(Switch(n, SwitchRole.LEAF, slots=slots) for n in edges),
-        *(Switch(n, SwitchRole.AGGREGATION, slots=slots) for n in aggregations),
-        *(Switch(n, SwitchRole.CORE, slots=slots) for n in cores),
+        *(Switch(n, SwitchRole.LEAF, slots=slots, children=children) for n in edges),
+        *(Switch(n, SwitchRole.AGGREGATION, slots=slots, children=children) for n in aggregations),
+        *(Switch(n, SwitchRole.CORE, slots=slots, children=children) for n in cores),
     )
     return _with_capacity(
         Fabric(name or f"fat-tree-{k}", racks.hosts, switches, tuple(links), unit), capacity

@@ -26,7 +26,6 @@ the file; or a switch gives the number of each:
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -48,6 +47,7 @@ from netfold.topologies.fabric import (
     SwitchRole,
     Unit,
 )
+from netfold.topologies.model_errors import hint, model_problems
 from netfold.topologies.ports import LAST_PORT, Chip, port_faults
 from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
 from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, read_document
@@ -66,7 +66,7 @@ UNITS = {
 def _no_truth_value(value: Any) -> Any:
     """YAML reads yes, no, on and off as truth values, which pydantic would take for 1 and 0."""
     if isinstance(value, bool):
-        raise ValueError("a number is needed, not a truth value")
+        raise ValueError("expected a number, not a truth value")
     return value
 
 
@@ -163,6 +163,9 @@ class _Generated(_Part):
         None
     )
     slots: Slots = 4096
+    children: Annotated[
+        Children | None, Field(description="most children of a node in a switch; else its program's")
+    ] = None
 
 
 class SingleSwitchSpec(_Generated):
@@ -257,62 +260,8 @@ def _validate(document: Document) -> FabricSpec:
     try:
         return FabricSpec.model_validate(document.value)
     except ValidationError as error:
-        problems = [_explain(document, dict(e)) for e in error.errors()]
-        raise SpecError(document.file, problems) from None
-
-
-def _explain(document: Document, error: dict[str, Any]) -> Problem:
-    place: Place = tuple(p for p in error["loc"] if p != "[key]")
-    what = ".".join(str(p) for p in place) or "the spec"
-    kind, context = error["type"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        keys = _keys_at(place[:-1])
-        return document.problem(place, f"unknown key '{place[-1]}'{_hint(str(place[-1]), keys)}")
-    if kind == "missing":
-        return document.problem(
-            place[:-1], f"'{place[-1]}' is missing in {'.'.join(map(str, place[:-1])) or 'the spec'}"
-        )
-    if kind == "string_pattern_mismatch":
-        return document.problem(place, f"'{error['input']}': {NAME_RULE}")
-    if kind in ("enum", "literal_error"):
-        return document.problem(place, f"{what} is '{error['input']}'; it must be {context['expected']}")
-    if kind == "value_error":
-        return document.problem(place, f"{what}: {context['error']}")
-    message = str(error["msg"]).removeprefix("Input ").replace("should be", "must be")
-    return document.problem(place, f"{what} is {_shown(error['input'])}; it {message}")
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _hint(given: str, known: Iterable[str]) -> str:
-    names = list(known)
-    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    close = difflib.get_close_matches(given, names, n=1)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; known are {listed}" if names else ""
-
-
-def _keys_at(place: Place) -> list[str]:
-    """The keys allowed at a place of a spec."""
-    models: dict[Place, type[_Part]] = {
-        (): FabricSpec,
-        ("defaults",): Defaults,
-        ("defaults", "link"): LinkDefaults,
-        ("defaults", "switch"): SwitchDefaults,
-        ("generate",): Generate,
-        ("generate", "single_switch"): SingleSwitchSpec,
-        ("generate", "leaf_spine"): LeafSpineSpec,
-        ("generate", "fat_tree"): FatTreeSpec,
-    }
-    members: dict[Any, type[_Part]] = {"switches": SwitchSpec, "hosts": HostSpec, "links": LinkSpec}
-    model = models.get(place) or (members.get(place[0]) if len(place) == 2 else None)
-    if len(place) == 4 and place[2] == "loopbacks":
-        model = LoopbackSpec
-    return list(model.model_fields) if model else []
+        problems = model_problems(document, FabricSpec, error, {NAME_PATTERN: NAME_RULE})
+        raise SpecError(document.file, list(problems)) from None
 
 
 def _build(document: Document, spec: FabricSpec) -> Fabric:
@@ -407,9 +356,9 @@ def _name_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
 def _link_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
     for name, host in spec.hosts.items():
         if host.at not in spec.switches:
-            hint = _hint(host.at, spec.switches)
+            near = hint(host.at, spec.switches)
             yield document.problem(
-                ("hosts", name, "at"), f"host '{name}' is at '{host.at}', which is no switch{hint}"
+                ("hosts", name, "at"), f"host '{name}' is at '{host.at}', which is no switch{near}"
             )
     seen: dict[frozenset[str], int] = {}
     for i, link in enumerate(spec.links):
@@ -420,8 +369,8 @@ def _link_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
                     place, f"'{end}' is a host; its link is given by its 'at', not in 'links'"
                 )
             elif end not in spec.switches:
-                hint = _hint(end, spec.switches)
-                yield document.problem(place, f"a link ends at '{end}', which is no switch{hint}")
+                near = hint(end, spec.switches)
+                yield document.problem(place, f"a link ends at '{end}', which is no switch{near}")
         if len(ends) == 1:
             yield document.problem(place, f"a link joins '{link.between[0]}' with itself")
         elif ends in seen:

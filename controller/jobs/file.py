@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import reprlib
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -20,6 +19,7 @@ from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.protocol.wire import COUNT_MAX
 from netfold.topologies.fabric import Fabric
+from netfold.topologies.model_errors import model_problems
 from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, parse_document
 
 MAX_CHARACTERS = 256 << 10
@@ -30,6 +30,8 @@ MIN_DEFAULT_LEASE_MS, LEASE_MS_A_MEMBER = 3000, 10
 MOST_TIME_LIMIT_S = 60
 """Of a planner: others wait for their turns meanwhile."""
 
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+_NAME_RULE = "a letter or digit, then at most 63 letters, digits, '_', '.' and '-'"
 _DURATION = re.compile(r"\d{1,6}(\.\d{1,3})?(ms|s)$")
 _DURATION_EXAMPLES = "50ms or 0.5s"
 
@@ -65,7 +67,7 @@ def _words_of_yaml(value: object) -> object:
 
 def _no_truth_value(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("a number is needed, not a truth value")
+        raise ValueError("expected a number, not a truth value")
     return value
 
 
@@ -119,7 +121,7 @@ class JobFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    name: Annotated[str, Field(pattern=_NAME)]
     workers: Hosts | Annotated[Count, Field(ge=1)] | None = None
     parameter_servers: tuple[HostName, ...] | Count | None = None
     elements: Annotated[int, _Number, Field(ge=1, le=10**12)] = 1_000_000
@@ -190,137 +192,132 @@ def resolve_job(text: str, fabric: Fabric, source: str = "job") -> ResolvedJob:
 
 
 def order_from(document: Document, text: str, fabric: Fabric) -> ResolvedJob:
-    """The same of a file that is parsed already. Raises JobError."""
-    if not isinstance(document.value, dict):
-        raise _error(document, (), "a job is a mapping with at least 'name'")
+    """The same of a file that is parsed already. Raises JobError with every mistake."""
+    values = document.value
+    if not isinstance(values, dict):
+        raise JobError(document.file, [document.problem((), "a job is a mapping with at least 'name'")])
+    check = _Check(document, fabric)
     try:
-        file = JobFile.model_validate(document.value)
+        file = JobFile.model_validate(values)
     except ValidationError as error:
-        raise JobError(
-            document.file, [document.problem(*_explain(dict(e))) for e in error.errors()]
-        ) from None
-    _check_choices(document, file)
-    servers = _servers(document, file, fabric)
-    workers = _workers(document, file, fabric, servers)
-    if file.transport is Transport.ROCE:
-        _check_roce(document, file, fabric, workers)
-    _check_quorum(document, file, len(workers))
+        check.wrong |= {str(e["loc"][0]) for e in error.errors()}
+        check.problems += model_problems(document, JobFile, error, {_NAME: _NAME_RULE})
+        sound = {key: value for key, value in values.items() if key not in check.wrong}
+        file = JobFile.model_validate({"name": "unnamed"} | sound)
+    servers, workers = check.all(file)
+    if check.problems:
+        raise JobError(document.file, check.problems)
     return ResolvedJob(text=text, file=file, workers=workers, parameter_servers=servers)
 
 
-def _check_quorum(document: Document, file: JobFile, workers: int) -> None:
-    if file.quorum is None:
-        return
-    if not file.quorum <= workers <= COUNT_MAX:
-        what = f"the job has {workers} workers; a quorum is at most that, and for at most {COUNT_MAX} workers"
-        raise _error(document, ("quorum",), f"quorum is {file.quorum}, and {what}")
-    if file.quorum_deadline_s == 0:
-        raise _error(document, ("quorum_deadline",), "quorum_deadline is 0; it must be above that")
-    if file.transport is Transport.ROCE:
-        raise _error(document, ("quorum",), "a RoCE job has no quorum: it awaits all its workers")
-    if file.numerics.mode == "integer":
-        raise _error(
-            document, ("quorum",), "a job with a quorum adds up floats, and numerics are 'integer' here"
-        )
-    if file.numerics.mode == "quarter":
-        raise _error(
-            document,
-            ("quorum",),
-            "numerics 'quarter' predict sums of all workers, and a quorum may lack some; expected half or block",
-        )
+class _Check:
+    """Collects the mistakes of a job file. A value of its model's form may still not fit the fabric or other values;
+    what depends on a wrong value is not checked."""
 
+    def __init__(self, document: Document, fabric: Fabric) -> None:
+        self.problems: list[Problem] = []
+        self.wrong: set[str] = set()
+        """Keys whose values are wrong."""
+        self._document = document
+        self._fabric = fabric
 
-def _explain(error: dict[str, object]) -> tuple[Place, str]:
-    loc = error["loc"]
-    assert isinstance(loc, tuple)
-    # pydantic adds the union's branch to the place
-    place: Place = tuple(p for p in loc if isinstance(p, int) or str(p).isidentifier())
-    if error["type"] == "extra_forbidden":
-        groups: dict[str, type[BaseModel]] = {"numerics": Numerics, "ranks": RanksPerHost}
-        known = list((groups[str(place[0])] if len(place) > 1 else JobFile).model_fields)
-        close = difflib.get_close_matches(str(place[-1]), known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"a job has {', '.join(known)}"
-        return place, f"unknown key '{place[-1]}'; {hint}"
-    if error["type"] == "missing":
-        return place[:-1], f"'{place[-1]}' is missing"
-    where = ".".join(map(str, place)) or "the job"
-    message = str(error["msg"]).removeprefix("Input ").removeprefix("Value error, ").replace("should", "must")
-    return place, f"{where} is {reprlib.repr(error['input'])}: {message}"
+    def all(self, file: JobFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The job's parameter servers and workers."""
+        self._choices(file)
+        servers = self._servers(file)
+        workers = self._workers(file, servers)
+        if file.min_rate is not None and self._sound("workers", "parameter_servers", "min_rate"):
+            self._least_rate(file.min_rate, workers)
+        if file.transport is Transport.ROCE:
+            self._roce(file, workers)
+        if file.quorum is not None:
+            self._quorum(file, file.quorum, len(workers))
+        return servers, workers
 
+    def _report(self, place: Place, message: str) -> None:
+        self.problems.append(self._document.problem(place, message))
+        self.wrong.add(str(place[0]))
 
-def _check_choices(document: Document, file: JobFile) -> None:
-    if file.scheme not in SCHEMES:
-        raise _error(
-            document, ("scheme",), f"scheme '{file.scheme}' is unknown; there are {', '.join(SCHEMES)}"
-        )
-    limit = file.options.get("time_limit")
-    if isinstance(limit, int | float) and limit > MOST_TIME_LIMIT_S:
-        raise _error(
-            document, ("options", "time_limit"), f"time_limit is {limit:g}; it is at most {MOST_TIME_LIMIT_S}"
-        )
-    if file.slots is not None and file.slots & (file.slots - 1):
-        raise _error(document, ("slots",), f"slots is {file.slots}; it must be a power of two")
-    if file.rate is not None and file.min_rate is not None and file.min_rate > file.rate:
-        raise _error(document, ("min_rate",), f"min_rate {file.min_rate:g} is above rate {file.rate:g}")
+    def _sound(self, *keys: str) -> bool:
+        return self.wrong.isdisjoint(keys)
 
+    def _choices(self, file: JobFile) -> None:
+        if file.scheme not in SCHEMES:
+            self._report(("scheme",), f"scheme '{file.scheme}' is unknown; there are {', '.join(SCHEMES)}")
+        limit = file.options.get("time_limit")
+        if isinstance(limit, int | float) and limit > MOST_TIME_LIMIT_S:
+            what = f"time_limit is {limit:g}; it is at most {MOST_TIME_LIMIT_S}"
+            self._report(("options", "time_limit"), what)
+        if file.slots is not None and file.slots & (file.slots - 1):
+            self._report(("slots",), f"slots is {file.slots}; it must be a power of two")
+        if file.rate is not None and file.min_rate is not None and file.min_rate > file.rate:
+            self._report(("min_rate",), f"min_rate {file.min_rate:g} is above rate {file.rate:g}")
 
-def _check_roce(document: Document, file: JobFile, fabric: Fabric, workers: tuple[str, ...]) -> None:
-    place = ("transport",)
-    if file.numerics.mode not in ("auto", "block", "quarter", "float32", "integer"):
+    def _servers(self, file: JobFile) -> tuple[str, ...]:
+        own = tuple(h.name for h in self._fabric.hosts if h.parameter_server)
+        chosen = file.parameter_servers
+        if isinstance(chosen, tuple):
+            return self._hosts("parameter_servers", chosen)
+        if chosen is None:
+            return own
+        if chosen > len(own):
+            have = f"fabric '{self._fabric.name}' has {len(own)}"
+            what = f"{chosen} parameter servers are wanted, {have}; name hosts instead"
+            self._report(("parameter_servers",), what)
+        return own[:chosen]
+
+    def _workers(self, file: JobFile, servers: tuple[str, ...]) -> tuple[str, ...]:
+        if isinstance(file.workers, tuple):
+            for i, worker in enumerate(file.workers):
+                if worker in servers and file.parameter_servers is not None:
+                    self._report(("workers", i), f"'{worker}' is a parameter server of the job too")
+            return self._hosts("workers", file.workers)
+        free = tuple(h.name for h in self._fabric.hosts if not h.parameter_server and h.name not in servers)
+        if file.workers is not None and file.workers > len(free) and self._sound("parameter_servers"):
+            have = f"fabric '{self._fabric.name}' has {len(free)}"
+            self._report(("workers",), f"{file.workers} workers are wanted, {have}")
+        return free if file.workers is None else free[: file.workers]
+
+    def _hosts(self, key: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        for i, name in enumerate(names):
+            if not self._fabric.is_host(name):
+                close = difflib.get_close_matches(name, [h.name for h in self._fabric.hosts], n=1)
+                near = f"; did you mean '{close[0]}'?" if close else ""
+                self._report((key, i), f"'{name}' is no host of fabric '{self._fabric.name}'{near}")
+            elif name in names[:i]:
+                self._report((key, i), f"'{name}' is named twice")
+        return names
+
+    def _least_rate(self, least: float, workers: tuple[str, ...]) -> None:
+        rates = {w: self._fabric.link(w, self._fabric.attachment(w)).rate for w in workers}
+        slowest = min(rates, key=lambda w: rates[w], default=None)
+        if slowest is not None and least > rates[slowest]:
+            have = f"{rates[slowest]:g} {self._fabric.unit.name}, which no plan exceeds"
+            what = f"min_rate is {least:g}, and the link of worker '{slowest}' carries {have}"
+            self._report(("min_rate",), f"{what}; expected at most {rates[slowest]:g}")
+
+    def _roce(self, file: JobFile, workers: tuple[str, ...]) -> None:
         mode = file.numerics.mode
-        raise _error(
-            document,
-            ("numerics",),
-            f"numerics '{mode}' is not for RoCE; block, quarter, float32 and integer are",
-        )
-    alone = unpaired_worker(fabric, workers)
-    if alone:
-        raise _error(document, place, alone)
+        if mode not in ("auto", "block", "quarter", "float32", "integer"):
+            what = f"numerics '{mode}' is not for RoCE; block, quarter, float32 and integer are"
+            self._report(("numerics",), what)
+        if not self._sound("workers", "parameter_servers"):
+            return
+        if alone := unpaired_worker(self._fabric, workers):
+            self._report(("transport",), alone)
 
-
-def _servers(document: Document, file: JobFile, fabric: Fabric) -> tuple[str, ...]:
-    own = tuple(h.name for h in fabric.hosts if h.parameter_server)
-    chosen = file.parameter_servers
-    if isinstance(chosen, tuple):
-        return _hosts(document, "parameter_servers", chosen, fabric)
-    if chosen is None:
-        return own
-    if chosen > len(own):
-        raise _error(
-            document,
-            ("parameter_servers",),
-            f"{chosen} parameter servers are wanted, fabric '{fabric.name}' has {len(own)}; name hosts instead",
-        )
-    return own[:chosen]
-
-
-def _workers(document: Document, file: JobFile, fabric: Fabric, servers: tuple[str, ...]) -> tuple[str, ...]:
-    if isinstance(file.workers, tuple):
-        chosen = _hosts(document, "workers", file.workers, fabric)
-        for i, worker in enumerate(chosen):
-            if worker in servers and file.parameter_servers is not None:
-                raise _error(document, ("workers", i), f"'{worker}' is a parameter server of the job too")
-        return chosen
-    free = tuple(h.name for h in fabric.hosts if not h.parameter_server and h.name not in servers)
-    if file.workers is not None and file.workers > len(free):
-        raise _error(
-            document,
-            ("workers",),
-            f"{file.workers} workers are wanted, fabric '{fabric.name}' has {len(free)}",
-        )
-    return free if file.workers is None else free[: file.workers]
-
-
-def _hosts(document: Document, key: str, names: tuple[str, ...], fabric: Fabric) -> tuple[str, ...]:
-    for i, name in enumerate(names):
-        if not fabric.is_host(name):
-            close = difflib.get_close_matches(name, [h.name for h in fabric.hosts], n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
-            raise _error(document, (key, i), f"'{name}' is no host of fabric '{fabric.name}'{hint}")
-        if name in names[:i]:
-            raise _error(document, (key, i), f"'{name}' is named twice")
-    return names
-
-
-def _error(document: Document, place: Place, message: str) -> JobError:
-    return JobError(document.file, [document.problem(place, message)])
+    def _quorum(self, file: JobFile, quorum: int, workers: int) -> None:
+        if self._sound("workers", "parameter_servers") and not quorum <= workers <= COUNT_MAX:
+            have = f"the job has {workers} workers"
+            what = f"{have}; a quorum is at most that, and for at most {COUNT_MAX} workers"
+            self._report(("quorum",), f"quorum is {quorum}, and {what}")
+        if file.quorum_deadline_s == 0:
+            self._report(("quorum_deadline",), "quorum_deadline is 0; it must be above that")
+        if file.transport is Transport.ROCE:
+            self._report(("quorum",), "a RoCE job has no quorum: it awaits all its workers")
+        if file.numerics.mode == "integer":
+            what = "a job with a quorum adds up floats, and numerics are 'integer' here"
+            self._report(("quorum",), what)
+        if file.numerics.mode == "quarter":
+            what = "numerics 'quarter' predict sums of all workers, and a quorum may lack some"
+            self._report(("quorum",), f"{what}; expected half or block")

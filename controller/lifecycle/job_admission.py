@@ -14,7 +14,7 @@ from netfold.controller.jobs.records import JobRecord, Transport, links_of
 from netfold.controller.jobs.rings import unpaired_worker
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
-from netfold.controller.planning.planner import SchemeComparison, make_plan
+from netfold.controller.planning.planner import SchemeComparison, full_nodes, make_plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads, check_capacities
 from netfold.controller.switches.failed_elements import FailedElements
@@ -226,7 +226,8 @@ def bottleneck(fabric: Fabric, plan: Plan, background: Loads) -> str:
         used, capacity = background.loopbacks.get((name, port), 0.0), loopback_rate(fabric, name, port)
         rows.append(((used + load) / capacity, f"loopback port {port} of switch {name}", used, capacity))
     _, what, used, capacity = max(rows)
-    return f"{what} binds: other jobs use {used:g} of {capacity:g}"
+    limit = full_nodes(fabric, plan)
+    return f"{what} binds: other jobs use {used:g} of {capacity:g}{f'; {limit}' if limit else ''}"
 
 
 def uses_failed(plan: Plan, failed: FailedElements, lost: Iterable[str]) -> bool:

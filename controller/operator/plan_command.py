@@ -27,8 +27,8 @@ from netfold.controller.planning.document import plan_document
 from netfold.controller.planning.hierarchy import Hierarchy
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import Loads, Plan, PlanningError
-from netfold.controller.planning.planner import make_plan
-from netfold.controller.planning.residual_network import NO_LOADS
+from netfold.controller.planning.planner import full_nodes, make_plan
+from netfold.controller.planning.residual_network import NO_LOADS, Limits
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.recording.lines import (
     RecordingSource,
@@ -47,6 +47,8 @@ app = typer.Typer(add_completion=False)
 
 BAD_INPUT, NO_PLAN = 2, 3
 FILE_WIDTH = 140
+GAIN = 1.01
+"""A factor of the rate: a smaller gain is not worth a word."""
 
 
 @app.command()
@@ -154,6 +156,20 @@ def _planned(fabric: Fabric, example: ExampleJob, loads: Loads) -> Plan:
     return made if example.rate is None else cap_rate(made, example.rate)
 
 
+def _child_limit(fabric: Fabric, example: ExampleJob, loads: Loads, made: Plan) -> str:
+    """A sentence if the plan were faster with more children of a node than switches take. Else empty."""
+    limit = full_nodes(fabric, made)
+    if not limit:
+        return ""
+    try:
+        free = Limits(fan_in=len(example.spec.workers))
+        wide = make_plan(fabric, example.spec, background=loads, seed=example.seed, limits=free)
+    except PlanningError:
+        return ""
+    rate = wide.rate if example.rate is None else min(wide.rate, example.rate)
+    return f"{limit}; without this limit the rate is {rate:g} {made.unit}" if rate > made.rate * GAIN else ""
+
+
 def _show(
     fabric: Fabric,
     example: ExampleJob,
@@ -164,6 +180,8 @@ def _show(
     loads: Loads,
 ) -> None:
     made = _planned(fabric, example, loads)
+    if limit := _child_limit(fabric, example, loads, made):
+        note(limit)
     _record(record, fabric, {made.algorithm: made})
     if plot is not None:
         from netfold.controller.drawing.fabric_picture import fabric_plot

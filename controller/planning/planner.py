@@ -21,6 +21,7 @@ from netfold.controller.planning.residual_network import (
 from netfold.controller.planning.scheme import OPTIONS, Scheme, Task
 from netfold.controller.planning.scheme_registry import INSTALLED_SCHEMES, SCHEMES
 from netfold.controller.planning.validate import validate
+from netfold.topologies.children import child_limit
 from netfold.topologies.fabric import Fabric
 
 BITS, BYTES = 8, 4
@@ -43,6 +44,19 @@ def make_plan(
     return SchemeComparison(fabric, job, background=background, seed=seed, limits=limits).plan(
         job.scheme, job.options
     )
+
+
+def full_nodes(fabric: Fabric, plan: Plan) -> str:
+    """A sentence if nodes of the plan have as many children as their switches take, which may hold it down: for the
+    fullest one, and what lifts the limit. Else empty."""
+    full = {
+        node: children
+        for tree in plan.trees
+        for node in tree.nodes
+        if not fabric.is_host(node)
+        and (children := len(tree.children(node))) >= fabric.switch(node).max_children
+    }
+    return child_limit(fabric.switch(max(full, key=lambda node: full[node]))) if full else ""
 
 
 class SchemeComparison:

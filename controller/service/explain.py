@@ -17,6 +17,7 @@ from netfold.controller.jobs.rings import rings
 from netfold.controller.lifecycle.member_status import TreeProgress
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
+from netfold.controller.planning.planner import full_nodes
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.verdicts import NO_TREE
 from netfold.protocol.listing import listing
@@ -57,6 +58,8 @@ async def explain(controller: Controller, name: str) -> list[str]:
         steps.append(f"It fits at the latest when these jobs have ended: {listing(ends)}.")
     if not job.state.is_installed:
         return steps
+    if job.placement is not None and (limit := full_nodes(controller.fabric, job.placement.plan)):
+        steps.append(f"What may hold its rate down: {limit}.")
     steps += _switches(controller, job)
     steps += _members(controller, job)
     steps += _connections(controller, job)

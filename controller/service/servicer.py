@@ -299,7 +299,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     @property
     def _lanes(self) -> int:
-        return self._controller.options.wire.lanes
+        return self._controller.options.packet_model.lanes
 
     def _job(self, job: JobRecord) -> pb.Job:
         return job_message(self._controller.fabric, job, self._controller.member_status)

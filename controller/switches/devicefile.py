@@ -30,9 +30,11 @@ from netfold.controller.switches.devices import (
 )
 from netfold.controller.switches.endpoint import Pipeline, Tls
 from netfold.topologies.fabric import Fabric, Switch
-from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, read_document
+from netfold.topologies.model_errors import model_problems
+from netfold.topologies.yaml_locations import Place, SpecError, read_document
 
 LAST_CPU_PORT = 511
+_ADDRESS, _ADDRESS_FORM = r"^(\S+:[0-9]{1,5}|unix:\S+)$", "HOST:PORT or unix:PATH of P4Runtime"
 
 
 class _Part(BaseModel):
@@ -45,7 +47,7 @@ class DeviceSpec(_Part):
     target: SwitchTarget | None = None
     address: Annotated[
         str | None,
-        Field(pattern=r"^(\S+:[0-9]{1,5}|unix:\S+)$", description="HOST:PORT or unix:PATH of P4Runtime"),
+        Field(pattern=_ADDRESS, description=_ADDRESS_FORM),
     ] = None
     server: Annotated[
         TofinoServer | None, Field(description="P4Runtime server of a tofino: stratum or drivers")
@@ -71,7 +73,9 @@ def read_devices(path: Path, fabric: Fabric, lanes: int) -> dict[str, Device]:
     try:
         spec = DeviceFile.model_validate(document.value)
     except ValidationError as error:
-        raise SpecError(document.file, [_problem(document, dict(e)) for e in error.errors()]) from None
+        raise SpecError(
+            document.file, list(model_problems(document, DeviceFile, error, {_ADDRESS: _ADDRESS_FORM}))
+        ) from None
     problems = [
         document.problem(
             ("switches", name), f"'{name}' is no switch of fabric '{fabric.name}'; it has {_names(fabric)}"
@@ -168,15 +172,3 @@ def _place(spec: DeviceFile, name: str, key: str) -> Place:
 def _names(fabric: Fabric) -> str:
     names = [s.name for s in fabric.switches]
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-
-
-def _problem(document: Document, error: dict[str, object]) -> Problem:
-    place = tuple(error["loc"]) if isinstance(error["loc"], tuple) else ()
-    what = ".".join(map(str, place)) or "the file"
-    if error["type"] == "extra_forbidden":
-        model = DeviceSpec if len(place) > 1 else DeviceFile
-        return document.problem(
-            place, f"unknown key '{place[-1]}'; known are {', '.join(model.model_fields)}"
-        )
-    message = str(error["msg"]).removeprefix("Input ").replace("should", "must")
-    return document.problem(place, f"{what}: it {message}")

@@ -141,6 +141,42 @@ def test_a_job_takes_all_hosts_and_servers_unless_it_says_otherwise(tmp_path: Pa
     assert (spec.elements, spec.scheme) == (5, "auto")
 
 
+RACKS = "name: racks\nunit: Gbit/s\ngenerate: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 60%s}}\n"
+
+
+def test_a_plan_that_the_children_of_a_node_hold_down_says_so_and_what_lifts_it(tmp_path: Path) -> None:
+    fabric, job = tmp_path / "f.yaml", tmp_path / "j.yaml"
+    job.write_text("name: j\nworkers: 55\nscheme: panama\n")
+    fabric.write_text(RACKS % "")
+    held = _netfold(str(fabric), str(job), "--json")
+    assert "leaf1 takes 32 children" in held.stderr
+    assert "'children' in the fabric's file may be up to 256" in held.stderr
+    assert "without this limit the rate is 100 Gbit/s" in held.stderr.replace("\n", " ")
+    fabric.write_text(RACKS % ", children: 64")
+    lifted = _netfold(str(fabric), str(job), "--json")
+    assert "children" not in lifted.stderr
+    assert json.loads(lifted.stdout)["rate"] > 5 * json.loads(held.stdout)["rate"]
+
+
+def test_full_nodes_are_not_mentioned_where_they_cost_nothing(tmp_path: Path) -> None:
+    """All four hosts are children of the one switch, and no more are to come."""
+    fabric, job = tmp_path / "f.yaml", tmp_path / "j.yaml"
+    fabric.write_text("name: f\ngenerate: {single_switch: {hosts: 4, children: 4}}\n")
+    job.write_text("name: j\nworkers: 4\nscheme: switchml\n")
+    result = _netfold(str(fabric), str(job))
+    assert result.exit_code == 0
+    assert result.stderr == ""
+
+
+def test_a_least_rate_above_a_workers_link_is_answered_with_the_link(tmp_path: Path) -> None:
+    job = tmp_path / "j.yaml"
+    job.write_text("name: j\nmin_rate: 300\n")
+    result = _netfold("leaf-spine-2x2", str(job))
+    assert result.exit_code == 2
+    assert "j.yaml:2:1: min_rate is 300, and the link of worker 'h1' carries 100 Mbit/s" in result.stderr
+    assert "expected at most 100" in result.stderr
+
+
 SUBMITTED = """name: j
 workers: 4
 parameter_servers: 1

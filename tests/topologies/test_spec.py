@@ -117,13 +117,13 @@ def test_a_program_has_one_pipe(tmp_path: Path) -> None:
             8,
             "port 72 does not exist on a tofino; pipe p has the ports 128 p ... 128 p + 71",
         ),
-        ("h2: 4", "h2: 0", 8, "must be greater than or equal to 1"),
-        ("h2: 4", "h2: 510", 8, "must be less than or equal to 509"),
+        ("h2: 4", "h2: 0", 8, "expected at least 1"),
+        ("h2: 4", "h2: 510", 8, "expected at most 509"),
         ("h2: 4", "h2: yes", 8, "not a truth value"),
         ("port: 196", "prt: 196", 11, "unknown key 'prt'; did you mean 'port'?"),
         ("port: 196", "port: 200", 11, "port 200 does not exist on a tofino"),
         ("rate: 100, ", "", 10, "loopback 68 has no rate"),
-        ("chip: tofino", "chip: tofino3", 7, "it must be 'tofino' or 'tofino2'"),
+        ("chip: tofino", "chip: tofino3", 7, "expected 'tofino' or 'tofino2'"),
         ("    chip: tofino\n", "", 8, "'s1' has one pipe: loopbacks require a 'chip'"),
     ],
 )
@@ -159,11 +159,11 @@ def test_a_fabric_that_is_no_spec_is_checked_too() -> None:
         ("name: two-racks", "name: 1racks", 1, "starts with a letter"),
         ("at: s1", "at: s3", 10, "'s3', which is no switch; known are s1, s2"),
         ("{at: s1}", "{}", 10, "'at' is missing in hosts.h1"),
-        ("queue: 32", "queue: many", 4, "must be a valid integer"),
+        ("queue: 32", "queue: many", 4, "expected a whole number"),
         ("capacity: 40", "capacity: yes", 5, "not a truth value"),
-        ("capacity: 40", "capacity: -1", 5, "must be greater than or equal to 0"),
-        ("rate: 10", "rate: 0", 4, "must be greater than 0"),
-        ("rate: 10", "rate: .inf", 4, "must be a finite number"),
+        ("capacity: 40", "capacity: -1", 5, "expected at least 0"),
+        ("rate: 10", "rate: 0", 4, "expected more than 0"),
+        ("rate: 10", "rate: .inf", 4, "expected a finite number"),
         ("role: leaf", "role: leave", 5, "'leaf'"),
         ("[s1, s2]", "[s1, h1]", 13, "'h1' is a host"),
         ("[s1, s2]", "[s1, s1]", 13, "joins 's1' with itself"),
@@ -322,3 +322,13 @@ def test_damaged_specs_are_read_or_refused(
         assert len(fabric.neighbors) == len(fabric.elements)
     else:
         assert complaint.startswith(str(path)), "the file is named"
+
+
+@pytest.mark.parametrize(
+    "generate",
+    ["single_switch: {hosts: 3", "leaf_spine: {leaves: 2, spines: 2, hosts: 4", "fat_tree: {k: 4"],
+)
+def test_every_generator_takes_the_children_of_a_node(tmp_path: Path, generate: str) -> None:
+    for text, children in (("", 32), (", children: 200", 200)):
+        fabric = load_fabric(_write(tmp_path, f"name: f\ngenerate: {{{generate}{text}}}}}\n"))
+        assert {switch.max_children for switch in fabric.switches} == {children}
