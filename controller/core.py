@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The controller: wires the packages together. Requests of operators and members, and reports of switches, arrive here.
+"""Wires the packages of the controller together. Requests of operators and members, and reports of switches, arrive
+here.
 
-A job's way: `submit` resolves its file (jobs.file), `PlacementScheduler` (scheduling) plans and places it,
-`Lifecycle` (lifecycle.states) writes that into the store and turns the store into what every switch should hold
-(switches.desired), the sessions (switches.fleet) write the difference, and when all switches have it the job runs.
-`Members` keeps its leases, `FailureMonitor` (health) hears what breaks and lets jobs give way, by new plans.
+Life of a job: `submit` resolves its file (jobs.file), `PlacementScheduler` (scheduling) plans and places it,
+`Lifecycle` (lifecycle.states) writes that into the store and turns the store into the desired state of every switch
+(switches.desired_state), the sessions (switches.fleet) write the difference, and when all switches have it the job
+runs. `Members` keeps its leases. `FailureMonitor` (health) collects failures; affected jobs are re-planned around them.
 
-A change is one transaction in the store; the switches' target follows from the store alone. So a controller that dies
-anywhere and starts again computes the same target, and the sessions do the rest.
+A change is one transaction in the store; the desired state of the switches follows from the store alone. So a
+controller that dies anywhere and starts again computes the same state, and the sessions write the rest.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Options:
 
 
 class Controller:
-    """Leads from its creation: `term` determines the election id. `run` serves until it is canceled.
+    """A controller that leads from its creation: `term` determines the election id. `run` serves until it is canceled.
 
     Outside it are the store, the plan backend, the clock, the connections to switches (`connect`) and the event loop
     with its timers and threads. A simulation replaces them (tests/simulation)."""
@@ -117,7 +118,7 @@ class Controller:
         self.registry = JobRegistry(config, options.packet_model, store, clock)
         self.tasks = BackgroundTasks()
         self._left = {j.name for j in self.registry.all()}
-        """Jobs that the last controller left."""
+        """Names of the jobs that the last controller left."""
         self.member_status = MemberStatus()
         self.events = EventBus()
         self.failures = FailureState()
@@ -225,7 +226,7 @@ class Controller:
         self._subscribe()
 
     def _subscribe(self) -> None:
-        """All events between packages, from publisher to subscriber."""
+        """Connect all events between packages, from publisher to subscriber."""
         on = self.events.subscribe
         on(ElementsFailed, self.event_log.on_elements_failed)  # FailureMonitor
         on(JobRunning, self.event_log.on_job_running)  # Lifecycle
@@ -267,8 +268,8 @@ class Controller:
             self.tasks.stop()
 
     async def _keep_running(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Restarts `work` after a StoreError: a full disk does not end the controller. Work may end by itself (link
-        probes do where they are off)."""
+        """Restart `work` after a StoreError: a full disk does not end the controller. Work may end by itself (as link
+        probes do if they are off)."""
         while True:
             try:
                 await work()
@@ -279,8 +280,8 @@ class Controller:
                 return
 
     async def _read_files(self) -> None:
-        """Of all jobs that the last controller left. A file that was good when it was submitted, to another version of
-        netfold, ends its job."""
+        """Read the files of all jobs that the last controller left. A job ends if its file was accepted by another
+        version of netfold and this version cannot read it."""
         unreadable: list[JobRecord] = []
         for job in self.registry.all():
             try:
@@ -295,7 +296,7 @@ class Controller:
                     self.registry.write(job)
 
     def _resume(self, job: JobRecord) -> None:
-        """What the last controller left."""
+        """Resume a job that the last controller left."""
         self.members.resume(job)
         self.lifecycle.resume(job)
         if job.state.is_installed and self.lifecycle.is_affected(job):  # it died before the job had moved
@@ -304,8 +305,8 @@ class Controller:
     # ---- operators --------------------------------------------------------------------------------------
 
     async def submit(self, text: str, *, queue: bool, source: str = "") -> JobRecord:
-        """Admit a job; soon after a start only when all switches are connected or given up. `source`: name of the file
-        in messages. Raises JobError for a bad file, JobExistsError, RefusedError (unless it may wait)."""
+        """Admit a job; shortly after a start only when all switches are connected or given up. `source`: name of the
+        file in messages. Raises JobError for a bad file, JobExistsError, RefusedError (unless it may wait)."""
         resolved = await asyncio.to_thread(resolve_job, text, self.fabric, source or "job")
         await self.failure_monitor.all_known()
         if not self.registry.has_live(resolved.file.name):
@@ -313,20 +314,21 @@ class Controller:
         return await self.placements.submit(resolved, queue=queue)
 
     def cancel(self, name: str, canceled_by: str = "") -> JobRecord:
-        """Raises UnknownJobError."""
+        """Cancel a job. Raises UnknownJobError."""
         if not self.registry.get(name).state.is_terminal:
             self.lifecycle.end(name, JobState.CANCELED, f"canceled by {canceled_by or 'an operator'}")
         return self.registry.get(name)
 
     async def replan(self, names: Iterable[str]) -> list[str]:
-        """Plan again, job by job; those that gain enough move. Raises UnknownJobError."""
+        """Plan these jobs again, one by one; those that gain enough move. Raises UnknownJobError."""
         chosen = [self.registry.get(n) for n in names] or self.registry.all()
         moved = [j.name for j in chosen if await self.migrations.replan(j.name)]
         self.placements.try_queue()
         return moved
 
     def _plan_early_jobs_again(self) -> None:
-        """All links have answered a probe since the start: jobs that were planned before had not all of the fabric."""
+        """Plan jobs again that this controller placed before all links had answered a probe: their plans could not use
+        the whole fabric."""
         early = [j.name for j in self.registry.all() if j.state.is_installed and j.name not in self._left]
         self.tasks.spawn(self._replan_running(early), "jobs that were planned before all links were known")
 
@@ -340,7 +342,7 @@ class Controller:
     # ---- FleetEvents ------------------------------------------------------------------------------------
 
     async def registers_lost(self, switch: str) -> None:
-        """Returns when the jobs have their new epochs, which the store has to hold first."""
+        """Give the jobs of the switch new epochs, and return when the store has them."""
         while True:
             try:
                 self.lifecycle.on_registers_lost(switch)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Packets by job and verdict, read periodically from the switches. Differences between readings are added up, so that
-totals stay right when a tree number is used again or a switch restarts at zero."""
+"""Reads packets by job and verdict periodically from the switches. Differences between readings are summed, so that
+totals stay right when a tree number is reused or a switch restarts at zero."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from netfold.protocol.wire import Verdict
 NO_JOB = ""
 
 MIN_PAUSE_S = 0.05
-"""Between two rounds: readings of a switch that is losing its connection fail at once, and its session needs time to
-find the connection lost."""
+"""Minimum seconds between two rounds: readings of a switch that is losing its connection fail at once, and its session
+needs time to find the connection lost."""
 
 SwitchTree = tuple[str, int]
 """Switch and tree."""
 
 
 class Counters:
-    """`totals[switch, job, verdict]` and `trees[switch, tree][verdict]`: packets since this controller first read them.
-    `jobs[switch, tree]`: whose the tree was at the last reading. `readings` counts
+    """Totals of counters. `totals[switch, job, verdict]` and `trees[switch, tree][verdict]` count packets since this
+    controller first read them. `jobs[switch, tree]` is the job of the tree at the last reading. `readings` counts
     complete readings. `wait()` returns at the next change of any job."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Counters:
         self._raw: dict[SwitchTree, dict[Verdict, int]] = {}
 
     async def run(self) -> None:
-        """Until canceled. New trees are read at once, so that their first packets count."""
+        """Read until canceled. New trees are read at once, so that their first packets count."""
         while True:
             await self.refresh()
             await asyncio.sleep(MIN_PAUSE_S)
@@ -86,7 +86,7 @@ class Counters:
         return {p: job for p, job in places.items() if self._fleet.health(p[0]).ready}
 
     async def _read(self, switch: str, places: dict[SwitchTree, str]) -> None:
-        """One reading of a switch at a time: answers in the wrong order would look like a restart."""
+        """Read a switch, one reading at a time: answers in the wrong order would look like a restart."""
         async with self._reading[switch]:
             await self._read_alone(switch, places)
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which links and switches have failed, and when jobs have to leave them."""
+"""Decides which links and switches have failed, and when jobs have to leave them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.fleet import Fleet
 
 CallLater = Callable[..., None]
-"""call_later(seconds, function, *arguments)"""
+"""A function call_later(seconds, function, *arguments)."""
 
 START_CHECK_S = 1.0
-"""Between two checks of a switch that answers and is not ready."""
+"""Seconds between two checks of a switch that answers and is not ready."""
 
 
 class FailureMonitor:
@@ -44,14 +44,14 @@ class FailureMonitor:
         self._timed: set[str] = set()
         """Switches that have a restart timeout."""
         self._cuts: Counter[frozenset[str]] = Counter()
-        """How often each link went down."""
+        """Number of times that each link went down."""
 
     def start(self) -> None:
         for switch in self._fleet.sessions:
             self._call_later(self._timeouts.start, self._on_start_timeout, switch)
 
     async def all_known(self) -> None:
-        """Returns when each switch has been ready since the start, or its start timeout has passed."""
+        """Wait until each switch has been ready since the start, or its start timeout has passed."""
         await self._failures.known.wait()
 
     def switch_changed(self, switch: str) -> None:
@@ -70,7 +70,7 @@ class FailureMonitor:
             self._time_restart(switch)
 
     def links_changed(self, down: frozenset[frozenset[str]]) -> None:
-        """All links between switches that are down now."""
+        """Set the links between switches that are down now."""
         before = self._failures.failed.links
         self._failures.awaited = (self._failures.awaited - (before - down)) | (down - before)
         self._publish_failed(FailedElements(down, self._failures.failed.switches))
@@ -83,13 +83,14 @@ class FailureMonitor:
             self._events.publish(CapacityFreed())
 
     def _on_link_timeout(self, link: frozenset[str], cut: int) -> None:
-        """Jobs without another plan fail."""
+        """Make jobs without another plan fail, as the link is still down."""
         if self._cuts[link] == cut and link in self._failures.failed.links:
             why = f"link {_name(link)} is down for {self._timeouts.restart:g} s"
             self._give_up(link, ElementsFailed(FailedElements(frozenset((link,))), why, True))
 
     def _on_start_timeout(self, switch: str) -> None:
-        """The switch has not been ready since the start. One that answers may still be loading its pipeline."""
+        """Give up a switch that has not been ready since the start. One that answers may still be loading its
+        pipeline."""
         health = self._fleet.health(switch)
         if switch not in self._connecting:
             return
@@ -106,7 +107,7 @@ class FailureMonitor:
             self._failures.known.set()
 
     def _on_unreachable(self, switch: str) -> None:
-        """Jobs that can avoid the switch move; the others wait for it."""
+        """Move jobs that can avoid the switch; the others wait for it."""
         if self._fleet.health(switch).ready or switch in self._failures.failed.switches:
             return
         self._failures.awaited |= {switch}
@@ -122,8 +123,8 @@ class FailureMonitor:
             self._call_later(self._timeouts.restart, self._on_restart_timeout, switch)
 
     def _on_restart_timeout(self, switch: str) -> None:
-        """Jobs without another plan fail, unless another controller is primary: the switch then still adds up. And
-        unless the switch is silent: what is only slow is not dead, and jobs wait for it."""
+        """Make jobs without another plan fail, unless another controller is primary, because the switch then still adds
+        up, or the switch is silent: a slow switch is not dead, and jobs wait for it."""
         health, seconds = self._fleet.health(switch), self._timeouts.restart
         if health.ready:
             self._timed.discard(switch)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Loads of links by direction, of jobs and of cross traffic, from the port counters of switches.
+"""Measures loads of links by direction, of jobs and of cross traffic, from the port counters of switches.
 
 A link is read where its packets arrive, so that dropped packets do not count; towards a host, where they depart. Rates
-are over the time between two readings (monotonic clock). A switch whose counters start again at zero is measured from
-there on; the load of one without recent readings is unknown.
+are over the time between two readings (monotonic clock). A switch whose counters restart at zero is measured from then
+on; the load of one without recent readings is unknown.
 
 All links are rows of one array, those of a switch together: a measurement of thousands of links is a few operations.
 """
@@ -25,21 +25,22 @@ from netfold.controller.switches.port_counters import PortCounts
 from netfold.topologies.fabric import Fabric
 
 WINDOW_S = 0.4
-"""Rates are over the shortest interval between two readings that is at least so long."""
+"""Minimum length, in seconds, of the interval between two readings over which a rate is taken; the shortest such
+interval is used."""
 
 STALE_S = 5.0
-"""Age of the last reading after which a load is unknown."""
+"""Age of the last reading, in seconds, after which a load is unknown."""
 
 MOVING = 0.05
-"""Part of a link's rate: a load that changed by more between two readings may still be changing."""
+"""Fraction of a link's rate: a load that changed by more between two readings may still be changing."""
 
 Link = tuple[str, str]
-"""From and to."""
+"""Sender and receiver of a direction of a link."""
 
 
 @dataclass(frozen=True)
 class LinkLoad:
-    """In the fabric's unit."""
+    """Load of a link in the unit of the fabric."""
 
     cross_traffic: float = 0.0
     jobs: float = 0.0
@@ -55,7 +56,8 @@ class _Reading:
 
 
 class LinkLoads:
-    """`counted` takes readings. `scale`: rate on the wire over rate in the fabric's file."""
+    """Loads of all links, from the readings that `counted` takes. `scale`: bits on the wire for one bit of the rates of
+    the fabric's file."""
 
     def __init__(self, fabric: Fabric, scale: float, now: Callable[[], float] = time.monotonic) -> None:
         self._bytes_of_one = fabric.unit.bits_per_second * scale / 8
@@ -90,7 +92,7 @@ class LinkLoads:
         return moving
 
     def all(self) -> dict[Link, LinkLoad]:
-        """By direction of a link, where the load is known."""
+        """The load of each direction of a link whose load is known."""
         known = np.flatnonzero(self._at >= self._now() - STALE_S)
         return {self._links[row]: LinkLoad(*self._loads[row].tolist()) for row in known.tolist()}
 
@@ -109,22 +111,22 @@ class LinkLoads:
         return self._revision, np.flatnonzero(self._revised > since)
 
     def is_stale(self) -> NDArray[np.bool_]:
-        """Of each row: nothing is known of its load."""
+        """For each row, whether its load is unknown."""
         return self._at < self._now() - STALE_S
 
     def measured(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of these rows: cross traffic and load of jobs, and the links' rates."""
+        """Cross traffic and load of jobs in these rows, and the rates of their links."""
         return self._loads[rows], self._rates[rows]
 
     def load(self, link: Link) -> LinkLoad:
-        """Of one direction of a link; 0 where it is unknown."""
+        """The load of one direction of a link; 0 if it is unknown."""
         row = self._row.get(link)
         if row is None or self._at[row] < self._now() - STALE_S:
             return NOTHING
         return LinkLoad(*self._loads[row].tolist())
 
     def cross_traffic(self) -> Loads:
-        """Measured cross traffic in the terms of a plan (cross_traffic.py)."""
+        """The measured cross traffic, as loads that a plan assumes (cross_traffic.py)."""
         measured = self._loads[:, 0]
         rows = np.flatnonzero((measured > NOISE * self._rates) & (self._at >= self._now() - STALE_S))
         counted = np.minimum(measured[rows], MAX_SHARE * self._rates[rows])
@@ -151,11 +153,11 @@ def metered_ports(fabric: Fabric, switch: str) -> tuple[tuple[int, ...], tuple[i
 
 
 def _directions(fabric: Fabric, switch: str) -> list[Link]:
-    """In the order of `metered_ports`."""
+    """The directions of links of a switch, in the order of `metered_ports`."""
     near = list(fabric.ports[switch])
     return [(n, switch) for n in near] + [(switch, n) for n in near if fabric.is_host(n)]
 
 
 def _has_restarted(before: _Reading, after: _Reading) -> bool:
-    """A counter went backwards: the switch was restarted, or its pipeline pushed."""
+    """Whether a counter went backwards: the switch was restarted, or its pipeline pushed."""
     return after.counts is not before.counts and bool((after.counts < before.counts).any())

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which links between switches work.
+"""Probes which links between switches work.
 
-The controller sends READ packets from each switch to its neighbors; a neighbor's answer to the controller proves the
-link in that direction. Silence alone proves nothing: a switch on a busy machine sends and answers late. So there are
-other witnesses. Both ends have to answer a READ of the controller's own, the sender after it got the probe, the
-receiver after that: each has then processed what it got before. And the receiver's port counter must not have grown
-since. A switch that reports its ports (gNMI) is believed at once."""
+The controller sends READ packets from each switch to its neighbors; an answer of the neighbor to the controller proves
+the link in that direction. Silence alone proves nothing: a switch on a busy machine sends and answers late. So there is
+further evidence. Both ends have to answer a READ of the controller itself, the sender after it got the probe, the
+receiver after that: each has then processed all earlier packets. And the port counter of the receiver must not have
+grown in the meantime. The report of a switch about its own port (gNMI) counts at once."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ from netfold.protocol.wire import Kind
 log = logging.getLogger(__name__)
 
 MAX_LOST = 5
-"""Probes in a row without an answer, the last one just sent, after which a link may be down."""
+"""Number of consecutive probes without an answer, including the one just sent, after which a link may be down."""
 
 SUSPECT_LOST = 3
-"""Probes in a row without an answer, after which witnesses are read."""
+"""Number of consecutive probes without an answer after which the further evidence is read."""
 
 MIN_STALLED = 2
-"""Times that both ends forwarded packets, and the receiver had received nothing from the sender: the link is down."""
+"""Number of readings in which both ends forwarded packets and the receiver had received nothing from the sender, after
+which the link is down."""
 
 MAX_PROBES_PER_S = 500
-"""In the whole fabric."""
+"""Maximum probes per second in the whole fabric."""
 
 Hop = tuple[str, str]
-"""One direction of a link: from and to."""
+"""One direction of a link: sender and receiver."""
 
 
 @dataclass
 class _HopState:
-    """`lost`: probes since the last answer; `seen`: a probe has been answered at some time. `baseline`: arrivals when
-    the hop became suspect; `stalled`: see MIN_STALLED."""
+    """State of a hop. `lost`: probes since the last answer; `seen`: a probe has been answered at some time. `baseline`:
+    received bytes when the hop became suspect; `stalled`: see MIN_STALLED."""
 
     lost: int = 0
     seen: bool = False
@@ -70,10 +71,10 @@ class _HopState:
 
 
 class LinkProbes:
-    """`on_change(down)` is called with all links that are down, after each change of that set; `on_known` once, when
-    each link between switches has answered a probe in both directions. `check_forwards(switch)` returns when the switch
-    has processed what it got before, and raises SwitchUnreachableError. `run` probes until it is canceled; `period_s` 0
-    turns probing off."""
+    """Probes links in `run` until it is canceled; `period_s` 0 turns probing off. `on_change(down)` is called with all
+    links that are down, after each change of that set; `on_known` once, when each link between switches has answered a
+    probe in both directions. `check_forwards(switch)` returns when the switch has processed all earlier packets, and
+    raises SwitchUnreachableError."""
 
     def __init__(
         self,
@@ -122,14 +123,14 @@ class LinkProbes:
             await self._sleep(max(0.0, self._period_s - (clock() - began)))
 
     def reported(self, switch: str, neighbor: str, down: bool) -> None:
-        """The switch itself reports a port."""
+        """Take the report of a switch about its own port."""
         if self._config.fabric.is_host(neighbor):
             return
         (self._reported.add if down else self._reported.discard)(frozenset((switch, neighbor)))
         self._update_down_links()
 
     def on_answer(self, switch: str, view: SlotView) -> None:
-        """A switch has received a probe of a neighbor."""
+        """Note that a switch has received a probe of a neighbor."""
         neighbor = self._neighbor.get((switch, view.ingress_port))
         state = None if neighbor is None else self._hops.get((neighbor, switch))
         if neighbor is None or state is None:
@@ -197,7 +198,7 @@ class LinkProbes:
                 self._hops[a, b].on_arrivals(arrivals)
 
     async def _forwarding(self, switches: Iterable[str]) -> set[str]:
-        """Those that process packets now."""
+        """The switches that process packets now."""
         found: set[str] = set()
 
         async def check(switch: str) -> None:
@@ -209,7 +210,7 @@ class LinkProbes:
         return found
 
     async def _read_arrivals(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Bytes by switch and port; a switch that cannot be read is left out."""
+        """Read the received bytes by switch and port; a switch that cannot be read is left out."""
         by_switch: dict[str, list[int]] = defaultdict(list)
         for switch, port in places:
             by_switch[switch].append(port)
@@ -231,15 +232,16 @@ class LinkProbes:
         return frozenset(hop) in self._down
 
     def _update_down_links(self) -> None:
-        """A link that never worked is not down: its switches may not answer probes. Links that have worked are stored,
-        so that the next controller finds a link down that fails while no controller runs."""
+        """Update the links that are down. A link that never worked is not down, because its switches may not answer
+        probes. Links that have worked are stored, so that the next controller finds a link down that fails while no
+        controller runs."""
         new = {hop for hop, state in self._hops.items() if state.seen} - self._seen_up
         if new:
             try:
                 with self._registry.change():
                     self._registry.mark_links_up(new)
                 self._seen_up |= new
-            except StoreError as error:  # it is noted with a later probe
+            except StoreError as error:  # a later probe stores it
                 log.error("links that work cannot be noted: %s", error)
         silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}
         down = frozenset(silent | self._reported)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measures: cross traffic as plans have to assume it, and the part of each job's reserved rate that its links have
-room for."""
+"""Measures cross traffic as plans have to assume it, and the fraction of each job's reserved rate for which its links
+have room."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from netfold.controller.planning.plan import Loads, Plan
 from netfold.topologies.fabric import Fabric
 
 MIN_KEPT_FRACTION = 0.9
-"""Part of its reserved rate: a job that keeps less is under-served, and planned again."""
+"""Fraction of its reserved rate: a job that keeps less is under-served, and planned again."""
 
 MAX_ECN_MARKED, MAX_RETRANSMITTED = 0.1, 0.05
-"""Parts of a tree's results. A tree above one of them suffers: a full link of it that carries cross traffic has room
-for no more than jobs get there now, even if the bytes of the cross traffic are fewer."""
+"""Fractions of the results of a tree. A tree above one of them suffers: a full link of it that carries cross traffic
+has no room beyond the present load of jobs there, even if the cross traffic has fewer bytes."""
 
 FULL_FRACTION = 0.9
-"""Part of a link's rate: a link with that load is full."""
+"""Fraction of a link's rate: a link with that load is full."""
 
 
 class LinkRoom:
@@ -38,8 +38,8 @@ class LinkRoom:
         self._member_status = member_status
 
     def cross_traffic(self) -> Loads:
-        """Cross traffic as plans have to assume it: what is measured; and on full links of trees that suffer, all that
-        jobs do not get."""
+        """Cross traffic as plans have to assume it: the measured one; and on full links of trees that suffer, the whole
+        rate that jobs do not get."""
         measured = self._loads.cross_traffic().links
         pressed: dict[Link, float] = {}
         for link in measured:
@@ -53,7 +53,7 @@ class LinkRoom:
         return Loads(links={**measured, **{k: load for k, load in pressed.items() if k in suffering}})
 
     def kept_fractions(self, cross_traffic: Mapping[Link, float]) -> dict[str, float]:
-        """By installed job: the part of its reserved rate that its links have room for, 0 to 1."""
+        """For each installed job, the fraction of its reserved rate for which its links have room, 0 to 1."""
         plans = self._installed_plans()
         reserved = _reserved(plans.values(), cross_traffic)
         fractions = {
@@ -67,8 +67,9 @@ class LinkRoom:
         }
 
     def contested_links(self, cross_traffic: Mapping[Link, float]) -> set[Link]:
-        """Full links between switches on which jobs are under-served. Cross traffic there is what jobs leave to it: TCP
-        takes, some seconds later, what a job gives up. (No plan can avoid the link of a host.)"""
+        """Full links between switches on which jobs are under-served. Cross traffic there takes the rate that jobs
+        leave to it: TCP takes, some seconds later, the rate that a job gives up. (No plan can avoid the link of a
+        host.)"""
         reserved = _reserved(self._installed_plans().values(), cross_traffic)
         contested = set()
         for link, load in cross_traffic.items():

@@ -18,11 +18,12 @@ log = logging.getLogger(__name__)
 
 RECYCLE_EPOCH = LAST_EPOCH * 3 // 4
 PERIOD_S = 10.0
-"""Between two looks at free blocks. Few are near the limit, and none is needed soon: the pace spares the switches."""
+"""Seconds between two checks of free blocks. Few are near the limit, and none is needed shortly: the pace spares the
+switches."""
 
 
 class Recycler:
-    """`run` resets blocks near the epoch limit every `period_s`, until it is canceled."""
+    """Resets blocks near the epoch limit every `period_s` in `run`, until it is canceled."""
 
     def __init__(self, registry: JobRegistry, slots: SlotAccess, period_s: float = PERIOD_S) -> None:
         self._registry = registry
@@ -36,12 +37,12 @@ class Recycler:
                 await self.recycle(switch)
 
     async def recycle(self, switch: str) -> int:
-        """Reset the free blocks of a switch that are near the epoch limit; returns how many. A block is reset when all
-        its slots in every pipe have answered."""
+        """Reset the free blocks of a switch that are near the epoch limit, and return their number. A block is reset
+        when all its slots in every pipe have answered."""
         done = 0
         for block in self._registry.pool(switch).near_epoch_limit(RECYCLE_EPOCH):
             if not self._registry.is_free(switch, block):
-                continue  # it was handed out meanwhile
+                continue  # a tree has got it since
             with self._registry.quarantine(switch, block):
                 try:
                     for pipe in self._slots.pipes(switch):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Moves jobs because of cross traffic, one at a time: R-InArt's part that is no plan. link_room.py measures,
+"""Moves jobs because of cross traffic, one at a time: the part of R-InArt that is not planning. link_room.py measures,
 reroute_policy.py decides."""
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from netfold.topologies.fabric import Fabric
 log = logging.getLogger(__name__)
 
 REROUTE_PERIOD_S = 0.25
-"""Of decisions, which depend on how long a load lasts; one job is planned in each."""
+"""Seconds between decisions, which depend on how long a load lasts; one job is planned in each."""
 
 
 class Mover(Protocol):
     async def reroute(self, name: str, why: str, min_rate: float, assumed_loads: Loads) -> bool:
-        """Plan a job again beside the cross traffic, of some links `assumed_loads` instead, and move it if its rate is
-        `min_rate` or more. Raises UnknownJobError."""
+        """Plan a job again around the cross traffic (`assumed_loads` on the links that it has), and move it if its rate
+        is `min_rate` or more. Raises UnknownJobError."""
 
 
 class Rerouter:
-    """`step` decides at one moment; `run` repeats it until it is canceled."""
+    """Reroutes jobs: `step` decides at one moment; `run` repeats it until it is canceled."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class Rerouter:
             await asyncio.sleep(self._period_s)
 
     async def step(self) -> None:
-        """Plan a job again: of those with a reason the one that was tried least recently, then the one that keeps the
-        smallest part of its reserved rate."""
+        """Plan a job again. Of the jobs with a reason it is the one that was tried least recently, then the one that
+        keeps the smallest fraction of its reserved rate."""
         now = self._now()
         cross_traffic = self._room.cross_traffic().links
         self._update_states(cross_traffic, now)
@@ -130,7 +130,7 @@ class Rerouter:
         return await self._mover.reroute(name, why, least, NO_LOADS)
 
     def _max_rate(self, name: str) -> float:
-        """No plan of the job can give a greater rate."""
+        """A rate that no plan of the job can exceed."""
         file = self._job_file(name)
         workers = self._registry.resolved_job(name).workers
         links = [self._fabric.link(w, self._fabric.attachment(w)).rate for w in workers]

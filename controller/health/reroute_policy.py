@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Decides: when a job is planned again because of cross traffic, and how large the gain of a move has to be.
+"""Decides when a job is planned again because of cross traffic, and how large the gain of a move has to be.
 
-A job is under-served if its links have no room for its reserved rate beside the cross traffic. It may gain if cross
-traffic that its plan had to avoid has gone. It moves if the new plan gives MIN_GAIN more than it keeps in its place.
-Why moves end:
+A job is under-served if its links have no room for its reserved rate in addition to the cross traffic. It may gain if
+cross traffic that its plan had to avoid has ended. It moves if the new plan gives MIN_GAIN more than it keeps in its
+place. Moves end for these reasons:
 
-- a job counts at other jobs with its reserved rate, not with what it sends: no job follows the packets of another;
-- a plan fits beside reserved rates and cross traffic, so a move takes nothing from other jobs and gives the job a tenth
-  more: while cross traffic stays, no job can move for ever;
+- a job counts for other jobs with its reserved rate, not with the rate that it sends: no job follows the packets of
+  another;
+- a plan fits in addition to reserved rates and cross traffic, so a move takes nothing from other jobs and gives the job
+  a tenth more: while cross traffic stays, no job can move for ever;
 - while cross traffic comes and goes, each further move within FLAP_WINDOW_S waits twice as long as the one before;
 - on a full link on which jobs are under-served, cross traffic counts as if it took all, as TCP will.
 """
@@ -25,20 +26,20 @@ from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
 
 MIN_GAIN = 1.1
-"""Rate after a move over the rate that is kept without it."""
+"""Minimum ratio of the rate after a move to the rate that is kept without it."""
 
 FREED_FRACTION = 0.1
-"""Part of a link's rate: after so much cross traffic has gone, jobs that had to avoid it are planned again."""
+"""Fraction of a link's rate: when cross traffic has decreased by more, jobs that had to avoid it are planned again."""
 
 DWELL_S, MAX_DWELL_S = 5.0, 80.0
-"""A job stays for so long after a move, and twice as long after each further move within FLAP_WINDOW_S."""
+"""Seconds that a job stays after a move; they double after each further move within FLAP_WINDOW_S."""
 
 FLAP_WINDOW_S = 120.0
 
 RETRY_S, MAX_RETRY_S = 2.0, 60.0
-"""Delay after a plan that was not worth a move; it doubles while nothing changes. A plan is made at once if the job
-keeps less than MIN_KEPT_FRACTION of what it kept then, or if another job has moved or ended, which may free
-capacity."""
+"""Seconds of delay after a plan that was not worth a move; it doubles while nothing changes. A plan is made at once if
+the job keeps less than MIN_KEPT_FRACTION of the fraction that it kept then, or if another job has moved or ended, which
+may free capacity."""
 
 
 @dataclass
@@ -62,8 +63,8 @@ class RerouteState:
     retry_s: float = RETRY_S
 
     def update(self, plan: Plan, cross_traffic: Mapping[Link, float], now: float) -> None:
-        """A plan that another part of the controller made starts a new stay. The cross traffic that a plan assumed may
-        be gone before the job runs: workers take time to join."""
+        """Follow the placement of the job: a plan that another part of the controller made starts a new stay. The cross
+        traffic that a plan assumed may have ended before the job runs, because workers take time to join."""
         if self.plan is not plan:
             self.plan = plan
             self.seen_cross_traffic = dict(plan.assumed_cross_traffic.links)
@@ -80,8 +81,8 @@ class RerouteState:
         freed_at: float,
         now: float,
     ) -> str:
-        """Why to plan the job again now; empty: it stays. `kept`: part of its reserved rate; `freed_at`: when a job
-        last moved or ended; `max_rate()`: no plan of the job can give more."""
+        """The reason to plan the job again now; empty: it stays. `kept`: fraction of its reserved rate; `freed_at`:
+        when a job last moved or ended; `max_rate()`: a rate that no plan of the job can exceed."""
         is_under_served = kept < MIN_KEPT_FRACTION
         if not is_under_served:
             self.retry_s = RETRY_S
@@ -99,7 +100,7 @@ class RerouteState:
         return ""
 
     def on_tried(self, kept: float, cross_traffic: Mapping[Link, float], now: float, *, moved: bool) -> None:
-        """The job was planned again."""
+        """Note that the job was planned again."""
         self.tried_at, self.kept, self.seen_cross_traffic = now, kept, dict(cross_traffic)
         if not moved:
             self.retry_s = min(2 * self.retry_s, MAX_RETRY_S)

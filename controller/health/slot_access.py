@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""READ and RESET of slots by the controller, in-band: by the CPU port, or by a loopback port to the slots of another
-pipe."""
+"""Sends READ and RESET of slots for the controller, in-band: by the CPU port, or by a loopback port to the slots of
+another pipe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from netfold.protocol.wire import Kind
 from netfold.topologies.fabric import Switch
 
 ANSWER_TIMEOUT_S = 5.0
-"""A switch on a busy machine answers late."""
+"""Seconds that an answer may take: a switch on a busy machine answers late."""
 
 
 class SlotAccess:
@@ -62,7 +62,7 @@ class SlotAccess:
             self._waiting.pop(key, None)
 
     async def check_forwards(self, switch: str) -> None:
-        """Returns when the switch has answered a READ: it has processed what it got before. Raises
+        """Wait until the switch has answered a READ: it has then processed all earlier packets. Raises
         SwitchUnreachableError."""
         await self.manage(switch, Kind.READ, 0)
 

@@ -14,7 +14,7 @@ class FailureState:
     """Holds what has failed: the failure monitor sets `failed`, `awaited` and `known`; routes and plans avoid it.
 
     awaited  switches and links of `failed` that may be back shortly: no job without another plan fails yet
-    changes  how often `failed` was set: an element that failed and is back may have refused a plan meanwhile
+    changes  how often `failed` was set: an element that failed and is back may have refused a plan in between
     known    set when each switch has been ready since the start, or its start timeout has passed
     """
 

@@ -108,7 +108,7 @@ class Lifecycle:
         self.changes.notify(*names)
 
     def replaced(self, name: str) -> None:
-        """As `changed`, for a job that gives up its previous placement."""
+        """Do the same as `changed` for a job that gives up its previous placement."""
         self.changed(name)
         self._events.publish(CapacityFreed())
 

@@ -58,7 +58,7 @@ class DraftEditor:
             leaver, old = old, draft.parent.pop(old)
 
     def reconnect(self, tree: int, child: str, parent: str, route: Route) -> None:
-        """As `connect`; a child that keeps its parent keeps its place among the children."""
+        """Reconnect a child as `connect` does; a child that keeps its parent keeps its place among the children."""
         if self.drafts[tree].parent[child] == parent:
             self.drafts[tree].route[child] = route
         else:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""RoCE workers' connections as messages of protocol/netfold.proto."""
+"""Converts the connections of RoCE workers to messages of protocol/netfold.proto."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold controller run`: stand by until the leadership is free, then lead until a signal."""
+"""Runs `netfold controller run`: stand by until the leadership is free, then lead until a signal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from netfold.topologies.fabric import Fabric
 from netfold.traffic.congestion import MARK_FRACTION
 
 STANDBY_POLL_S = 0.2
-"""Of trying to lead."""
+"""Seconds between two attempts to lead."""
 
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Environment variables by which gRPC would connect to switches through a web proxy. finsy's channels have no option
@@ -43,9 +43,9 @@ to ignore them."""
 
 @dataclass(frozen=True)
 class DaemonOptions:
-    """`state` is the database; `metrics_port` 0 serves none; `metrics_descriptor` is of a socket that listens there;
-    `record` is the recording's file. `mark_fraction` is of each port's queue. `watchdog_s`: of a loop that stands
-    still; 0: no limit."""
+    """Options of the daemon. `state` is the database; `metrics_port` 0 serves none; `metrics_descriptor` is of a socket
+    that listens there; `record` is the file of the recording. `mark_fraction` is of the queue of each port.
+    `watchdog_s` limits the time that the event loop stands still; 0: no limit."""
 
     state: Path
     listen: str
@@ -61,7 +61,7 @@ class DaemonOptions:
 
 
 async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], None]) -> None:
-    """Runs until SIGINT or SIGTERM. `report` receives a line when it serves, as the primary or a standby.
+    """Run until SIGINT or SIGTERM. `report` receives a line when the process serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
     for variable in PROXIES:
         os.environ.pop(variable, None)
@@ -110,7 +110,7 @@ class Listener:
         self.address = ""
 
     async def serve(self, service: pb_grpc.ControllerServicer) -> None:
-        """Directs all calls to `service` from now on. Raises ListenError."""
+        """Direct all calls to `service` from now on. Raises ListenError."""
         if self._proxy is not None:
             self._proxy.current = service
             return
@@ -129,7 +129,7 @@ async def _stand_by(
     report: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
-    """Answers reads from the store until the leadership is free, then leads."""
+    """Answer reads from the store until the leadership is free, then lead."""
     service = StandbyService(config, options.controller.packet_model, store)
     try:
         await listener.serve(service)
@@ -149,7 +149,7 @@ async def _stand_by(
 
 
 async def _until_leader(store: Store, stop: asyncio.Event) -> int | None:
-    """Polls: the kernel has no event for the release of another process's lock."""
+    """Poll for the leadership: the kernel has no event for the release of the lock of another process."""
     while not stop.is_set():
         term = store.try_lead()
         if term is not None:

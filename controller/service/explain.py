@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`job explain`: what a job does or waits for, step by step, from its state, the switches' counters, and the slots."""
+"""Explains a job for `job explain`: what it does or waits for, step by step, from its state, the counters of the
+switches, and the slots."""
 
 from __future__ import annotations
 
@@ -24,13 +25,15 @@ from netfold.protocol.listing import listing
 from netfold.protocol.wire import Kind, Verdict
 
 SAMPLE_S = 0.5
-"""Between two readings of counters: their difference is what flows now."""
+"""Seconds between two readings of counters, whose difference is the present flow."""
 SAMPLED_SLOTS = 32
 MAX_LINKS = 4
 MAX_SWITCHES = 8
-"""Switches of a tree whose packets are shown one by one."""
+"""Number of switches of a tree up to which the packets of each are shown."""
 
-_TOO_BUSY = "this machine is too busy, or the switch hangs; the job goes on by itself when the switch answers"
+_TOO_BUSY = (
+    "this machine is too busy, or the switch hangs; the job continues by itself when the switch answers"
+)
 
 _FORWARD = {
     Verdict.ACCUMULATED,
@@ -51,7 +54,7 @@ _PROBLEMS = {
 
 
 async def explain(controller: Controller, name: str) -> list[str]:
-    """Raises UnknownJobError."""
+    """Explain a job in lines. Raises UnknownJobError."""
     job = controller.registry.get(name)
     steps = explain_from_store(job)
     if job.state is JobState.QUEUED and (ends := controller.placements.awaited_ends(name)):
@@ -78,7 +81,7 @@ async def explain(controller: Controller, name: str) -> list[str]:
 
 
 def explain_from_store(job: JobRecord) -> list[str]:
-    """The steps that need nothing but the store."""
+    """The steps that need only the store."""
     steps = [f"The job is {job.state}" + (f": {job.reason}." if job.reason else ".")]
     if job.state is JobState.QUEUED:
         steps.append("It is tried again whenever a job ends, or a switch or link comes back.")
@@ -205,7 +208,7 @@ def _tree_reports(controller: Controller, job: JobRecord) -> Iterator[str]:
 def _packet_rates(
     planned: AllocatedTree, places: Sequence[SwitchTree], before: Counts, after: Counts
 ) -> Iterator[str]:
-    """Of each switch of the tree, of many switches together; then the problems."""
+    """The packets of each switch of the tree, or their sums if there are many switches; then the problems."""
     rates = {p: _rates(before.get(p, {}), after[p]) for p in places}
     if len(places) <= MAX_SWITCHES:
         for place in places:
@@ -249,7 +252,7 @@ def _completes(places: Sequence[SwitchTree], before: Counts, after: Counts) -> b
 async def _missing_children(
     controller: Controller, planned: AllocatedTree, tree: Tree, epoch: int
 ) -> list[str]:
-    """The children whose contributions open slots of each node lack, by a sample of slots spread over the range."""
+    """The children whose contributions the open slots of each node lack, by a sample of slots spread over the range."""
     steps = []
     for switch, base in planned.bases.items():
         children = tree.children(switch)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs and assignments as messages of netfold.proto; errors as status codes."""
+"""Converts jobs and assignments to messages of netfold.proto, and errors to status codes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StandbyError(Exception):
 
 
 class StandbyJoinError(StandbyError):
-    """As StandbyError, with the status code UNAVAILABLE, on which members retry: a standby may become the leader."""
+    """A StandbyError with the status code UNAVAILABLE, on which members retry: a standby may become the leader."""
 
 
 _CODES: dict[type[Exception], grpc.StatusCode] = {
@@ -55,7 +55,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
     NoSuchSlotError: grpc.StatusCode.INVALID_ARGUMENT,
     SwitchUnreachableError: grpc.StatusCode.ABORTED,
-    FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # of which a bad job file is one
+    FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # JobError is one
     StoreError: grpc.StatusCode.UNAVAILABLE,
     StandbyJoinError: grpc.StatusCode.UNAVAILABLE,
     StandbyError: grpc.StatusCode.FAILED_PRECONDITION,
@@ -63,11 +63,11 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
 
 REFUSALS = tuple(_CODES)
 MAX_REFUSAL = 2400
-"""Bytes of a refusal's message."""
+"""Maximum bytes of the message of a refusal."""
 
 
 async def refuse(context: Context, error: Exception) -> NoReturn:
-    """Ends a call with the code of one of REFUSALS."""
+    """End a call with the code of one of REFUSALS."""
     code = next(c for t, c in _CODES.items() if isinstance(error, t))
     lines = "\n".join(plain_text(line, MAX_REFUSAL) for line in str(error).splitlines())
     await context.abort(code, _that_fits(lines))
@@ -75,7 +75,8 @@ async def refuse(context: Context, error: Exception) -> NoReturn:
 
 
 def _that_fits(message: str) -> str:
-    """gRPC drops the status of a call whose headers exceed 8 KiB, and quotes a byte by three."""
+    """Cut a message to MAX_REFUSAL bytes: gRPC drops the status of a call whose headers exceed 8 KiB, and quotes a byte
+    by three."""
     text = message.encode()
     return message if len(text) <= MAX_REFUSAL else text[:MAX_REFUSAL].decode(errors="ignore") + " ..."
 
@@ -130,7 +131,7 @@ def packet_fields(config: FabricConfig, job: JobRecord, lanes: int) -> pb.Packet
 def jobs_message(
     fabric: Fabric, jobs: list[JobRecord], member_status: MemberStatus, *, every: bool, standby_of: str = ""
 ) -> pb.ListJobsResponse:
-    """Those that are not over, or `every` one; plans of those that are over are left out."""
+    """The jobs that have not ended, or `every` one; plans of ended jobs are left out."""
     shown = [
         job_message(fabric, j, member_status, plan=not j.state.is_terminal, standby_of=standby_of)
         for j in jobs
@@ -172,7 +173,7 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
 
 
 def progress_of(report: pb.Report) -> Progress:
-    """A member's report as the controller's type."""
+    """The report of a member as the type of the controller."""
     trees = [
         TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms, t.window)
         for t in report.trees

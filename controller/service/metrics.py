@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus metrics, computed from the controller's state at each scrape."""
+"""Makes Prometheus metrics from the state of the controller at each scrape."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def listen_for_scrapes(port: int) -> socket.socket:
 
 class _Server(ThreadingWSGIServer):
     """Serves at a socket that listens. Any process of the machine may connect: a connection has REQUEST_S, and at
-    CONNECTIONS_MAX the next one takes the place of the oldest."""
+    CONNECTIONS_MAX the next one replaces the oldest."""
 
     def __init__(self, listener: socket.socket, application: WSGIApplication) -> None:
         super().__init__(listener.getsockname(), _Handler, bind_and_activate=False)
@@ -83,7 +83,7 @@ class _Server(ThreadingWSGIServer):
         ).start()
 
     def service_actions(self) -> None:
-        """Called several times a second."""
+        """Close connections that are over time; the server calls this several times a second."""
         now = time.monotonic()
         with self._lock:
             for request in [r for r, deadline in self._open.items() if deadline < now]:
@@ -98,7 +98,7 @@ class _Server(ThreadingWSGIServer):
         log.debug("a scrape by %s failed", client_address, exc_info=True)
 
     def _end(self, request: socket.socket) -> None:
-        """Its thread notices and closes it."""
+        """End a connection; its thread notices and closes it."""
         del self._open[request]
         with suppress(OSError):  # the other end has closed it
             request.shutdown(socket.SHUT_RDWR)
@@ -106,11 +106,11 @@ class _Server(ThreadingWSGIServer):
 
 class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Writes nothing: a scrape is no event."""
+        """Write nothing, because a scrape is no event for the log."""
 
 
 class ControllerCollector(Collector):
-    """Runs in the web server's thread: it copies a dictionary before it iterates over it."""
+    """Collects metrics in the thread of the web server, so it copies a dictionary before it iterates over it."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -228,7 +228,7 @@ class ControllerCollector(Collector):
 
 
 def _trees(reports: Mapping[tuple[str, str], tuple[TreeProgress, ...]]) -> Iterator[Metric]:
-    """Gauges, because they restart at 0 in each epoch."""
+    """Metrics of trees. They are gauges, because they restart at 0 in each epoch."""
     labels = ["job", "host", "tree"]
     marks = GaugeMetricFamily(
         "netfold_tree_ecn_marked_ratio", "Fraction of results with an ECN mark.", labels=labels

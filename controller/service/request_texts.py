@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of clients: they come into reasons, the store, logs, and from there to the terminals of others. So no text is
-longer than it may be there, and none has control characters, which terminals obey."""
+"""Makes texts of clients plain: they enter reasons, the store, logs, and from there the terminals of others. So each
+text has a maximum length, and no control characters, which terminals obey."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ else:
     _Interceptor = grpc.aio.ServerInterceptor
 
 MAX_TEXT = 500
-"""Characters. All names are shorter: what is cut names nothing."""
+"""Maximum characters of a text. All names are shorter, so a text that is cut names nothing."""
 
 FILES = frozenset({"spec_yaml"})
-"""Fields that are no text to be shown: a job file has limits of its own."""
+"""Fields that are not shown as text: a job file has limits of its own."""
 
 
 def plain_text(text: str, most: int = MAX_TEXT) -> str:
-    """In one line of printable characters, at most `most`."""
+    """The text in one line of at most `most` printable characters."""
     cut = text[:most]
     if not cut.isprintable():
         cut = "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)
@@ -49,7 +49,7 @@ def make_plain(message: Message) -> None:
 
 
 class PlainTexts(_Interceptor):
-    """An interceptor of a server: all requests have plain texts."""
+    """Interceptor of a server that makes the texts of all requests plain."""
 
     async def intercept_service(
         self,

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where the service listens: a unix socket, or TCP with TLS and tokens."""
+"""Serves at a unix socket, or at TCP with TLS and tokens."""
 
 from __future__ import annotations
 
@@ -35,17 +35,18 @@ else:
 MAX_MESSAGE = 8 << 20
 ALL_INTERFACES = ("0.0.0.0", "[::]", "::", "*", "")
 MEMBER_METHODS = frozenset({"JoinJob", "GetJob", "ListHosts"})
-"""That a worker and a parameter server call: membership, why a call stands still, and which host it runs on."""
+"""Methods that a worker and a parameter server call: membership, why a call stands still, and which host they run
+on."""
 
 
 class ListenError(Exception):
-    """The service cannot listen; the message says where and why."""
+    """The service cannot listen; the message has the address and the reason."""
 
 
 @dataclass(frozen=True)
 class Security:
-    """Of TCP: a certificate and its key in PEM, and the tokens of which a caller has to show one. Callers with one of
-    `member_tokens` join jobs; those with one of `tokens` may do everything."""
+    """Security of TCP: a certificate and its key in PEM, and the tokens of which a caller has to present one. Callers
+    with one of `member_tokens` may join jobs; those with one of `tokens` may call everything."""
 
     certificate: bytes
     key: bytes
@@ -60,7 +61,7 @@ async def serving(
     security: Security | None,
     limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[str]:
-    """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`); gives the address. `limits`: None: those of the
+    """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`), and yield the address. `limits`: None: those of the
     process. Raises ListenError."""
     calls = CallsInFlight()
     doors: list[_Interceptor] = [] if security is None else [_Tokens(security)]
@@ -88,7 +89,8 @@ async def serving(
 
 
 def published_address(address: str) -> str:
-    """Where callers on other machines reach `address`: an address of all interfaces names none of this machine's."""
+    """The address at which callers on other machines reach `address`: an address of all interfaces names none of this
+    machine."""
     host, _, port = address.rpartition(":")
     return f"{socket.gethostname()}:{port}" if host in ALL_INTERFACES else address
 
@@ -112,7 +114,7 @@ def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> st
 
 
 def _bind_alone(server: grpc.aio.Server, listen: str) -> int:
-    """Only this user may connect to a unix socket, whatever the process's umask is."""
+    """Bind so that only this user may connect to a unix socket, whatever the umask of the process is."""
     before = os.umask(0o177)
     try:
         return server.add_insecure_port(listen)
@@ -121,7 +123,7 @@ def _bind_alone(server: grpc.aio.Server, listen: str) -> int:
 
 
 def _clear(path: Path) -> None:
-    """Remove the socket of a process that is gone; leave one that answers."""
+    """Remove the socket of a process that has ended; leave one that answers."""
     if f"unix:{path}" == default_socket():
         try:
             make_own(path.parent)
@@ -173,7 +175,7 @@ def _matches(given: bytes, tokens: Sequence[bytes]) -> bool:
 
 
 def _refusing(handler: Handler | None, code: grpc.StatusCode, message: str) -> Handler:
-    """`handler`: None: there is no such method."""
+    """A handler that refuses each call. `handler`: None: there is no such method."""
 
     async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         await context.abort(code, message)

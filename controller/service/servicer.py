@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The service of protocol/netfold.proto: requests of operators and members become calls of the controller."""
+"""Implements the service of protocol/netfold.proto: requests of operators and members become calls of the
+controller."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ LINES_A_MESSAGE = 100
 
 
 class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
-    """Every typed error becomes a status code and its message. Methods are named as in the proto."""
+    """The service. Every typed error becomes a status code and its message. Methods are named as in the proto."""
 
     # ruff: noqa: N802
 
@@ -196,7 +197,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             is_replacement = status.is_connected(name, host)
             with status.connected(stream):
                 if is_replacement:
-                    self._controller.changes.notify(name)  # ends the member's earlier stream
+                    self._controller.changes.notify(name)  # ends the earlier stream of the member
                 receiver = asyncio.create_task(self._receive_updates(request_iterator, stream))
                 try:
                     async for update in self._updates(stream, receiver):
@@ -209,7 +210,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             await refuse(context, error)
 
     async def _receive_updates(self, requests: AsyncIterator[pb.MemberUpdate], stream: OpenStream) -> None:
-        """Until the member ends its stream, or opens another one, whose updates replace those of this one."""
+        """Receive updates until the member ends its stream, or opens another one, whose updates replace those of this
+        one."""
         async for message in requests:
             if not self._controller.member_status.is_newest(stream):
                 return
@@ -220,7 +222,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             self._handle_update(stream.job, stream.host, message)
 
     def _handle_update(self, name: str, host: str, message: pb.MemberUpdate) -> None:
-        """Of the member `host`: a message need not name it again."""
+        """Handle an update of the member `host`, which a message need not name again."""
         members, report = self._controller.members, message.report
         members.check(name, host, message.process, new=not message.epoch)
         self._controller.member_status.set_report(name, host, progress_of(report))
@@ -234,8 +236,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def _updates(
         self, stream: OpenStream, receiver: asyncio.Task[None]
     ) -> AsyncIterator[pb.ControllerUpdate]:
-        """Until the job ends, the member's updates end, or the member opens another stream. A member that left may
-        wait for the job's end."""
+        """Send updates until the job ends, the updates of the member end, or the member opens another stream. A member
+        that left may wait for the end of the job."""
         name, host = stream.job, stream.host
         assigned_epoch, ring_epoch = 0, 0
         left_limit: int | None = None

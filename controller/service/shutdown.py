@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""An orderly end of the service: calls in flight end with UNAVAILABLE, on which members retry, and not with an
-exception in the server's log."""
+"""Ends the service in order: calls in flight end with UNAVAILABLE, on which members retry, and not with an exception in
+the log of the server."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ END_S = 2.0
 
 
 class CallsInFlight(_Interceptor):
-    """An interceptor of a server that knows its calls, to end them before it stops."""
+    """Interceptor of a server that records its calls, to end them before it stops."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_stopping = False
 
     async def end(self) -> None:
-        """Cancels all calls, and waits for their ends, at most `END_S` seconds."""
+        """Cancel all calls, and wait for their ends, at most `END_S` seconds."""
         self._is_stopping = True
         for task in self._tasks:
             task.cancel()

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: N802
-"""The service of a standby: reads are answered from the store that it shares with the primary. Changes are refused with
-the primary's address."""
+"""Implements the service of a standby: it answers reads from the store that it shares with the primary, and refuses
+changes with the address of the primary."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
 STORE_POLL_S = 0.2
-"""Period of polling the store: SQLite has no notification of changes by another process."""
+"""Seconds between two polls of the store: SQLite has no notification of changes by another process."""
 
 Answer = TypeVar("Answer")
 
 
 class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
-    """Answers until `retire`; then streams that are open end."""
+    """Answers until `retire`, which ends the open streams."""
 
     def __init__(self, config: FabricConfig, packet_model: PacketModel, store: Store) -> None:
         self._config = config
@@ -153,8 +153,9 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
 
 class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
-    """Passes each call to the current service: a server's handlers are fixed when it starts. `stop` ends all calls with
-    UNAVAILABLE, on which clients try again; a server that stops before they ended would log a traceback for each."""
+    """Passes each call to the current service, because the handlers of a server are fixed when it starts. `stop` ends
+    all calls with UNAVAILABLE, on which clients try again; a server that stops before they ended would log a traceback
+    for each."""
 
     def __init__(self, current: pb_grpc.ControllerServicer) -> None:
         self.current = current
@@ -164,7 +165,7 @@ class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._stopped.set()
 
     async def unless_stopped(self, work: Coroutine[Any, Any, Answer], context: Context) -> Answer:
-        """The result of a part of a call."""
+        """Return the result of a part of a call, unless the proxy stops before."""
         working = asyncio.create_task(work)
         stopped = asyncio.create_task(self._stopped.wait())
         try:
@@ -202,7 +203,7 @@ class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
 
 async def _next(updates: AsyncIterator[Answer]) -> Answer | None:
-    """None at the end."""
+    """The next update; None at the end."""
     return await anext(updates, None)
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The state of this process, for systemd (sd_notify). Without systemd nothing is sent."""
+"""Sends the state of this process to systemd (sd_notify). Without systemd nothing is sent."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import socket
 
 
 class SystemdNotifier:
-    """Never blocks: systemd may be slow, and a message lost. Each beat repeats what was announced. Its socket is opened
-    once, as a process may run out of descriptors."""
+    """Notifies without blocking: systemd may be slow, and a message lost. Each beat repeats the announcement. Its
+    socket is opened once, as a process may run out of descriptors."""
 
     def __init__(self) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "")
@@ -23,7 +23,7 @@ class SystemdNotifier:
         self._announced = ""
 
     def announce(self, status: str) -> None:
-        """The process serves."""
+        """Announce that the process serves."""
         self._announced = f"READY=1\nSTATUS={status}\n"
         self.beat()
 
@@ -38,6 +38,6 @@ class SystemdNotifier:
 
 
 def systemd_watchdog_s() -> float:
-    """The unit's WatchdogSec; 0 without one."""
+    """WatchdogSec of the unit; 0 without one."""
     microseconds = os.environ.get("WATCHDOG_USEC", "")
     return int(microseconds) / 1e6 if microseconds.isdecimal() else 0.0

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two controllers of one store take the same tokens. A leader publishes a digest in the store, from which no
-token can be read."""
+"""Checks whether two controllers of one store accept the same tokens. A leader publishes a digest in the store, from
+which no token can be read."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from netfold.controller.service.server import Security
 
 _SALT_BYTES = 16
 _COST = {"n": 2**14, "r": 8, "p": 1}
-"""Of scrypt (RFC 7914): 16 MiB, and tens of milliseconds a guess."""
+"""Cost of scrypt (RFC 7914): 16 MiB, and tens of milliseconds a guess."""
 
 
 def token_digest(security: Security | None) -> str:
-    """Another one at each call; "" of a controller without tokens, as at a Unix socket."""
+    """A digest of the tokens, different at each call; "" for a controller without tokens, as at a Unix socket."""
     return "" if security is None else _digest(security, secrets.token_bytes(_SALT_BYTES))
 
 
 def has_tokens_of(security: Security | None, published: str) -> bool:
-    """`published`: by `token_digest`. All take what a controller without tokens takes."""
+    """Whether this controller accepts the tokens of the one that published the digest `published` (by `token_digest`).
+    "": that one has no tokens, and this one accepts its callers."""
     if not published:
         return True
     salt = bytes.fromhex(published.partition(":")[0])

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A process whose event loop stands still ends, so that a standby can lead: the kernel returns the lock of a process
-that ended, and of no other (docs/decisions/0048). Writes to the store and to the log block the loop, so they count."""
+"""Ends a process whose event loop stands still, so that a standby can lead: the kernel releases the lock of a process
+only when it has ended (docs/decisions/0048). Writes to the store and to the log block the loop, so they count."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from contextlib import contextmanager
 from netfold.controller.service.systemd import SystemdNotifier, systemd_watchdog_s
 
 WATCHDOG_S = 30.0
-"""Default. A change of the store takes 5 s at most if another process has locked it."""
+"""Default limit in seconds. A change of the store takes at most 5 s if another process has locked it."""
 
 STDERR = 2  # sys.stderr has a lock, which the loop may hold
 HUNG = 1
-"""Exit code."""
+"""Exit code of a process that the watchdog ended."""
 
 CHECKS = 10
-"""In a row without a beat. A clock would count the time in which the whole process was stopped, too."""
+"""Number of consecutive checks without a beat. A clock would count the time in which the whole process was stopped,
+too."""
 
 MAX_PERIOD_S = 1.0
 DUMP_S = 1.0
-"""For the trace: the log may be what blocks the loop."""
+"""Seconds for writing the trace: the log may be what blocks the loop."""
 
 
 @contextmanager
 def watched_loop(limit_s: float, notifier: SystemdNotifier) -> Iterator[Watchdog]:
-    """Within, the process ends if its running event loop stands still for `limit_s`; 0: it does not. systemd's watchdog
-    gets its beats."""
+    """Watch the running event loop within the context: the process ends if the loop stands still for `limit_s`; 0: it
+    does not. The watchdog of systemd gets its beats."""
     watchdog = Watchdog(limit_s, notifier)
     beating = asyncio.create_task(watchdog.beat())
     if limit_s:
@@ -80,8 +81,8 @@ class Watchdog:
         return self._beats, self.progress()
 
     def _trace(self) -> bytes:
-        """By a file in memory: faulthandler writes with the interpreter's lock held, and a log that blocks would keep
-        it."""
+        """Take the trace by a file in memory: faulthandler writes with the lock of the interpreter held, and a log that
+        blocks would keep it."""
         with os.fdopen(os.memfd_create("trace"), "rb") as file:
             faulthandler.dump_traceback(file.fileno())
             file.seek(0)

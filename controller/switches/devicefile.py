@@ -135,7 +135,7 @@ def _faults(fabric: Fabric, switch: Switch, spec: DeviceSpec, folder: Path) -> I
     if spec.tls_ca is None and (spec.tls_cert is not None or spec.tls_server_name is not None):
         yield (
             "",
-            f"'{name}' needs tls_ca beside its other tls options: without it the connection is plain text",
+            f"'{name}' needs tls_ca in addition to its other tls options: without it the connection is plain text",
         )
     for key in ("p4info", "config", "tls_ca", "tls_cert", "tls_key"):
         path = getattr(spec, key)

@@ -68,8 +68,8 @@ def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
     """The answer in a packet-in; None for any other packet."""
     data = packet.payload
     first = _ETHERNET.size + _IPV4.size + _UDP.size
-    beside = {"ingress_port", "bitmap"} <= packet.metadata.keys()
-    if not beside or len(data) < first + _NETFOLD.size or data[first] >> 4 != VERSION:
+    has_metadata = {"ingress_port", "bitmap"} <= packet.metadata.keys()
+    if not has_metadata or len(data) < first + _NETFOLD.size or data[first] >> 4 != VERSION:
         return None
     kind, flags, tree, tag, slot, request, exponent, _, lanes = _NETFOLD.unpack_from(data, first)
     first += _NETFOLD.size

@@ -98,7 +98,7 @@ def run(
         )
         setattr(setup, name, held[name].ctypes.data)
     if library().np_run(ctypes.byref(setup)):
-        raise MemoryError("no memory for the packets that are under way")
+        raise MemoryError("no memory for the packets in flight")
     results = {name.removesuffix("_result"): held[name] for name, _, _, _ in _OUTPUTS}
     return PacketOutcome(
         **results, events=setup.events, packets=setup.packets, end=setup.end, failed=setup.failed

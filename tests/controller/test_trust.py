@@ -111,7 +111,7 @@ def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
 def test_the_switches_file_wants_all_that_tls_needs(tmp_path):
     file, fabric = tmp_path / "switches.yaml", single_switch(2)
     for text, message in (
-        ("defaults: {tls_server_name: a}\n", "needs tls_ca beside its other tls options"),
+        ("defaults: {tls_server_name: a}\n", "needs tls_ca in addition to its other tls options"),
         ("defaults: {tls_ca: none.pem}\n", "the tls_ca of 's1' is missing"),
         ("defaults: {tls_ca: switches.yaml, tls_key: switches.yaml}\n", "needs both of tls_cert and tls_key"),
     ):

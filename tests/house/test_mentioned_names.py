@@ -137,7 +137,7 @@ def test_names_in_pages_exist():
     assert found == {}
 
 
-MAX_FRAGMENTS = 167
+MAX_FRAGMENTS = 101
 
 
 def test_no_more_docstrings_begin_with_what_or_of():
