@@ -40,7 +40,7 @@ def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
                         controller.member_status.set_report(name, host, Progress(n))
                 controller.cancel(name)
             with pytest.raises(RefusedError):
-                await controller.submit("name: refused\nworkers: 2\nmin_rate: 900\n", queue=False)
+                await controller.submit("name: refused\nworkers: 2\nnumerics: {mode: float32}\n", queue=False)
             await deployment.idle()
             assert len(controller.registry.all()) == HISTORY
             assert len(deployment.store.jobs()) == HISTORY
