@@ -249,7 +249,7 @@ int64_t nf_core_trees(const struct nf_core *core) { return core->tree_count; }
 struct nf_tree_report nf_core_report(const struct nf_core *core, int64_t tree) {
     const struct tree *t = &core->trees[tree];
     return (struct nf_tree_report){t->spec.tree,       nf_window_cwnd(&t->window),
-                                   t->window.max_cwnd, t->retransmits,
+                                   t->window.state.cwnd.max, t->retransmits,
                                    t->probes,          t->results,
                                    t->marked,          t->rtt.srtt,
                                    t->rtt.min_rtt};

@@ -49,8 +49,9 @@ int tree_init(struct tree *t, const struct nf_assignment *a, int64_t index, doub
         h->lanes = __builtin_bswap16((uint16_t)t->lanes);
     }
     nf_rtt_init(&t->rtt, &t->timing);
-    nf_window_init(&t->window, (enum nf_congestion)a->congestion, t->spec.window, t->timing.delay_threshold,
-                   nf_window_increase((double)a->wire_bytes, t->spec.share));
+    struct nf_window_settings settings = {t->spec.window, t->timing.delay_threshold,
+                                          nf_window_increase((double)a->wire_bytes, t->spec.share)};
+    nf_window_init(&t->window, (enum nf_congestion)a->congestion, &settings);
     nf_pacer_init(&t->pacer, a->rate_mbps, (double)a->wire_bytes, t->spec.share, t->timing.pacing_burst, now);
     return 0;
 }
