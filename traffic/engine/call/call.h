@@ -73,7 +73,6 @@ struct call_handover {
 /* Only the session changes it. */
 struct call_progress {
     enum call_state state;
-    int64_t outstanding; /* segments that are not complete */
     int64_t epoch; /* in which it was started last; 0: none */
     int is_first_of_epoch;
     int is_retained; /* finished, and its result may be needed by other workers */

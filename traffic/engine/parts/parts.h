@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../call/call.h"
-#include "../transport/tree.h"
+#include "../transport/tree_state.h"
 
 struct call_part {
     struct part_ops ops;

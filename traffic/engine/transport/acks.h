@@ -6,7 +6,7 @@
 #ifndef NETFOLD_ACKS_H
 #define NETFOLD_ACKS_H
 
-#include "tree.h"
+#include "tree_state.h"
 
 /* The chunk in flight on a channel has its result. */
 void acks_record(struct tree *t, const struct channel *c, int marked, double now);

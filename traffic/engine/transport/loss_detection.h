@@ -6,7 +6,7 @@
 #ifndef NETFOLD_LOSS_DETECTION_H
 #define NETFOLD_LOSS_DETECTION_H
 
-#include "tree.h"
+#include "tree_state.h"
 
 /* Applies the timers: schedules a probe of the oldest chunk, or reduces the window. */
 void loss_apply_timers(struct tree *t, double now);

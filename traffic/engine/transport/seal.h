@@ -7,7 +7,7 @@
 #ifndef NETFOLD_SEAL_H
 #define NETFOLD_SEAL_H
 
-#include "tree.h"
+#include "tree_state.h"
 
 /* How long a chunk of the segment waits for all contributions; 0: its first transmission requests sealing; NF_UNKNOWN: for
  * good. */

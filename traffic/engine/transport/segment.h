@@ -38,7 +38,6 @@ struct segment {
     struct segment *next;
     const struct part_ops *ops;
     void *owner; /* of the part */
-    int64_t *outstanding; /* the owner's count of segments that are not complete */
     int64_t first, stripe; /* of data: the first row, and the stripe that it is in */
     int64_t base, count, remaining; /* first place; chunks; chunks without a result */
     struct quorum_tracker *quorum; /* NULL: all have to contribute */
