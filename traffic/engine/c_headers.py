@@ -3,7 +3,8 @@
 """Structures and functions of our C headers for ctypes, read from the headers, so that Python does not repeat them.
 
 Understands what these headers contain: members of scalar types, structures, unions, enums and pointers, arrays with a
-constant length, and exported functions (NF_API, NP_API, SF_API). tests/house/test_structs.py compares it with the compiler."""
+constant length, and exported functions (NF_API, NP_API, SF_API). tests/house/test_structs.py compares it with the
+compiler."""
 
 from __future__ import annotations
 
