@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a program requests of a call, and what the call results in. */
+/* The request of a program for a call, and the outcome of the call. */
 
 #ifndef NETFOLD_REQUEST_H
 #define NETFOLD_REQUEST_H

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A congestion control algorithm: three operations on a state of its own, which begins with struct nf_cwnd. */
+/* A congestion control algorithm has three operations on a state of its own, which begins with struct nf_cwnd. */
 
 #ifndef NETFOLD_ALGORITHM_H
 #define NETFOLD_ALGORITHM_H
@@ -23,7 +23,7 @@ struct nf_ack_summary {
     double min_rtt; /* smallest RTT of the epoch */
 };
 
-/* What an algorithm may use of the tree's properties. */
+/* The properties of a tree that an algorithm may use. */
 struct nf_window_settings {
     int64_t max_cwnd;
     double delay_threshold; /* of nf_timing */

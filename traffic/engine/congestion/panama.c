@@ -4,9 +4,9 @@
 /* Windows follow ECN marks that nodes OR over all contributions, so that the windows of a job move in step. A switch that marks
  * nothing (BMv2 does not know how full its buffers are) is detected by queueing delay.
  *
- * Beside TCP that yields either too much or too little, so two rules more (docs/decisions/0024): a marked sender backs off by
- * the part by which all senders together did the last time; and where other senders fill the queue whatever is marked, losses
- * are the signal, as they are for those. */
+ * On links shared with TCP that yields either too much or too little, so there are two more rules (docs/decisions/0024). A
+ * marked sender backs off by the part by which all senders together did the last time. Where other senders fill the queue in
+ * spite of marks, losses are the signal, as they are for those. */
 
 #include "panama.h"
 
@@ -57,7 +57,7 @@ static void shrink(struct nf_panama *p, double factor, int64_t floor) {
     reset_counts(p);
 }
 
-/* Between two runs of marks RTTs fall by the part that all senders backed off by, on average. */
+/* Measures by which part all senders backed off on average: by this part RTTs fall between two runs of marks. */
 static void measure_peer_backoff(struct nf_panama *p) {
     if (p->min_delay >= NF_UNKNOWN) return;
     double rtt = p->min_rtt + p->min_delay;
@@ -76,15 +76,15 @@ static int is_delayed(const struct nf_panama *p) {
     return !p->saw_marks && p->min_delay > p->delay_threshold && p->min_delay < NF_UNKNOWN;
 }
 
-/* Factor of cwnd after a window: below 1 if it met congestion. */
+/* Returns the factor of cwnd after a window: below 1 if it met congestion. */
 static double reduction(const struct nf_panama *p) {
     if (p->marked)
         return 1 - max_of(max_of(p->alpha / 2, p->peer_backoff), MIN_ALL_MARKED_BACKOFF * (double)p->marked / (double)p->acked);
     return is_delayed(p) ? max_of(0.5, p->delay_threshold / p->min_delay) : 1;
 }
 
-/* Whether other senders fill the queue: windows in a row met a deep queue as a whole, however far cwnd came down. Only marks
- * prove it: without them it may be a switch that is slow at any window. And marks alone do not: a tree over many links meets
+/* Returns whether other senders fill the queue: windows in a row met a deep queue as a whole, however far cwnd came down. Only
+ * marks prove it: without them it may be a switch that is slow at any window. Nor do marks alone: a tree over many links meets
  * bursts of short flows on one or another of them at any time. */
 static int is_queue_filled_by_others(struct nf_panama *p) {
     int is_deep = p->marked == p->acked && p->min_delay >= DEEP_QUEUE_RATIO * p->marking_delay;
@@ -95,7 +95,7 @@ static int is_queue_filled_by_others(struct nf_panama *p) {
            p->cwnd.size <= max_of(min_of(MIN_CWND, (double)p->cwnd.max), p->cwnd_before_deep / CONTENTION_REDUCTION);
 }
 
-/* Once a window. Several windows without a mark may be acknowledged at a time. */
+/* Ends a window. Several windows without a mark may be acknowledged at a time. */
 static void end_window(struct nf_panama *p) {
     double growth = p->increase * max_of(1, (double)(int64_t)((double)p->acked / p->cwnd.size));
     p->alpha += G * ((double)p->marked / (double)p->acked - p->alpha);
@@ -133,7 +133,7 @@ static void on_acks(void *state, const struct nf_ack_summary *acks) {
     if ((double)p->acked >= p->cwnd.size) end_window(p);
 }
 
-/* Queues that mark do so before they overflow: where marks were seen but not in the last window, the loss is a bit error. */
+/* Queues that mark do so before they overflow. Where marks were seen but not in the last window, the loss is a bit error. */
 static void on_loss(void *state) {
     struct nf_panama *p = state;
     if (p->contending_windows) {

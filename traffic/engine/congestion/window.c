@@ -3,7 +3,7 @@
 
 #include "window.h"
 
-/* Growth in frames of 1514 bytes: TCP's one, and a quarter, as a mark of one contribution is a mark of all. */
+/* The window grows by TCP's one frame of 1514 bytes and a quarter, because a mark of one contribution is a mark of all. */
 static const double INCREASE_FRAMES = 1.25;
 
 static void fixed_init(void *state, const struct nf_window_settings *settings) {

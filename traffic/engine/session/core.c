@@ -1,9 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The course of calls, docs/reference/protocol.md, section 5.3. Once in each epoch the workers synchronize their call numbers; results that
- * some workers lack are handed over; then calls start in their order, a few at a time, and finish in it. A worker retains the
- * results of the last calls until it knows that all workers have them.
+/* The course of calls, docs/reference/protocol.md, section 5.3: once in each epoch the workers synchronize their call numbers;
+ * results that some workers lack are handed over; then calls start in their order, a few at a time, and finish in it. A worker
+ * retains the results of the last calls until it knows that all workers have them.
  *
  * Only this file ends an epoch: functions below return a step or a status. */
 
@@ -27,7 +27,7 @@ struct nf_core *nf_core_create(void) {
     return core;
 }
 
-/* Nothing is in flight any more. */
+/* Stops all trees: nothing is in flight any more. */
 static void stop_trees(struct nf_core *core) {
     for (int64_t i = 0; i < core->tree_count; i++) {
         core->totals.retransmits += core->trees[i].retransmits;
@@ -92,8 +92,8 @@ void nf_core_release(struct nf_core *core, struct nf_call *call) {
 
 /* ---- failures ---- */
 
-/* A call failed half-way: chunk numbers differ between workers from here on, so nothing more is sent in this epoch, and later
- * calls cannot continue. Retained results stay. */
+/* Ends all calls after one failed half-way. From now on chunk numbers differ between workers, so nothing more is sent in this
+ * epoch, and later calls cannot continue. Retained results stay. */
 static void fail_epoch(struct nf_core *core, int64_t status) {
     calls_finish_closing(core);
     struct nf_call *call = core->first;
@@ -116,8 +116,8 @@ void nf_core_fail_epoch_waiters(struct nf_core *core) {
 
 /* ---- results ---- */
 
-/* What the result of a chunk proves beside its lanes. A worker sends a chunk of a call only if it has the results of the call
- * `depth` before, and a closing chunk only if it has those of the call. */
+/* Notes which calls all workers have, as the result of a chunk proves. A worker sends a chunk of a call only if it has the
+ * results of the call `depth` before, and a closing chunk only if it has those of the call. */
 static void note_stable(struct nf_core *core, const struct nf_call *call, const struct part_ops *ops) {
     int is_first_part = ops == &opening_part.ops || ops == &data_part.ops;
     if (is_first_part && !call->handover.holders) calls_mark_stable(core, call->outcome.number - core->depth + 1);

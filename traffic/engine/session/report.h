@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a core reports of itself and of its trees. */
+/* The core's reports of itself and of its trees. */
 
 #ifndef NETFOLD_REPORT_H
 #define NETFOLD_REPORT_H

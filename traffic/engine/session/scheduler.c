@@ -15,7 +15,7 @@
 #include "calls.h"
 #include "segments.h"
 
-/* Larger calls end with a closing chunk: their results are not retained. PyTorch's first bucket is 1 MiB and what exceeds it. */
+/* Larger calls end with a closing chunk: their results are not retained. PyTorch's first bucket is a little above 1 MiB. */
 enum { MAX_RETAINED_BYTES = 2 << 20 };
 
 /* The part that a call in a state waits for. */
@@ -24,7 +24,7 @@ static const struct call_part *const PART_OF_STATE[] = {
     [CALL_REENCODED] = &reencoded_part, [CALL_CLOSING] = &closing_part,
 };
 
-/* The state after the part of `call` is complete. */
+/* Returns the state after the part of `call` is complete. */
 static enum call_state next_state(const struct nf_call *call) {
     switch (call->progress.state) {
     case CALL_DATA:
@@ -39,7 +39,7 @@ static enum call_state next_state(const struct nf_call *call) {
     }
 }
 
-/* STEP_AGAIN: the segment is scheduled. A call that does not fit into an epoch of its own fits into none. */
+/* Returns STEP_AGAIN if the segment is scheduled. A call that does not fit into an epoch of its own fits into none. */
 static struct step schedule_call_segment(struct nf_call *call, struct tree *t, const struct segment *of) {
     enum nf_status status = of->count ? schedule_segment(t, of) : NF_PENDING;
     if (status == NF_PENDING) return STEP_AGAIN;
@@ -105,7 +105,7 @@ static struct step advance_striped_call(struct nf_core *core, struct nf_call *ca
     return schedule_part(core, call, &rate_report_part);
 }
 
-/* All results of the first call's part are here. */
+/* Starts the next part of the first call, once all results of its part are here. */
 static struct step start_next_part(struct nf_core *core, struct nf_call *call) {
     enum call_state next = next_state(call);
     if (call->progress.state == CALL_REENCODED && next != CALL_SPECIALS) call->result = reencode_finish(call);

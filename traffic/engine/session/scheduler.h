@@ -17,7 +17,7 @@ struct step start_next_call(struct nf_core *core);
 /* Continues the first call, which was started and is opened. */
 struct step advance_call(struct nf_core *core, struct nf_call *call, double now);
 
-/* Whether the first call can be continued by advance_call now. */
+/* Returns whether advance_call can continue the first call now. */
 int can_advance(const struct nf_core *core, const struct nf_call *call);
 
 #endif

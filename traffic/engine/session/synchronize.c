@@ -37,7 +37,7 @@ static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk
 
 static const struct part_ops resume_part_ops = {CONTROL, 0, fill, take};
 
-/* STEP_AGAIN: the segment is scheduled. */
+/* Returns STEP_AGAIN if the segment is scheduled. */
 static struct step schedule(struct nf_core *core, const struct part_ops *ops, int64_t count) {
     struct segment s = {.ops = ops, .owner = &core->resume, .count = count};
     enum nf_status status = schedule_segment(&core->trees[0], &s);
@@ -140,7 +140,7 @@ static struct step pass_through(struct nf_core *core, int64_t chunks) {
     return step.type == AGAIN ? schedule(core, &pass_through_ops, chunks) : step;
 }
 
-/* The call of this number: retained, or not finished. */
+/* Returns the call of this number, which is retained or not finished. */
 static struct nf_call *find_call(const struct nf_core *core, int64_t number) {
     struct nf_call *call = number < core->next_call ? core->retained : core->first;
     if (number < core->next_call)

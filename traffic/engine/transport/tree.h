@@ -9,30 +9,31 @@
 
 #include "tree_state.h"
 
-/* 0, or -1: no memory. */
+/* Returns 0, or -1 if there is no memory. */
 int tree_init(struct tree *t, const struct nf_assignment *a, int64_t index, double now);
 void tree_free(struct tree *t);
 
-/* Appends a segment to its stream; 0: the epoch has too few places left. The tree owns it until it is complete. */
+/* Appends a segment to its stream. Returns 0 if the epoch has too few places left. The tree owns it until it is complete. */
 int tree_append(struct tree *t, struct segment *s);
 
 /* Makes the held segments of a part of an owner sendable. */
 void tree_release(struct tree *t, const void *owner, const struct part_ops *ops);
 
-/* The segment that a packet is an awaited result of, NULL: none. `chunk`: its index in the segment. A complete segment
- * (remaining == 0) is no longer the tree's. */
+/* Returns the segment that a packet is an awaited result of, or NULL if there is none. `chunk`: its index in the segment. A
+ * complete segment (remaining == 0) is no longer the tree's. */
 struct segment *tree_on_result(struct tree *t, const struct header *h, int marked, double now, int64_t *chunk);
 
 /* Updates RTT and window by the results since the last call. */
 void tree_update_window(struct tree *t, double now);
 
-/* Packets to send now, at most `capacity`; returns their number. */
+/* Takes the packets to send now, at most `capacity`; returns their number. */
 int64_t tree_send(struct tree *t, struct nf_out *out, int64_t capacity, double now);
 
-/* When tree_send has something to do if nothing is received; NF_UNKNOWN: never. */
+/* Returns when tree_send has something to do if nothing is received; NF_UNKNOWN: never. */
 double tree_next_deadline(const struct tree *t, double now);
 
-/* Seconds in which a quarter of the chunks in flight can return at the paced rate; 0: no pacing, or few are in flight. */
+/* Returns the seconds in which a quarter of the chunks in flight can return at the paced rate; 0: no pacing, or few are in
+ * flight. */
 double tree_coalescing_delay(const struct tree *t);
 
 #endif

@@ -91,7 +91,8 @@ static inline struct stream *stream_of(struct tree *t, enum stream_id id) {
     return &t->streams[t->channel_count > 1 ? id : MAIN];
 }
 
-/* Channels of the main stream: as many chunks of a part are sent before the first result of it is needed. */
+/* Returns the number of channels of the main stream: as many chunks of a part are sent before the first result of it is
+ * needed. */
 static inline int64_t rows_ahead(const struct tree *t) { return t->streams[MAIN].count; }
 
 static inline struct header *packet_of(const struct tree *t, int64_t channel) {
