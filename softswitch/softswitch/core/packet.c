@@ -41,7 +41,7 @@ void ss_packet_renumber(struct ss_switch *sw, struct ss_packet *k) {
     k->truncate = UINT32_MAX;
 }
 
-/* A copy with its own PHV, as BMv2's clone_with_phv. */
+/* Makes a copy with its own PHV, as BMv2's clone_with_phv. */
 struct ss_packet *ss_packet_copy(struct ss_switch *sw, const struct ss_packet *k) {
     struct ss_packet *c = take(sw, k->pl);
     if (!c) return NULL;
