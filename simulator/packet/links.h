@@ -11,7 +11,7 @@
 
 enum {
     NP_NONE = -1,
-    NP_LANES = 9, /* with so many the engine has four calls in flight */
+    NP_LANES = 9, /* with this many the engine has four calls in flight */
     NP_WIRE_BYTES = 16 + 4 * NP_LANES,
     NP_BLOCKS = 3
 };

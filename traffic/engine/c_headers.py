@@ -43,7 +43,7 @@ class Headers:
         self._structures: dict[str, Any] = {}
 
     def fields(self, structure: str, **known: type[ctypes.Structure]) -> tuple[tuple[str, Any], ...]:
-        """`_fields_` of a structure. `known`: classes of the structures that it contains."""
+        """Returns the `_fields_` of a structure. `known`: classes of the structures that it contains."""
         return tuple(self._members(self._bodies[structure], known))
 
     def declare(self, code: ctypes.CDLL, *prefixes: str, **known: type[ctypes.Structure]) -> None:
@@ -85,7 +85,7 @@ class Headers:
                 yield member[2], kind
 
     def _type(self, declaration: str, known: Mapping[str, type[ctypes.Structure]]) -> Any:
-        """Of a declaration without or with a name, as in a parameter."""
+        """Returns the ctypes type of a declaration without or with a name, as in a parameter."""
         if "*" in declaration:
             return ctypes.c_char_p if declaration.split()[:2] == ["const", "char"] else ctypes.c_void_p
         words = [word for word in declaration.split() if word != "const"]

@@ -53,7 +53,7 @@ struct nf_balance *nf_balance_create(int64_t rows, const struct nf_assignment *a
         int carries = a->trees[i].cumulative_share > (i ? a->trees[i - 1].cumulative_share : 0);
         all += carries ? channels[i] : 0;
         carrying += carries;
-        if (a->trees[i].slots == 2) return NULL; /* one stream cannot carry reports beside data */
+        if (a->trees[i].slots == 2) return NULL; /* one stream cannot carry both reports and data */
     }
     int64_t stripes = all ? rows / (NF_STRIPE_WINDOWS * all) : 0;
     if (stripes < NF_MIN_STRIPES && rows >= NF_MIN_STRIPES * NF_SHORT_STRIPE_WINDOWS * all) stripes = NF_MIN_STRIPES;
