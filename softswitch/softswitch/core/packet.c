@@ -4,7 +4,7 @@
  * Packet objects come from a free list; payloads that outlive ss_receive are counted buffers. */
 #include "internal.h"
 
-/* Its PHV holds the values of the object's previous packet, or zeros. */
+/* Takes a packet, whose PHV holds the values of the object's previous packet, or zeros. */
 static struct ss_packet *take(struct ss_switch *sw, const struct ss_pipeline *pl) {
     struct ss_pool *pool = &sw->pool;
     struct ss_packet *k = pool->free;

@@ -32,15 +32,15 @@ struct ss_packet {
     struct ss_packet *next;
     struct ss_pipeline *pl;
     const struct ss_shard *shard; /* of the thread that runs the packet */
-    const uint8_t *frame; /* what the parser reads; valid until ingress is over */
+    const uint8_t *frame; /* the bytes that the parser reads; valid until ingress is over */
     uint32_t frame_len;
     uint32_t payload_len;
-    const uint8_t *payload; /* what follows the parsed headers */
+    const uint8_t *payload; /* the bytes behind the parsed headers */
     struct ss_buf *buf;     /* holds frame and payload; NULL: the caller of ss_receive holds them */
     uint64_t now_ns, now_us; /* of this pass; now_us counts from the start of the switch */
     uint64_t enq_us;
     uint32_t length;         /* BMv2's packet length register: follows setValid and setInvalid */
-    uint32_t ingress_length; /* what counters and meters count */
+    uint32_t ingress_length; /* the length that counters and meters count */
     uint32_t parsed;         /* bytes taken by the parser */
     uint32_t truncate;       /* bytes to keep; UINT32_MAX = all */
     uint32_t out_port;
@@ -205,7 +205,7 @@ struct ss_vset {
     uint64_t *members; /* count * (words of value, words of mask, n) */
 };
 
-/* What one thread of the data plane has of a program. Of every SS_SHARD_CELLS * threads cells of a register a shard has the
+/* The part of a program that one thread of the data plane has. Of every SS_SHARD_CELLS * threads cells of a register a shard has the
  * SS_SHARD_CELLS cells at its place, so no two threads touch one. */
 #define SS_SHARD_CELLS 16u
 struct ss_shard {

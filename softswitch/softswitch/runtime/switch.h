@@ -90,8 +90,8 @@ uint64_t ss_port_rate(struct ss_switch *sw, uint32_t port);
 #define SS_KEEP UINT64_MAX
 int ss_set_queues(struct ss_switch *sw, uint32_t count);
 
-/* [control] One queue of a port, in addition to the port's own rate: `rate_pps` in packets per second, 0 = no limit; `bound` in packets,
- * 0 = that of the port. SS_KEEP leaves either as it is. Returns 0, or -1 for what is out of range. */
+/* [control] One queue of a port, in addition to the port's own rate: `rate_pps` in packets per second, 0 = no limit; `bound`
+ * in packets, 0 = that of the port. SS_KEEP leaves either as it is. Returns 0, or -1 for what is out of range. */
 int ss_queue_config(struct ss_switch *sw, uint32_t port, uint32_t queue, uint64_t rate_pps, uint64_t bound);
 
 /* [control] Whether a port can carry frames now: group members that watch a port which is down are not selected. A port is down
