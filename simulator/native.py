@@ -24,7 +24,7 @@ class CompilerMissingError(Exception):
 
 
 def compiled(level: str, prefix: str) -> ctypes.CDLL:
-    """The library of a level ("flow" or "packet"); its exported functions have the prefix."""
+    """Returns the library of a level ("flow" or "packet"); its exported functions have the prefix."""
     sources = sources_of(level)
     try:
         options = recipe.OPTIONS[level]
@@ -42,6 +42,6 @@ def headers(level: str) -> Headers:
 
 
 def sources_of(level: str) -> tuple[Path, ...]:
-    """With the headers, in the order that names the library."""
+    """Returns the sources with the headers, in the order that names the library."""
     files = recipe.files(engine_recipe.CORE, engine_recipe.HEADERS)
     return tuple(ROOT / name for name in files[level])

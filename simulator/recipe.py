@@ -22,13 +22,13 @@ _PACKET = (
     "events",
 )
 OPTIONS = {"flow": ("-lm",), "packet": ("-fvisibility=hidden", "-DNF_API=", "-DNF_PLAIN", "-lm")}
-"""By level. The packet level contains the engine and does not export it; NF_PLAIN: with so few lanes vectors are of no
-use, and their dispatchers would be visible."""
+"""Flags and libraries by level. The packet level contains the engine and does not export it. NF_PLAIN: with so few
+lanes vectors are of no use, and their dispatchers would be visible."""
 
 
 def files(engine_core: Sequence[str], engine_headers: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """By level: sources, the first of which names the library, and headers. `engine_core` and `engine_headers`: of
-    traffic/engine/recipe.py."""
+    """Returns by level the sources, the first of which names the library, and headers. `engine_core` and
+    `engine_headers`: of traffic/engine/recipe.py."""
     flow = [f"simulator/flow/{name}.c" for name in _FLOW]
     flow += [f"simulator/flow/{name}.h" for name in _FLOW_HEADERS]
     packet = [f"simulator/packet/{name}.{kind}" for kind in ("c", "h") for name in _PACKET]

@@ -36,14 +36,14 @@ class JobResult:
 
     @property
     def all_reduce_s(self) -> tuple[float, ...]:
-        """Time of every bucket of every iteration: from ready to the sum at all workers. Waiting for
+        """Returns the time of every bucket of every iteration: from ready to the sum at all workers. Waiting for
         earlier buckets of the job is included."""
         return tuple(done - ready for i in self.iterations for ready, done in i.reduced)
 
 
 @dataclass(frozen=True)
 class LinkResult:
-    """A directed link. Queues in bytes: mean over time, and maximum."""
+    """Queues of a directed link in bytes: mean over time, and maximum."""
 
     bytes: float
     utilization: float

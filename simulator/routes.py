@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric as numbered directed links, and an equal-cost shortest path for a pair of hosts, chosen by a hash as in
-switches. Both levels take their paths from here, so they simulate the same paths."""
+"""Numbers the fabric's directed links, and chooses an equal-cost shortest path for a pair of hosts by a hash, as
+switches do. Both levels take their paths from here, so they simulate the same paths."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LinkTable:
 
     @cached_property
     def attachment(self) -> dict[str, str]:
-        """The switch of each host."""
+        """Returns the switch of each host."""
         found = {}
         for link in self.fabric.links:
             for a, b in ((link.a, link.b), (link.b, link.a)):
@@ -58,7 +58,8 @@ class LinkTable:
         return near
 
     def path(self, source: str, destination: str, choice: int) -> Path:
-        """The links from host to host. `choice` selects one of the equal-cost paths, all with the same probability."""
+        """Returns the links from host to host. `choice` selects one of the equal-cost paths, all with the same
+        probability."""
         at, last = self.attachment[source], self.attachment[destination]
         links = [self.number[source, at]]
         while at != last:
@@ -70,7 +71,8 @@ class LinkTable:
         return tuple(links)
 
     def next_hops(self, at: str, last: str) -> list[tuple[int, str]]:
-        """The links from one switch that are on a shortest path to another, with the switches at their ends."""
+        """Returns the links from one switch that are on a shortest path to another, with the switches at their
+        ends."""
         known = self._candidates.get((at, last))
         if known is None:
             distance = self._distance(last)
@@ -86,17 +88,18 @@ class LinkTable:
         return known
 
     def latency(self, path: Path) -> float:
-        """Seconds one way through empty queues, without the time to send."""
+        """Returns the seconds one way through empty queues, without the time to send."""
         return float(self.delays[list(path)].sum())
 
 
 @lru_cache(maxsize=1)
 def link_table(fabric: Fabric, settings: NetworkSettings) -> LinkTable:
-    """The last one is cached: a point of a sweep simulates one fabric many times, and computing routes is expensive."""
+    """Returns the links of a fabric. The last result is cached: a point of a sweep simulates one fabric many times,
+    and computing routes is expensive."""
     return LinkTable(fabric, settings)
 
 
 def path_hash(seed: int, kind: str, number: int) -> int:
-    """The hash that chooses the path of a flow (`kind` "flow", by its place in the scenario) or of a hop of a job
-    (`kind` its name)."""
+    """Returns the hash that chooses the path of a flow (`kind` "flow", by its place in the scenario) or of a hop of
+    a job (`kind` its name)."""
     return int.from_bytes(blake2b(f"{seed} {kind} {number}".encode(), digest_size=8).digest(), "little")

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A scenario is a fabric, training jobs on it, and background flows. Both levels, `flow` and
-`packet`, take a Scenario and give a Result (result.py).
+"""A scenario is a fabric, training jobs on it, and background flows. Both levels, `flow` and `packet`, take a
+Scenario and return a SimulationResult (result.py). Sizes are bytes of payload, times seconds, rates of the fabric
+in its own unit.
 
-Sizes are bytes of payload, times seconds, rates of the fabric in its own unit. All random values are drawn before
-a scenario is made. Only `seed` remains, which chooses equal-cost paths (routes.py): a scenario has the same result in
-every run.
-"""
+All random values are drawn before a scenario is made. Only `seed` remains, which chooses equal-cost paths
+(routes.py): a scenario has the same result in every run."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ class ScenarioError(ValueError):
 
 
 class TcpVariant(StrEnum):
-    """How a stream of bytes from host to host shares links, in the order of the packet level's `enum np_transport`.
-    CUBIC_ECN responds to marks as to losses (RFC 3168)."""
+    """TCP's variants, by which streams from host to host share links, in the order of the packet level's `enum
+    np_transport`. CUBIC_ECN responds to marks as to losses (RFC 3168)."""
 
     RENO = "reno"
     CUBIC = "cubic"
@@ -36,7 +35,8 @@ class TcpVariant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Bytes from one host to another, from `start` on. On a full link flows get rates in proportion to `weight`."""
+    """A flow sends bytes from one host to another, from `start` on. On a full link flows get rates in proportion to
+    `weight`."""
 
     source: str
     destination: str
@@ -90,7 +90,7 @@ class HostCollective:
     steps      messages that follow one another, each a hop's delay, before a bucket is done (a ring of n: 2 (n - 1))
     transport  of all its connections
     lockstep    flow level: all go at the pace of the slowest; else each is a flow by itself until its part is through
-    parallel   flow level: TCP connections beside each other for each of the hops
+    parallel   flow level: parallel TCP connections for each of the hops
     """
 
     hops: tuple[CollectiveEdge, ...]
@@ -111,7 +111,7 @@ class InNetworkCollective:
     lanes       values of 4 bytes in a packet
     lockstep     flow level: chunks are dealt out to the trees round robin under one window, as in PANAMA, so that all
                 trees go at the pace of the slowest; else each has a window of its own, as netfold's workers have
-    local_s     beside it, seconds for each byte of the gradient inside the machines (parallel NetReduce)
+    local_s     in addition, seconds for each byte of the gradient inside the machines (parallel NetReduce)
     """
 
     plan: Plan
@@ -136,9 +136,9 @@ Scheme = HostCollective | InNetworkCollective | IdealCollective
 
 @dataclass(frozen=True)
 class Job:
-    """Training by `workers` from `start` on, for so many iterations. Workers are in step. A Model without compute
-    time is a row of all-reduces, back to back. `arrivals`: of each worker, how many seconds after an iteration's
-    start it arrives (packet level, jobs over trees); empty: at the start."""
+    """Training by `workers` that begins at `start` and has this many iterations. Workers are in step. A Model
+    without compute time is a row of all-reduces, back to back. `arrivals`: of each worker, how many seconds after
+    an iteration's start it arrives (packet level, jobs over trees); empty: at the start."""
 
     name: str
     workers: tuple[str, ...]
@@ -176,12 +176,12 @@ class NetworkSettings:
 
     @property
     def packet_bytes(self) -> int:
-        """Bytes of a flow's full packet on a wire."""
+        """Returns the bytes of a flow's full packet on a wire."""
         return self.segment_bytes + self.header_bytes + self.gap_bytes
 
     @property
     def wire(self) -> float:
-        """Bytes on a wire for each byte of payload."""
+        """Returns the bytes on a wire for each byte of payload."""
         return self.packet_bytes / self.segment_bytes
 
 

@@ -60,7 +60,7 @@ Local = Annotated[str, typer.Option(help="IPv4 address to bind.")]
 
 @dataclass(frozen=True)
 class WorkloadOptions:
-    """What a worker reduces, and how the result is checked."""
+    """The workload of a worker, and the check of its result."""
 
     workload: Annotated[
         str,
@@ -122,7 +122,7 @@ class WorkloadOptions:
     def run(
         self, all_reduce: Callable[[Any], None], rank: int, workers: int, scheme: Scheme | None
     ) -> Result:
-        """Raises ValueError for an option out of its values."""
+        """Checks the options. Raises ValueError for one out of its values."""
         from netfold.traffic.numerics import DTYPES
         from netfold.traffic.workloads.benchmark import BenchmarkRun
 
@@ -325,14 +325,14 @@ def _bytes(text: str) -> int:
 
 
 def _scheme(fixed_bits: int | None) -> Scheme | None:
-    """None: the scheme of the job's file."""
+    """Reads the scheme from the options. None: the scheme of the job's file."""
     from netfold.traffic.numerics import Fixed
 
     return None if fixed_bits is None else Fixed(fixed_bits)
 
 
 def _membership(where: ControllerOptions, job: str, host: str, file: Path | None) -> tuple[Membership, str]:
-    """The membership, and the host's name."""
+    """Joins the job. Returns the membership, and the host's name."""
     if file is not None:
         from netfold.traffic.membership.base import StaticMembership
 
@@ -373,7 +373,7 @@ def _write(out: Path | None, report: dict[str, Any]) -> None:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """One line on standard error and exit code 1 for expected errors."""
+    """Prints an expected error as one line on standard error and exits with code 1."""
     from netfold.protocol.connection import ConnectError
     from netfold.traffic.errors import TrafficError
 

@@ -47,7 +47,7 @@ class JobRefusedError(JobFailedError):
 
 
 class ControllerUnreachableError(TrafficError):
-    """No controller answered within the lease, so the job's slots may belong to another job by now."""
+    """No controller answered within the lease, so the job's slots may belong to another job."""
 
 
 class UnknownHostError(TrafficError, ValueError):
@@ -63,9 +63,9 @@ class CollectiveMismatchError(TrafficError):
 
 
 class StragglerError(TrafficError):
-    """Jobs with a quorum: the other workers went on without this one, and their results are no longer available. The
-    array is as before the call. The next call joins the other workers in the next epoch, in the call that they are in
-    then; fetch their state (weights, step) first."""
+    """The other workers of a job with a quorum continued without this one, and their results are no longer
+    available. The array is as before the call. The next call joins the other workers in the next epoch, in the call
+    that they are in then; fetch their state (weights, step) first."""
 
 
 class WorkersLeftError(TrafficError):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Which arrays can be added, how their numbers become lanes, and what that costs in accuracy:
-docs/reference/protocol.md, section 6. The work is done in traffic/engine/codec.c.
+docs/reference/protocol.md, section 6. The work is done in traffic/engine/numerics/codec.c.
 
 All scales are powers of two, so scaling is exact and only the rounding to whole numbers loses something:
 at most 1 / (2 * scale) for each worker. With a shared block exponent the scale leaves room for the sum of
@@ -28,7 +28,7 @@ ROTATED_DTYPES = (FLOAT32, *SHORT_FLOATS)  # of the scheme RotatedQuarter
 INTEGERS = (INT32, INT64)
 
 SUM_BITS = 30  # sums of magnitude up to 2^30 stay clear of the rails of int32
-PREDICTION_BITS = 4  # a scale that was predicted may be so many bits too coarse (half and float64: none)
+PREDICTION_BITS = 4  # a scale that was predicted may be this many bits too coarse (half and float64: none)
 PAIR_BITS = 14  # sums of magnitude up to 2^14, two of them in a lane, stay clear of each other
 WIDE_BITS = 63  # of a float64
 EXPONENT_BIAS = 126  # a float32 with exponent byte b is below 2^(b - 126) in magnitude
@@ -39,8 +39,8 @@ WIDE_LEAST = 6  # below it the scale would be no float64
 
 
 class ReduceOp(StrEnum):
-    """What becomes of the workers' arrays. `AVERAGE` is the sum over the number of workers that were in it; of floats
-    only."""
+    """The operation on the workers' arrays. `AVERAGE` is the sum over the number of workers that were in it; it
+    takes floats only."""
 
     SUM = "sum"
     AVERAGE = "average"
@@ -48,7 +48,7 @@ class ReduceOp(StrEnum):
 
 @dataclass(frozen=True)
 class Automatic:
-    """The default: `PackedHalf` for float16 and bfloat16, `BlockFloat` for the others."""
+    """This default is `PackedHalf` for float16 and bfloat16, `BlockFloat` for the others."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class BlockFloat:
 
 @dataclass(frozen=True)
 class PackedHalf:
-    """The same with two numbers of 14 - log2(workers) bits in each lane: half the bytes on the wire. Of floats of
-    32 and 16 bits."""
+    """Chunks are scaled as by BlockFloat, with two numbers of 14 - log2(workers) bits in each lane: half the bytes
+    on the wire. It takes floats of 32 and 16 bits."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """All chunks are scaled by 2^bits (-96 ... 126); a chunk that overflows is repeated with its shared exponent. Of
-    floats of 32 and 16 bits."""
+    """All chunks are scaled by 2^bits (-96 ... 126); a chunk that overflows is sent once more with its shared
+    exponent. It takes floats of 32 and 16 bits."""
 
     bits: int
 
@@ -81,22 +81,23 @@ class IntegerSum:
 
 @dataclass(frozen=True)
 class Float32Sum:
-    """Nodes add float32, as IEEE 754 does: no scale, and an error that depends on the order of arrival. Of floats of 32
-    and 16 bits; v1model switches of 64 lanes and parameter servers do it."""
+    """Nodes add float32, as IEEE 754 does: there is no scale, and the error depends on the order of arrival. It
+    takes floats of 32 and 16 bits; v1model switches of 64 lanes and parameter servers do it."""
 
 
 @dataclass(frozen=True)
 class RotatedQuarter:
-    """Four numbers of 8 bits in each lane: a quarter of float32's bytes, for sums that may be approximate. Rows are
-    rotated and rounded without bias; their range is that of the sums of earlier calls. Of calls that name their arrays
-    as gradients (`lossy`), of floats of 32 and 16 bits; `Automatic` for all others."""
+    """A lane has four numbers of 8 bits: a quarter of float32's bytes, for sums that may be approximate. Rows are
+    rotated and rounded without bias; their range is that of the sums of earlier calls. It serves calls that name
+    their arrays as gradients (`lossy`), of floats of 32 and 16 bits; all others have `Automatic`."""
 
 
 Scheme: TypeAlias = Automatic | BlockFloat | PackedHalf | Fixed | IntegerSum | Float32Sum | RotatedQuarter
 
 
 def scheme_for(scheme: Scheme, dtype: np.dtype[Any], lossy: bool = False) -> Scheme:
-    """What `scheme` is for arrays of this dtype. `lossy`: their sums may be approximate."""
+    """Returns the scheme that `scheme` stands for with arrays of this dtype. `lossy`: their sums may be
+    approximate."""
     if isinstance(scheme, RotatedQuarter) and not (lossy and dtype in ROTATED_DTYPES):
         scheme = Automatic()
     if isinstance(scheme, Automatic):
@@ -106,19 +107,19 @@ def scheme_for(scheme: Scheme, dtype: np.dtype[Any], lossy: bool = False) -> Sch
 
 @cache
 def headroom(workers: int) -> int:
-    """Bits that a sum of `workers` numbers may need more than one of them."""
+    """Returns the bits that a sum of `workers` numbers may need more than one of them."""
     return math.ceil(math.log2(workers))
 
 
 def kept_bits(workers: int, half: bool = False) -> int:
-    """Significant bits, without the sign, that a shared exponent leaves the largest value of a row: the sum needs the
-    others. `half`: in the scheme PackedHalf. float32 has 24, float16 11, bfloat16 8."""
+    """Returns the significant bits, without the sign, that a shared exponent leaves the largest value of a row: the
+    sum needs the others. `half`: in the scheme PackedHalf. float32 has 24, float16 11, bfloat16 8."""
     return (PAIR_BITS if half else SUM_BITS) - headroom(workers)
 
 
 def error_bound(exponent: int, workers: int, half: bool = False) -> float:
-    """How far a sum of `workers` values of blocks with this largest exponent byte can be from the exact sum of the
-    values, before the sum itself is rounded to its dtype. `half`: in the scheme PackedHalf."""
+    """Returns how far a sum of `workers` values of blocks with this largest exponent byte can be from the exact sum
+    of the values, before the sum itself is rounded to its dtype. `half`: in the scheme PackedHalf."""
     sum_bits = PAIR_BITS if half else SUM_BITS
     bits = sum_bits - headroom(workers) - (max(exponent, sum_bits + 1) - EXPONENT_BIAS)
     return workers * 2.0 ** (-bits - 1)
@@ -132,18 +133,18 @@ def quarter_nmse(workers: int) -> float:
 
 
 def floats_error_bound(largest_sum: float, workers: int) -> float:
-    """How far a sum of `workers` float32 by the scheme Float32Sum can be from the exact one, added in any order,
-    if no partial sum exceeds `largest_sum` in magnitude: half a unit in the last place for each addition."""
+    """Returns how far a sum of `workers` float32 by the scheme Float32Sum can be from the exact one, added in any
+    order, if no partial sum exceeds `largest_sum` in magnitude: half a unit in the last place for each addition."""
     return (workers - 1) * float(np.spacing(np.float32(largest_sum))) / 2
 
 
 def wide_error_bound(exponent: int, workers: int) -> float:
-    """The same of float64 blocks, by their exponent byte."""
+    """Returns the error bound of float64 blocks, by their exponent byte."""
     return workers * 2.0 ** (8 * max(exponent, WIDE_LEAST) - WIDE_BIAS - WIDE_BITS - 1)
 
 
 def exponent_of(largest: float, dtype: np.dtype[Any]) -> int:
-    """The exponent byte of a block of this dtype whose largest magnitude this is."""
+    """Returns the exponent byte of a block of this dtype whose largest magnitude this is."""
     if dtype == FLOAT64:
         exponent = int(np.float64(largest).view(np.uint64)) >> 52
         return max(exponent - 7, 0) // 8

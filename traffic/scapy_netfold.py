@@ -77,7 +77,7 @@ def gradient(
     exponent: int = 0,
     overflow: bool = False,
 ) -> Any:
-    """A GRADIENT with chunk `chunk` of a tree with `slots` slots."""
+    """Returns a GRADIENT with chunk `chunk` of a tree with `slots` slots."""
     return Netfold(
         kind=Kind.GRADIENT,
         overflow=int(overflow),

@@ -15,11 +15,11 @@ from scapy.packet import Packet
 from netfold.protocol.wire import LANES_MAX
 
 SUMMANDS = (0, 1, 2, 4)
-"""The opcodes that are added up: SEND first, middle, last, only."""
+"""The opcodes that are added up are SEND first, middle, last and only."""
 
 
 class Lanes(Packet):  # type: ignore[misc]  # scapy has no types
-    """What a SEND carries: big-endian int32."""
+    """The payload of a SEND: big-endian int32."""
 
     name = "netfold lanes"
     fields_desc = [  # noqa: RUF012 (scapy's way)
@@ -36,13 +36,13 @@ class Lanes(Packet):  # type: ignore[misc]  # scapy has no types
 def send(
     qpn: int, first_psn: int, chunk: int, lane: Sequence[int], opcode: int = 4, ack_request: bool = False
 ) -> Any:
-    """Chunk `chunk` of a connection, behind UDP to port 4791; scapy computes the ICRC."""
+    """Returns chunk `chunk` of a connection, behind UDP to port 4791; scapy computes the ICRC."""
     psn = (first_psn + chunk) % (1 << 24)
     return BTH(opcode=opcode, migreq=1, dqpn=qpn, ackreq=int(ack_request), psn=psn) / Lanes(lane=list(lane))
 
 
 def lanes_of(packet: Packet) -> tuple[int, ...] | None:
-    """The lanes of a packet that was read; None if it is no SEND that is added up."""
+    """Returns the lanes of a packet that was read, or None if it is no SEND that is added up."""
     if not packet.haslayer(BTH) or packet[BTH].opcode not in SUMMANDS:
         return None
     return tuple(Lanes(bytes(packet[BTH].payload)).lane)

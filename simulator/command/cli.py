@@ -98,7 +98,7 @@ def simulate(
     ] = None,
     theme: ThemeOption = Theme.LIGHT,
 ) -> None:
-    """Simulate jobs on a fabric beside background flows: times of iterations, all-reduces and flows; use of links and
+    """Simulate jobs on a fabric with background flows: times of iterations, all-reduces and flows; use of links and
     slots.
 
     Exit codes: 0 complete, 2 invalid fabric, job or option, 3 no plan for a job (the message names the bottleneck), 4 a

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Job files for a simulation: each as the controller takes it, several in one file between lines of `---`."""
+"""Reads job files for a simulation: each as the controller takes it, several in one file between lines of `---`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _BETWEEN = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
 def read_jobs(files: Sequence[Path], fabric: Fabric) -> tuple[ResolvedJob, ...]:
-    """In the order in which they are admitted. Raises SpecError (JobError is one) with file and line, also for a
-    name that is given twice."""
+    """Reads the jobs in the order in which they are admitted. Raises SpecError (JobError is one) with file and
+    line, also for a name that is given twice."""
     orders: list[ResolvedJob] = []
     for file in files:
         try:
@@ -35,7 +35,8 @@ def read_jobs(files: Sequence[Path], fabric: Fabric) -> tuple[ResolvedJob, ...]:
 
 
 def _jobs(text: str) -> list[str]:
-    """Each with as many empty lines before it as the file has lines before it, so that errors name the file's."""
+    """Splits a file into its jobs. Each has as many empty lines before it as the file has lines before it, so that
+    errors name the file's."""
     found, began = [], 0
     ends = [(m.start(), m.end()) for m in _BETWEEN.finditer(text)]
     for end, after in [*ends, (len(text), len(text))]:

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences below the tables of a simulation: what the ideal leaves out, and why trees are not faster than a ring."""
+"""Sentences below the tables of a simulation: they name what the ideal leaves out, and why trees are not faster
+than a ring."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Common parts of the commands that sweep: options, progress, and their end."""
+"""Common parts of the commands that sweep: their options, progress and end."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SweepOptions:
     def sweep(
         self, function: Callable[[R], Json], points: Sequence[R], label: str
     ) -> Generator[dict[str, Any]]:
-        """The results in the order of the points, with a progress bar. Raises SweepError."""
+        """Returns the results in the order of the points, and shows a progress bar. Raises SweepError."""
         with progress_bar(label) as progress:
             executor = Executor(self.jobs, self.scheduler)
             for result in run_sweep(function, points, executor, open_cache(self.no_cache), progress):
@@ -74,17 +74,17 @@ class SweepOptions:
 
 
 def open_cache(no_cache: bool) -> Cache | None:
-    """Raises SweepError if its folder cannot be written."""
+    """Opens the cache. Raises SweepError if its folder cannot be written."""
     return None if no_cache else Cache(default_folder(), code_version())
 
 
 def console() -> Console:
-    """As wide as the terminal, or FILE_WIDTH for a file."""
+    """Returns a console as wide as the terminal, or FILE_WIDTH for a file."""
     return Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
 
 
 def remark(text: str) -> None:
-    """A line on standard error."""
+    """Prints a line on standard error."""
     Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -98,7 +98,7 @@ def refusal(command: str, reason: str, code: int = EXIT_BAD_INPUT) -> typer.Exit
 
 @contextmanager
 def exit_on_error(command: str) -> Iterator[None]:
-    """An error that ends a sweep early becomes a line and an exit code."""
+    """Turns an error that ends a sweep early into a line and an exit code."""
     try:
         yield
     except SweepError as error:
@@ -113,7 +113,8 @@ def exit_on_error(command: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error with the remaining time. The callback takes the number of completed points and of all."""
+    """Shows a bar on standard error with the remaining time. The callback takes the number of completed points and
+    of all."""
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     )  # fmt: skip

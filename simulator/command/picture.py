@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 LINES = ("-", "--", "-.", ":")
 MAX_BARS = 24
-"""More bars have no value at their end: a table has them."""
+"""A chart with more bars has no values at their ends: a table has them."""
 
 
 def simulation_plot(spec: SimulationSpec, runs: Sequence[SimulationRun]) -> Plot:
-    """Mean iteration of each job and, if there are flows, the distribution of their completion times."""
+    """Draws the mean iteration of each job and, if there are flows, the distribution of their completion times."""
     schemes = list(dict.fromkeys(r.scheme for r in runs))
     flows = any(r.found["flows"]["quantiles_s"] for r in runs)
     jobs = len(runs[0].found["jobs"])
@@ -50,7 +50,7 @@ def _title(spec: SimulationSpec) -> str:
 
 
 def _draw_jobs(axes: Axes, schemes: Sequence[str], runs: Sequence[SimulationRun]) -> None:
-    """A group of horizontal bars for each job."""
+    """Draws a group of horizontal bars for each job."""
     jobs = runs[0].found["jobs"]
     names = [f"{job['job']}\n{job['workers']} workers, {job['bytes'] / 1e6:.3g} MB" for job in jobs]
     thick, has_draws = 0.8 / len(schemes), len({r.seed for r in runs}) > 1

@@ -24,7 +24,7 @@ FLOW_COLUMNS = ("started", "done", "mean_s", "p99_s", "short", "short_mean_s", "
 
 @dataclass(frozen=True)
 class SimulationRun:
-    """A scheme's simulation with one seed; `found` as `run_simulation` gives it."""
+    """A scheme's simulation with one seed; `found` is the result of `run_simulation`."""
 
     scheme: str
     seed: int
@@ -32,7 +32,7 @@ class SimulationRun:
 
 
 def document(spec: SimulationSpec, runs: Sequence[SimulationRun]) -> dict[str, Any]:
-    """All of it as JSON."""
+    """Returns all of it as JSON."""
     return {
         "fabric": spec.fabric.name,
         "level": spec.level,
@@ -46,7 +46,7 @@ def document(spec: SimulationSpec, runs: Sequence[SimulationRun]) -> dict[str, A
 
 
 def to_csv(runs: Sequence[SimulationRun]) -> str:
-    """As CSV: a line per scheme, seed and job, the flows of the run beside it."""
+    """Returns all of it as CSV: a line per scheme, seed and job, which includes the flows of the run."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["scheme", "seed", *JOB_COLUMNS, *(f"flows_{name}" for name in FLOW_COLUMNS)])
@@ -58,7 +58,7 @@ def to_csv(runs: Sequence[SimulationRun]) -> str:
 
 
 def tables(spec: SimulationSpec, runs: Sequence[SimulationRun]) -> Iterator[Table]:
-    """Means over the seeds; with several, half of the mean's 95 % interval (Student's t) behind them."""
+    """Returns means over the seeds; with several, half of the mean's 95 % interval (Student's t) follows."""
     schemes = list(dict.fromkeys(r.scheme for r in runs))
     yield _jobs(spec, schemes, runs)
     if any(r.found["flows"]["started"] for r in runs):
@@ -132,7 +132,7 @@ def _links(run: SimulationRun, *, several: bool) -> Table:
 
 
 def spread(values: Sequence[float | None]) -> str:
-    """The mean of seconds, and half of its 95 % interval where there are several."""
+    """Returns the mean of seconds, and half of its 95 % interval where there are several."""
     there = [v for v in values if v is not None]
     if not there:
         return "-"

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A simulation as a recording, for `netfold replay`: loads of links over simulated time, and the plans.
+"""Makes a recording of a simulation, for `netfold replay`: loads of links over simulated time, and the plans.
 
-A simulation's results have the times of every reduction and flow. The load of a link in a step of time is what they
-carry over it, each at its mean rate from its start to its end.
-"""
+A simulation's results have the times of every reduction and flow. The load of a link in a step of time is what
+these carry over it, each at its mean rate from its start to its end."""
 
 from __future__ import annotations
 
@@ -32,18 +31,18 @@ from netfold.simulator.result import JobResult
 from netfold.simulator.scenario import Job
 
 STEPS = 200
-"""Steps of time in a recording."""
+"""A recording has this many steps of time."""
 
 LOAD_DIGITS = 3
 """Loads are recorded in thousandths of a link's rate."""
 
 Span = tuple[float, float]
-"""Start and end of a transfer, seconds."""
+"""A transfer has a start and an end, in seconds."""
 
 
 def recording_of(simulations: Sequence[tuple[str, Simulated]]) -> list[str]:
-    """The lines: of the first simulation the loads over time, of each one the plan of its first job. `simulations`:
-    with the names of their schemes, on one fabric."""
+    """Returns the lines: of the first simulation the loads over time, of each one the plan of its first job.
+    `simulations`: with the names of their schemes, on one fabric."""
     name, shown = simulations[0]
     fabric = shown.scenario.fabric
     jobs, cross = _loads(shown)
@@ -84,7 +83,7 @@ def _rows(jobs: NDArray[np.float64], cross: NDArray[np.float64]) -> list[list[fl
 
 
 def _loads(simulated: Simulated) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Loads of jobs and of flows by link (as in LinkTable) and step, in the fabric's unit."""
+    """Returns the loads of jobs and of flows by link (as in LinkTable) and step, in the fabric's unit."""
     scenario, result = simulated.scenario, simulated.result
     layout = FlowLayout(scenario)
     links = len(layout.links.pairs)
@@ -113,14 +112,14 @@ def _add(
     coefs: Sequence[float],
     sent: NDArray[np.float64],
 ) -> None:
-    """Loads of a stream's row; numbers beyond `links` are limits of nodes."""
+    """Adds the loads of a stream's row; numbers beyond `links` are limits of nodes."""
     for link, coef in zip(row, coefs, strict=True):
         if link < links:
             loads[link] += coef * sent
 
 
 def _reductions(job: Job, done: JobResult) -> Iterator[tuple[int, Span]]:
-    """Bytes of each bucket, and when it was reduced: after the one before it."""
+    """Yields the bytes of each bucket, and when it was reduced: after the one before it."""
     sizes = [bucket.bytes for bucket in sorted(job.model.buckets, key=lambda b: b.ready)]
     for iteration in done.iterations:
         free = iteration.start
@@ -130,7 +129,7 @@ def _reductions(job: Job, done: JobResult) -> Iterator[tuple[int, Span]]:
 
 
 def _parts(edges: NDArray[np.float64], span: Span) -> NDArray[np.float64]:
-    """Which part of a transfer falls into each step."""
+    """Computes which part of a transfer falls into each step."""
     start, end = span
     if end <= start:
         found = np.zeros(len(edges) - 1)

@@ -39,11 +39,11 @@ from netfold.simulator.workloads.traffic import background
 from netfold.topologies.fabric import Fabric
 
 PLANNED = "planned"
-"""The controller's scheme: each job is admitted on the residual capacity of the earlier ones."""
+"""This is the controller's scheme: each job is admitted on the residual capacity of the earlier ones."""
 
 ELEMENT = 4
 SHORT = 100_000
-"""Bytes of a short flow, at most."""
+"""A short flow has at most this many bytes."""
 QUANTILES = tuple(range(1, 100))
 MAX_LINKS = 10
 DOUBLINGS = 6
@@ -56,7 +56,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Training:
-    """Options of what the jobs do."""
+    """Options of the jobs."""
 
     iterations: Annotated[int, typer.Option(min=1, max=100_000, help="Iterations of each job.")] = 10
     model: Annotated[
@@ -79,7 +79,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Background:
-    """Options of the flows beside the jobs."""
+    """Options of the background flows."""
 
     load: Annotated[
         float,
@@ -94,7 +94,7 @@ class Background:
 
 
 PLANNERS = tuple(name for name in SCHEMES if name not in tuple(SchemeName))
-"""Schemes of the controller, and of installed packages, that the catalog has no way of sending for."""
+"""The controller and installed packages have these schemes, but the catalog does not know how they send."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Simulated:
 
 
 def run_simulation(spec: SimulationSpec) -> Json:
-    """The results, or `refused` with the reason: there is no plan, or the scenario is invalid."""
+    """Returns the results, or `refused` with the reason: there is no plan, or the scenario is invalid."""
     try:
         return _simulate(spec)
     except (RefusedError, PlanningError, ScenarioError) as error:
@@ -135,7 +135,7 @@ def run_simulation(spec: SimulationSpec) -> Json:
 
 
 def simulated(spec: SimulationSpec) -> Simulated:
-    """Raises RefusedError, PlanningError or ScenarioError."""
+    """Simulates the jobs. Raises RefusedError, PlanningError or ScenarioError."""
     orders = [_order(spec, text) for text in spec.jobs]
     plans = _plans(spec, orders)
     jobs = tuple(
@@ -170,7 +170,7 @@ def _simulate(spec: SimulationSpec) -> Json:
 
 
 def _order(spec: SimulationSpec, text: str) -> ResolvedJob:
-    """The job of a file, by the scheme of the spec if it is one of PLANNERS."""
+    """Returns the job of a file, by the scheme of the spec if it is one of PLANNERS."""
     resolved = resolve_job(text, spec.fabric)
     if spec.scheme not in PLANNERS:
         return resolved
@@ -197,7 +197,8 @@ def _plans(spec: SimulationSpec, orders: list[ResolvedJob]) -> list[tuple[Scheme
 
 
 def _planned_scheme(spec: SimulationSpec, resolved: ResolvedJob, plan: Plan) -> Scheme:
-    """The plan's trees with the local reduction of hosts of several ranks, or the ring where that is faster."""
+    """Returns the plan's trees with the local reduction of hosts of several ranks, or the ring where that is
+    faster."""
     hierarchy = plan.hierarchy
     if hierarchy is None:
         return InNetworkCollective(plan)
@@ -209,7 +210,7 @@ def _planned_scheme(spec: SimulationSpec, resolved: ResolvedJob, plan: Plan) -> 
 
 
 def _starts(spec: SimulationSpec) -> list[float]:
-    """The first job starts at once, the others as a Poisson process, independent of other draws."""
+    """Draws the starts: the first job starts at once, the others as a Poisson process, independent of other draws."""
     gaps = np.random.default_rng([spec.seed, 1]).exponential(spec.training.gap, len(spec.jobs))
     return [float(t) for t in np.cumsum([0.0, *gaps[1:]])]
 
@@ -221,7 +222,7 @@ def _model(spec: SimulationSpec, resolved: ResolvedJob) -> Model:
 
 
 def _run(spec: SimulationSpec, jobs: tuple[Job, ...]) -> tuple[Scenario, SimulationResult]:
-    """With background flows that arrive until the jobs are complete: the duration is found by doubling."""
+    """Runs with background flows that arrive until the jobs are complete: the duration is found by doubling."""
     simulate: Callable[[Scenario], SimulationResult] = importlib.import_module(
         f"netfold.simulator.{spec.level}.run"
     ).simulate
@@ -271,7 +272,7 @@ def _mean(values: tuple[float, ...] | list[float]) -> float | None:
 
 
 def _flows(flows: tuple[Flow, ...], result: SimulationResult) -> dict[str, Any]:
-    """Times of complete flows; `short` ones have at most SHORT bytes."""
+    """Returns the times of complete flows; `short` ones have at most SHORT bytes."""
     done = [(f.bytes, c) for f, c in zip(flows, result.completions, strict=True) if c is not None]
     every = [c for _, c in done]
     short = [c for size, c in done if size <= SHORT]

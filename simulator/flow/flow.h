@@ -10,7 +10,7 @@
 
 #define SF_API __attribute__((visibility("default")))
 
-/* What a stream does to the queue of its bottleneck link. */
+/* The effect of a stream on the queue of its bottleneck link. */
 enum sf_flow_type {
     SF_ECN,          /* keeps it at the marking threshold (DCTCP, PANAMA) */
     SF_LOSS_BASED,   /* fills it (Reno, CUBIC) */
@@ -30,7 +30,7 @@ struct sf_network {
     double *sent, *queue_mean, *queue_max; /* out */
 };
 
-/* Flows in the order of their starts, then the jobs' channels; a row of links for each. */
+/* The flows come in the order of their starts, then the jobs' channels; each has a row of links. */
 struct sf_streams {
     int64_t flows, channels;
     const int64_t *rows; /* flows + channels + 1: where each row begins */
@@ -62,7 +62,7 @@ struct sf_jobs {
 SF_API int sf_flow_run(const struct sf_network *network, const struct sf_streams *streams, const struct sf_jobs *jobs,
                        double until, double *end, int64_t *events);
 
-/* Rates alone, rows as above: flows are added one by one, then the first `leaving` are removed one by one. */
+/* Solves rates alone, with rows as above: flows are added one by one, then the first `leaving` are removed one by one. */
 SF_API int sf_flow_rates(int64_t links, const double *capacity, int64_t flows, const int64_t *rows, const int32_t *row_links,
                          const double *coefs, const double *weight, const double *cap, int64_t leaving, double *rate,
                          int32_t *bottleneck);

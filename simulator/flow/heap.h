@@ -71,7 +71,7 @@ static inline void sf_heap_remove(struct sf_heap *h, int32_t item) {
     }
 }
 
-/* The earliest time; INFINITY if the heap is empty. */
+/* Returns the earliest time; INFINITY if the heap is empty. */
 static inline double sf_heap_first_time(const struct sf_heap *h) { return h->count ? h->time[h->order[0]] : INFINITY; }
 
 #endif

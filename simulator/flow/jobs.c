@@ -12,7 +12,7 @@ static void start_iteration(struct sf_run *r, int64_t job) {
     sf_set_timer(r, job, SF_JOB_COMPUTED, r->now + r->j->compute[job]);
 }
 
-/* A bucket is reduced, or the compute done. */
+/* Completes a part of the iteration: a bucket is reduced, or the compute is done. */
 static void complete_part(struct sf_run *r, int64_t job) {
     struct sf_job *own = &r->jobs[job];
     if (--own->open) return;
@@ -24,7 +24,7 @@ static int64_t result_place(const struct sf_run *r, int64_t job, int64_t bucket)
     return r->j->first_reduced[job] + r->jobs[job].iteration * sf_bucket_count(r, job) + bucket;
 }
 
-/* A bucket queues at the job's channels, which carry one bucket after the other. */
+/* Queues a bucket at the job's channels, which carry one bucket after the other. */
 static void on_bucket_ready(struct sf_run *r, int64_t job, int64_t bucket) {
     r->j->was_ready[result_place(r, job, bucket)] = r->now;
     r->jobs[job].missing[bucket] = r->j->channels[job + 1] - r->j->channels[job];

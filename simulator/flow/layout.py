@@ -31,10 +31,10 @@ from netfold.simulator.scenario import (
 from netfold.traffic.congestion import Congestion
 
 TREE_SHARE_BESIDE_TCP = 0.4
-"""Share of a full link that all trees of a netfold job get, relative to one TCP flow. It is below 1 because a result is
-marked if any link of its tree is. 0.3 to 0.7 agree with the packet level (docs/explanation/simulator.md)."""
+"""All trees of a netfold job get this share of a full link, relative to one TCP flow. It is below 1 because a
+result is marked if any link of its tree is. 0.3 to 0.7 agree with the packet level (docs/explanation/simulator.md)."""
 MIN_TCP_WINDOW = 2
-"""Packets: TCP's smallest window (Linux). A fixed window's share of a full link is relative to it."""
+"""TCP's smallest window has this many packets (Linux). A fixed window's share of a full link is relative to it."""
 
 FLOW_TYPES = {
     TcpVariant.DCTCP: FlowType.ECN,
@@ -110,7 +110,7 @@ class FlowLayout:
         return [_lockstep(trees)] if scheme.lockstep else trees
 
     def _one_way(self, path: Path, packet: float) -> float:
-        """Seconds for a packet that is sent on at every hop when all of it is there."""
+        """Returns the seconds for a packet that every hop forwards once all of it has arrived."""
         seconds = self._hop_s.get(packet)
         if seconds is None:
             seconds = self._hop_s[packet] = (self.links.delays + packet / self.links.rates).tolist()
@@ -122,7 +122,7 @@ class FlowLayout:
             yield hop, self.links.path(hop.source, hop.destination, choice)
 
     def _connections(self, job: Job, scheme: HostCollective) -> list[Channel]:
-        """Each by itself, its share what it carries of a gradient."""
+        """Returns the connections as channels of their own; each has as its share what it carries of a gradient."""
         segment = self.scenario.settings.segment_bytes
         found = []
         for hop, path in self._hops(job, scheme):
@@ -186,8 +186,8 @@ class FlowLayout:
         )
 
     def _weight(self, scheme: InNetworkCollective, tree: Tree, window: float) -> float:
-        """Against a TCP flow. One window for all trees is PANAMA's and counts as a flow; netfold's workers have one for
-        each tree, and yield more."""
+        """Returns the weight against a TCP flow. One window for all trees is PANAMA's and counts as a flow;
+        netfold's workers have one for each tree, and yield more."""
         if scheme.congestion is Congestion.FIXED:
             return max(1.0, window / (MIN_TCP_WINDOW * self.network.segment))
         own = scheme.congestion is Congestion.PANAMA and not scheme.lockstep
@@ -195,7 +195,7 @@ class FlowLayout:
 
 
 def _lockstep(trees: list[Channel]) -> Channel:
-    """All trees as one stream: a byte of it is dealt out by their shares, and one window is for all."""
+    """Returns all trees as one stream: a byte of it is divided by their shares, and they have one window."""
     uses: dict[int, float] = defaultdict(float)
     for tree in trees:
         for link, coef in zip(tree.row.links, tree.row.coefs, strict=True):
@@ -212,7 +212,7 @@ def _row(uses: Mapping[int, float], kind: FlowType, **rest: float) -> Stream:
 
 
 def _longest(towards: Mapping[str, tuple[str, float]], hosts: list[str]) -> float:
-    """The longest way from a host by `towards`, which has each node's next and how far that is."""
+    """Returns the longest path from a host by `towards`, which has each node's next and the distance to that."""
     known: dict[str, float] = {}
 
     def of(node: str) -> float:

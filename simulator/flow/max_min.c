@@ -146,11 +146,11 @@ static void settle(struct sf_max_min *m, int32_t flow, double level, int32_t bot
 
 static double level_of(const struct sf_link *l) { return l->residual > 0 && l->weights > 0 ? l->residual / l->weights : 0; }
 
-/* True if the link would be full with every open flow at its max_rate. Other links cannot become full. */
+/* Returns true if the link would be full with every open flow at its max_rate. Other links cannot become full. */
 static int may_fill(const struct sf_link *l) { return l->open && l->wanted >= l->residual - l->capacity * FULL_SLACK; }
 
-/* Builds the heap of what can limit a chosen flow: its cap, or a link that may fill. Returns the number of flows without
- * a rate. */
+/* Builds the heap of the limits of chosen flows: a flow's cap, or a link that may fill. Returns the number of flows without a
+ * rate. */
 static int32_t prepare_filling(struct sf_max_min *m) {
     for (int32_t i = 0; i < m->touched_count; i++) {
         struct sf_link *l = &m->links[m->touched[i]];
@@ -184,8 +184,9 @@ static int32_t prepare_filling(struct sf_max_min *m) {
     return open;
 }
 
-/* Rates of the chosen flows in the residual capacity: the level of all rises until a link is full or a cap is reached,
- * which settles the flows concerned. A link's level never falls while flows settle, so a key of the heap may be too low. */
+/* Solves the rates of the chosen flows in the residual capacity: the level of all rises until a link is full or a cap is
+ * reached, which settles the flows concerned. A link's level never falls while flows settle, so a key of the heap may be too
+ * low. */
 static void fill(struct sf_max_min *m) {
     int32_t open = prepare_filling(m);
     while (open) {

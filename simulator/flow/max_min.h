@@ -27,8 +27,9 @@ struct sf_member {
 };
 
 struct sf_link {
-    /* While solving. fixed: load of the flows that keep their rates; residual: what is left for chosen flows without a
-     * rate; weights: how much of it a level uses; wanted: the most that those flows could use; open: their number. */
+    /* These hold while rates are solved. fixed: load of the flows that keep their rates; residual: the capacity left for chosen
+     * flows without a rate; weights: how much of it a level uses; wanted: the most that those flows could use; open: their
+     * number. */
     double capacity, fixed, residual, weights, wanted;
     double max_level, held_level; /* of the chosen flows: the highest; of those with their bottleneck here */
     int32_t open;

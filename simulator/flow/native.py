@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""flow.h for Python: arrays in, arrays out."""
+"""The functions of flow.h for Python: arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Numbers = NDArray[np.int64]
 
 
 class FlowType(IntEnum):
-    """enum sf_flow_type: what a stream does to the queue of its bottleneck link."""
+    """These are enum sf_flow_type: the effect of a stream on the queue of its bottleneck link."""
 
     ECN = 0
     LOSS_BASED = 1
@@ -30,7 +30,7 @@ class FlowType(IntEnum):
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream: the links that it uses, by how much of each for a byte of its own; see struct sf_streams."""
+    """A stream has the links that it uses, and by how much of each for a byte of its own; see struct sf_streams."""
 
     links: Sequence[int]
     coefs: Sequence[float]
@@ -43,7 +43,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class FlowNetwork:
-    """struct sf_network without its results."""
+    """This is struct sf_network without its results."""
 
     capacity: Reals
     queue: Reals
@@ -79,7 +79,7 @@ class JobTable:
 
 @dataclass(frozen=True)
 class FlowOutcome:
-    """NaN marks what was not over. Iterations and buckets of all jobs one after the other."""
+    """NaN marks what was not complete. The iterations and buckets of all jobs follow one another."""
 
     end: float
     events: int
@@ -114,7 +114,7 @@ def _library() -> ctypes.CDLL:
 
 
 class _Arrays:
-    """Keeps what C has pointers to."""
+    """Keeps the arrays that C has pointers to."""
 
     def __init__(self) -> None:
         self._kept: list[NDArray[np.generic]] = []
@@ -128,7 +128,7 @@ class _Arrays:
 def run(
     network: FlowNetwork, flows: FlowStarts, rows: Sequence[Stream], jobs: Sequence[JobTable], until: float
 ) -> FlowOutcome:
-    """`rows`: of the flows, then of the channels of each job. MemoryError without memory."""
+    """Runs a scenario. `rows`: of the flows, then of the channels of each job. Raises MemoryError without memory."""
     at = _Arrays()
     count, links = len(flows.start), len(network.capacity)
     channels = len(rows) - count
@@ -174,8 +174,8 @@ def run(
 def rates(
     capacity: Sequence[float], rows: Sequence[Stream], leaving: int = 0
 ) -> tuple[Reals, NDArray[np.int32]]:
-    """Weighted max-min rates of all rows but the first `leaving`, which come and go (0); and where each is held up, -2
-    for its own cap."""
+    """Returns the weighted max-min rates of all rows but the first `leaving`, which are added and removed (0); and
+    the link that limits each, -2 for its own cap."""
     at = _Arrays()
     rate, bottleneck = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int32)
     failed = _library().sf_flow_rates(

@@ -6,7 +6,8 @@
 
 #define MAX_RANDOM_LOAD 0.99 /* from this load on, streams with their bottleneck at the link determine its queue */
 
-/* Bytes that wait at a link: what streams with their bottleneck there keep in it, and packets that arrive together. */
+/* Returns the bytes that wait at a link: those that streams with their bottleneck there keep in it, and packets that arrive
+ * together. */
 static double queue_of(const struct sf_run *r, int32_t link) {
     const struct sf_link *l = &r->rates.links[link];
     double load = l->load / l->capacity, most = r->n->queue[link], standing = 0, window = 0;

@@ -14,7 +14,7 @@
 /* Computes a link's queue at r->now and accounts the time since the last update. */
 void sf_queue_update(struct sf_run *r, int32_t link);
 
-/* Seconds that a packet of a stream waits in the queues of its links. */
+/* Returns the seconds that a packet of a stream waits in the queues of its links. */
 double sf_queue_delay(const struct sf_run *r, int64_t stream);
 
 /* Accounts the time up to r->now and writes the mean queues. */

@@ -19,7 +19,7 @@ from netfold.traffic.congestion import Congestion
 
 
 def simulate(scenario: Scenario) -> SimulationResult:
-    """The result depends on nothing but the scenario."""
+    """Simulates a scenario. The result depends on nothing but that."""
     layout = FlowLayout(scenario)
     order, rows = _flows(scenario.fabric, scenario.settings, scenario.seed, scenario.flows)
     channels = [layout.channels(job) for job in scenario.jobs]
@@ -49,8 +49,8 @@ def simulate(scenario: Scenario) -> SimulationResult:
 def _flows(
     fabric: Fabric, settings: NetworkSettings, seed: int, flows: tuple[Flow, ...]
 ) -> tuple[list[int], list[Stream]]:
-    """In the order in which they start, and their rows. The last ones are kept: the points of a sweep have the same
-    flows beside other jobs, a replication after the other."""
+    """Returns the flows in the order in which they start, and their rows. The last ones are cached: the points of a
+    sweep have the same flows with other jobs, one replication after the other."""
     layout = FlowLayout(Scenario(fabric, flows=flows, seed=seed, settings=settings))
     order = sorted(range(len(flows)), key=lambda i: flows[i].start)
     return order, [layout.flow(i, flows[i]) for i in order]
@@ -109,8 +109,8 @@ def _links(layout: FlowLayout, outcome: FlowOutcome) -> dict[tuple[str, str], Li
 def _switches(
     scenario: Scenario, channels: list[list[Channel]], outcome: FlowOutcome
 ) -> dict[str, SlotResult]:
-    """Chunks under way are in a slot of each node of their tree: by Little's law as many as come in a round trip, and
-    never more than the window."""
+    """Returns the slots of switches. Chunks in flight are in a slot of each node of their tree: by Little's law as
+    many as arrive in an RTT, and never more than the window."""
     mean: dict[str, float] = defaultdict(float)
     peaks: dict[str, float] = defaultdict(float)
     reserved: dict[str, int] = defaultdict(int)

@@ -38,7 +38,7 @@ struct sf_run {
     int out_of_memory;
 };
 
-/* Timers of a job: these two, then one per bucket (ready), then one per bucket (reduced). */
+/* A job has these two timers, then one per bucket (ready), then one per bucket (reduced). */
 enum { SF_JOB_START, SF_JOB_COMPUTED, SF_JOB_BUCKETS };
 
 static inline int64_t sf_bucket_count(const struct sf_run *r, int64_t job) {
@@ -49,7 +49,7 @@ static inline void sf_set_timer(struct sf_run *r, int64_t job, int64_t timer, do
     sf_heap_set(&r->timers, (int32_t)(r->first_timer[job] + timer), time);
 }
 
-/* Bytes of a bucket that a channel carries. */
+/* Returns the bytes of a bucket that a channel carries. */
 static inline double sf_channel_bytes(const struct sf_run *r, int64_t job, int64_t channel, int64_t bucket) {
     return r->j->share[channel] * r->j->bytes[r->j->buckets[job] + bucket];
 }

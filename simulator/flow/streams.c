@@ -14,7 +14,7 @@ void sf_stream_activate(struct sf_run *r, int64_t stream) {
     if (sf_max_min_add(&r->rates, (int32_t)stream)) r->out_of_memory = 1;
 }
 
-/* Bytes/s that a marked flow gains in a second: a segment per round trip. */
+/* Returns the bytes/s that a marked flow gains in a second: a segment per round trip. */
 static double gain_of(const struct sf_run *r, int64_t flow) {
     double rtt = 2 * r->s->delay[flow];
     return r->n->segment / (rtt * rtt);
@@ -50,8 +50,8 @@ void sf_stream_schedule(struct sf_run *r, int32_t stream) {
 
 /* ---- flows ---- */
 
-/* Extra seconds of TCP's first rounds compared with sending at `rate` from the start (Kurose & Ross; Cardwell et al.,
- * INFOCOM 2000, without loss): each round sends twice the bytes of the previous one and waits, until a round fills the
+/* Returns the extra seconds of TCP's first rounds compared with sending at `rate` from the start (Kurose & Ross; Cardwell et
+ * al., INFOCOM 2000, without loss): each round sends twice the bytes of the previous one and waits, until a round fills the
  * path. */
 static double slow_start(const struct sf_run *r, double bytes, double rate, double rtt) {
     double window = r->n->first_window, cost = 0, sent = 0;
@@ -73,7 +73,7 @@ void sf_flow_complete(struct sf_run *r, int64_t flow) {
     for (int64_t e = s->rows[flow]; e < s->rows[flow + 1]; e++) r->n->sent[s->links[e]] += s->bytes[flow] * s->coefs[e];
 }
 
-/* The flow's rate if it were alone. */
+/* Returns the flow's rate if it were alone. */
 static double rate_alone(const struct sf_run *r, int64_t flow) {
     double slowest = r->s->cap[flow];
     for (int64_t e = r->s->rows[flow]; e < r->s->rows[flow + 1]; e++)

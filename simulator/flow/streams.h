@@ -9,16 +9,16 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The stream begins to send what is `left`. Sets r->out_of_memory on failure. */
+/* Starts to send `left`. Sets r->out_of_memory on failure. */
 void sf_stream_activate(struct sf_run *r, int64_t stream);
 
 /* Brings `left` and the pace up to r->now at the current rate. */
 void sf_stream_advance(struct sf_run *r, int32_t stream);
 
-/* Schedules the completion of what is `left` at the current rate. */
+/* Schedules the completion of `left` at the current rate. */
 void sf_stream_schedule(struct sf_run *r, int32_t stream);
 
-/* A flow starts. One that fits in TCP's first window is complete at once. */
+/* Starts a flow. One that fits in TCP's first window is complete at once. */
 void sf_flow_start(struct sf_run *r, int64_t flow);
 
 /* Updates the pace after the rate has changed. A rate below the previous one, or below that of the empty path, means that a
@@ -27,7 +27,7 @@ void sf_flow_start(struct sf_run *r, int64_t flow);
  * standing queue is marked in its first round. */
 void sf_flow_update_pace(struct sf_run *r, int32_t flow);
 
-/* Writes the completion time of a flow whose last byte is sent, and what it has sent on its links. */
+/* Writes when the flow's last byte arrives, and the bytes that it has sent on its links. */
 void sf_flow_complete(struct sf_run *r, int64_t flow);
 
 #pragma GCC visibility pop

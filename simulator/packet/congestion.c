@@ -26,7 +26,7 @@ static void begin_stage(struct np_cwnd *w, double now) {
 
 static int is_cubic(const struct np_cwnd *w) { return w->transport == NP_CUBIC || w->transport == NP_CUBIC_ECN; }
 
-/* RFC 9438, sections 4.2 to 4.5. */
+/* Grows by RFC 9438, sections 4.2 to 4.5. */
 static void grow_cubic(struct np_cwnd *w, int64_t segments, double now, double rtt) {
     if (w->epoch < 0) begin_stage(w, now);
     double t = now - w->epoch + rtt - w->k, target = w->peak + CUBIC_C * t * t * t;
@@ -39,7 +39,7 @@ static void grow_cubic(struct np_cwnd *w, int64_t segments, double now, double r
 
 void np_cwnd_grow(struct np_cwnd *w, int64_t segments, double now, double rtt) {
     if (w->size < w->threshold) {
-        /* RFC 5681: a segment for each acknowledgment; CUBIC and DCTCP count bytes, as Linux and ns-3 do */
+        /* RFC 5681 adds a segment for each acknowledgment; CUBIC and DCTCP count bytes, as Linux and ns-3 do. */
         w->size += w->transport == NP_RENO ? 1 : (double)segments;
         return;
     }
@@ -72,7 +72,7 @@ void np_cwnd_on_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t on_
 
 void np_cwnd_on_loss(struct np_cwnd *w, double in_flight) {
     if (is_cubic(w)) {
-        /* fast convergence */
+        /* This is RFC 9438's fast convergence. */
         w->peak = w->size < w->peak ? w->size * (1 + CUBIC_BETA) / 2 : w->size;
         w->epoch = -1;
         w->threshold = fmax(MIN_CWND, w->size * CUBIC_BETA);

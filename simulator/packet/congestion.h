@@ -10,7 +10,7 @@
 
 enum np_transport { NP_RENO, NP_CUBIC, NP_DCTCP, NP_CUBIC_ECN };
 
-/* Whether packets of the sender are ECN-capable. */
+/* Returns whether packets of the sender are ECN-capable. */
 static inline int np_uses_ecn(int transport) { return transport >= NP_DCTCP; }
 
 struct np_cwnd {
@@ -24,11 +24,11 @@ struct np_cwnd {
 };
 
 void np_cwnd_init(struct np_cwnd *w, int transport, double initial);
-/* `segments` are acknowledged; not to be called in recovery, or after a reduction. */
+/* Grows the window: `segments` are acknowledged. Do not call it in recovery, or after a reduction. */
 void np_cwnd_grow(struct np_cwnd *w, int64_t segments, double now, double rtt);
-/* Before growth; `echo`: the acknowledgment has ECE. */
+/* Takes the echo of marks; call it before the window grows. `echo`: the acknowledgment has ECE. */
 void np_cwnd_on_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t on_ack, uint32_t next);
-/* Segments are lost; the new threshold. */
+/* Sets the new threshold after a loss of segments. */
 void np_cwnd_on_loss(struct np_cwnd *w, double in_flight);
 void np_cwnd_on_timeout(struct np_cwnd *w, double in_flight);
 

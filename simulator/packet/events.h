@@ -35,7 +35,7 @@ struct np_timer {
     np_time due, queued;
 };
 
-/* -1: no memory. */
+/* Returns -1 if there is no memory. */
 int np_events_put(struct np_events *e, np_time at, enum np_event_type what, uint32_t owner_id);
 /* Removes the first event; or postpones it to `at` in one step. */
 void np_events_pop(struct np_events *e);
@@ -43,7 +43,7 @@ void np_events_postpone_first(struct np_events *e, np_time at);
 
 void np_timer_clear(struct np_timer *t);
 int np_timer_set(struct np_events *e, struct np_timer *t, np_time due, enum np_event_type what, uint32_t owner_id);
-/* The event of the timer is handled: whether the timer is due. -1: no memory. */
+/* Handles the event of the timer; returns whether the timer is due, or -1 if there is no memory. */
 int np_timer_fires(struct np_events *e, struct np_timer *t, np_time now, enum np_event_type what, uint32_t owner_id);
 
 #endif

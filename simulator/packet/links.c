@@ -7,7 +7,7 @@
 
 enum { INITIAL_CAPACITY = 4096 };
 
-/* splitmix64 */
+/* This is splitmix64. */
 double np_random(struct np_network *n) {
     uint64_t z = n->random += 0x9E3779B97F4A7C15u;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
@@ -41,7 +41,7 @@ void np_packet_free(struct np_network *n, int32_t packet) {
     n->free = packet;
 }
 
-/* Packets that started since the last call are no longer in the queue. */
+/* Removes from the queue the packets that have started since the last call. */
 static void start_waiting_packets(const struct np_network *n, struct np_link *l) {
     while (l->cursor != NP_NONE && n->packets[l->cursor].starts <= n->now) {
         l->waiting--;

@@ -11,7 +11,7 @@
 
 enum {
     NP_NONE = -1,
-    NP_LANES = 9, /* with so many the engine has four calls in flight */
+    NP_LANES = 9, /* with this many the engine has four calls in flight */
     NP_WIRE_BYTES = 16 + 4 * NP_LANES,
     NP_BLOCKS = 3
 };
@@ -66,7 +66,7 @@ struct np_network {
     int out_of_memory; /* no memory */
 };
 
-/* A new packet, or NP_NONE. Pointers to packets are valid until the next new one. */
+/* Returns a new packet, or NP_NONE. Pointers to packets are valid until the next new one. */
 int32_t np_packet_new(struct np_network *n);
 void np_packet_free(struct np_network *n, int32_t packet);
 
@@ -74,7 +74,7 @@ void np_link_send(struct np_network *n, int32_t link, int32_t packet);
 /* Removes the link's first packet, which has arrived; postpones or removes the link's event. */
 int32_t np_link_take_arrival(struct np_network *n, int32_t link);
 
-/* In [0, 1). */
+/* Returns a random number in [0, 1). */
 double np_random(struct np_network *n);
 
 #endif

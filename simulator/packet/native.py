@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""packet.h for Python: the tables of a network go in as arrays, results come back as arrays."""
+"""The functions of packet.h for Python: the tables of a network go in as arrays, results come back as arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from netfold.simulator.native import compiled, headers
 from netfold.traffic.engine.engine import EngineAssignment
 
 LANES = 9
-"""Lanes of the simulated packets (links.h); their bytes on a wire are given apart."""
+"""The simulated packets have this many lanes (links.h); their bytes on a wire are given apart."""
 
 NEVER = (1 << 63) - 1
 PS = 1e12
@@ -48,9 +48,9 @@ class _Setup(ctypes.Structure):
 
 @dataclass(frozen=True)
 class PacketOutcome:
-    """Rows as in the tables that went in. `time` has pairs of seconds, NaN where it did not come to that; `failed` is
-    the engine's status of a call that failed, or 0; `packets` how many there was room for at once. `sample` has for
-    each moment what each flow's segments had come to."""
+    """Rows are as in the tables that went in. `time` has pairs of seconds, NaN for an event that did not happen;
+    `failed` is the engine's status of a call that failed, or 0; `packets` is the largest number of packets at once.
+    `sample` has for each moment the acknowledged segments of each flow."""
 
     link: NDArray[np.float64]
     node: NDArray[np.float64]
@@ -68,7 +68,7 @@ class PacketOutcome:
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled code. Raises CompilerMissingError."""
+    """Returns the compiled code. Raises CompilerMissingError."""
     return compiled("packet", "np_")
 
 
@@ -81,8 +81,8 @@ def run(
     until: int,
     sampling: tuple[int, int] = (0, 0),
 ) -> PacketOutcome:
-    """`tables` has rows by the names of _INPUTS; `sampling` is how often to look at flows, and how many times. Raises
-    MemoryError."""
+    """Runs a network. `tables` has rows by the names of _INPUTS; `sampling` is the interval of the flows' samples,
+    and their number. Raises MemoryError."""
     every, samples = sampling
     setup = _Setup(tcp=tcp, seed=seed, until=until, times=times, sample_every=every, samples=samples)
     held: dict[str, NDArray[Any]] = {}

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The slots of a node: the engine's slot pool, with counts of what happens in it. */
+/* The slots of a node are the engine's slot pool; the node counts what happens in it. */
 
 #ifndef NETFOLD_NODE_SLOTS_H
 #define NETFOLD_NODE_SLOTS_H
@@ -18,11 +18,11 @@ struct np_node_slots {
     int64_t verdicts[NF_VERDICTS];
 };
 
-/* -1: no memory. */
+/* Returns -1 if there is no memory. */
 int np_node_slots_init(struct np_node_slots *n, enum nf_role role, int64_t slots, int64_t lanes, int64_t children);
 void np_node_slots_free(struct np_node_slots *n);
 
-/* nf_slot_pool_accumulate, counted. */
+/* Calls nf_slot_pool_accumulate and counts the result. */
 enum nf_verdict np_node_slots_accumulate(struct np_node_slots *n, int64_t child, const struct header *h, int marked,
                                          struct header *result, np_time now);
 

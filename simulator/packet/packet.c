@@ -215,7 +215,7 @@ static void give_results(const struct all *a, struct np_setup *s) {
     s->failed = a->reduction.failed;
 }
 
-/* Samples of the flows at all times up to `now`. */
+/* Writes the samples of the flows at all times up to `now`. */
 static int64_t take_samples(const struct all *a, const struct np_setup *s, int64_t taken, np_time now) {
     for (; taken < s->samples && (taken + 1) * s->sample_every <= now; taken++)
         for (int64_t i = 0; i < s->flows; i++) s->sample[taken * s->flows + i] = a->tcp.flows[i].una;

@@ -55,7 +55,7 @@ struct np_setup {
     int64_t events, packets, end, failed;
 };
 
-/* Runs until there is no event, or `until`. 0, or -1: no memory. */
+/* Runs until there is no event, or `until`. Returns 0, or -1 if there is no memory. */
 NP_API int np_run(struct np_setup *s);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of the packet level beside a Scenario."""
+"""Parameters of the packet level in addition to a Scenario."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PacketOptions:
     marking_threshold   queued packets from which all packets are marked; None: the settings' `marking_bytes`, or
                         MARK_FRACTION (traffic/congestion.py) of the queue if that is less
     marking_span        0: a step, as for DCTCP; else as in RED: the probability rises from 0 at the threshold to
-                        `max_marking_probability` over so many packets, and is 1 beyond
+                        `max_marking_probability` over this many packets, and is 1 beyond
     host_queue          packets that wait in a host for its link (Linux's default)
     hosts_mark          True: those queues mark, too. Linux does not, but no host fills its own queue (TCP small queues)
     host_burst_bytes, switch_burst_bytes

@@ -31,8 +31,8 @@ void np_receiver_send_ack(struct np_tcp *t, struct np_flow *f) {
     send_ack(t, f, NP_ACK);
 }
 
-/* Merges a segment beyond the expected one with the ranges, and puts its range first. False: it is a duplicate, or there is no
- * memory. */
+/* Merges a segment beyond the expected one with the ranges, and puts its range first. Returns false if it is a duplicate, or
+ * there is no memory. */
 static int keep(struct np_tcp *t, struct np_flow *f, uint32_t segment) {
     struct np_range joined = {segment, segment + 1};
     int32_t kept = 0;
@@ -65,7 +65,7 @@ static int keep(struct np_tcp *t, struct np_flow *f, uint32_t segment) {
     return 1;
 }
 
-/* The expected segment was received, and so is a range that follows it. */
+/* Takes the expected segment, and a range that follows it. */
 static void advance_expected(struct np_flow *f) {
     f->expected++;
     for (int32_t i = 0; i < f->range_count; i++) {

@@ -15,7 +15,7 @@ _Static_assert(NP_WIRE_BYTES == NF_HEADER_BYTES + 4 * NP_LANES, "the packet of s
 
 static double seconds(const struct np_reduction *r) { return (double)r->network->now / PS_PER_SECOND; }
 
-/* Input of worker `rank` at element i: small integers, so that sums are exact. */
+/* Returns the input of worker `rank` at element i: small integers, so that sums are exact. */
 static float element(int64_t i, int64_t rank) { return (float)((i * 7919 >> 3 & 127) * (rank + 1)); }
 
 static float sum_of(int64_t i, int64_t workers) { return (float)((i * 7919 >> 3 & 127) * (workers * (workers + 1) / 2)); }
@@ -31,7 +31,7 @@ static void multicast_copies(struct np_reduction *r, int32_t from, int32_t first
     }
 }
 
-/* Sends the packet over the next hop of its path; false: it is at the end. */
+/* Sends the packet over the next hop of its path. Returns false at the end of the path. */
 static int forward(struct np_reduction *r, int32_t packet) {
     struct np_packet *p = &r->network->packets[packet];
     int32_t hop = r->hops[p->path];
@@ -209,7 +209,7 @@ static void deliver(struct np_reduction *r, int32_t worker, int32_t packet) {
     advance_worker(r, w);
 }
 
-/* A sum leaves its node: up as a contribution to the parent, or down as a result. */
+/* Sends a sum from its node: up as a contribution to the parent, or down as a result. */
 static void send_sum(struct np_reduction *r, const struct np_edge *from, enum nf_verdict verdict, int32_t packet) {
     const struct np_node *node = &r->nodes[from->parent];
     struct np_packet *p = &r->network->packets[packet];

@@ -75,13 +75,13 @@ struct np_reduction {
     int failed; /* enum nf_status of a call that failed */
 };
 
-/* -1: no memory. */
+/* Returns -1 if there is no memory. */
 int np_reduction_init(struct np_reduction *r);
 void np_reduction_free(struct np_reduction *r);
 
-/* A packet of a tree at the end of a link. */
+/* Handles a packet of a tree at the end of a link. */
 void np_reduction_on_packet(struct np_reduction *r, int32_t packet);
-/* A worker's timer (owner_id < worker_count) or a job's (worker_count + job). */
+/* Handles a worker's timer (owner_id < worker_count) or a job's (worker_count + job). */
 void np_reduction_on_timer(struct np_reduction *r, uint32_t owner_id);
 
 #endif

@@ -23,7 +23,8 @@ class SimulationFailedError(Exception):
 
 
 def simulate(scenario: Scenario, options: PacketOptions | None = None) -> SimulationResult:
-    """The result depends on the arguments only. Raises SimulationFailedError, CompilerMissingError, MemoryError."""
+    """Simulates a scenario. The result depends on the arguments only. Raises SimulationFailedError,
+    CompilerMissingError, MemoryError."""
     options = options or PacketOptions()
     layout = PacketLayout(scenario, options)
     outcome = run(
@@ -118,7 +119,7 @@ def _job(job: Job, layout: PacketLayout, outcome: PacketOutcome) -> JobResult:
 
 
 def _free(job: Job, scheme: IdealCollective) -> JobResult:
-    """One bucket after the other, without a link."""
+    """Returns the results of a job without links: one bucket after the other."""
     iterations, began, model = [], job.start, job.model
     for _ in range(job.iterations):
         reduced, idle = [], began
@@ -144,7 +145,7 @@ def _links(layout: PacketLayout, outcome: PacketOutcome, seconds: float) -> dict
 def _switches(
     scenario: Scenario, layout: PacketLayout, outcome: PacketOutcome, seconds: float
 ) -> dict[str, SlotResult]:
-    """Slots that are claimed and wait for children. `peak` is the sum of the peaks of all trees."""
+    """Returns the slots that are claimed and wait for children. `peak` is the sum of the peaks of all trees."""
     found: dict[str, SlotResult] = defaultdict(lambda: SlotResult(0.0, 0.0, 0))
     for row, name in enumerate(layout.trees.node_names):
         if scenario.fabric.is_host(name):

@@ -121,7 +121,7 @@ uint32_t np_board_on_ack(struct np_flow *f, const struct np_packet *p, np_time n
     return newly_acked;
 }
 
-/* Whether it was sent before the newest acknowledged segment. */
+/* Returns whether the segment was sent before the newest acknowledged one. */
 static int is_overtaken(const struct np_flow *f, int64_t segment) {
     np_time sent = at(f, segment)->sent;
     return sent < f->newest_acked_sent_at || (sent == f->newest_acked_sent_at && segment < f->newest_acked);

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A Scenario as the tables that packet.c reads."""
+"""Turns a Scenario into the tables that packet.c reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNLIMITED = 1 << 40
 
 @dataclass(frozen=True)
 class JobRows:
-    """Where a job stands: its row, and where its times begin."""
+    """The places of a job: its row, and where its times begin."""
 
     exchange: bool
     row: int
@@ -70,7 +70,7 @@ class PacketLayout:
                 )
         starts = sorted(range(len(scenario.flows)), key=lambda i: scenario.flows[i].start)
         self.flow_order: list[int | None] = [*([None] * len(self._stream_flows)), *starts]
-        """By row of the flows: its number in the scenario, or None for a connection of a job."""
+        """The row of a flow has its number in the scenario, or None for a connection of a job."""
 
     def rows(self) -> dict[str, Sequence[Any]]:
         flows = [*self._stream_flows, *(self._flow(i) for i in self.flow_order if i is not None)]
@@ -92,7 +92,7 @@ class PacketLayout:
         }
 
     def _rates(self) -> Any:
-        """Bytes a second of each line; a parameter server takes in no more than its capacity."""
+        """Returns the bytes a second of each line; a parameter server receives no more than its capacity."""
         fabric, rates = self.scenario.fabric, self.links.rates.copy()
         for number, (_, b) in enumerate(self.links.pairs):
             if fabric.is_host(b) and fabric.host(b).parameter_server:
@@ -159,11 +159,11 @@ class PacketLayout:
         self.times += job.iterations * len(buckets)
 
     def _packet(self, scheme: InNetworkCollective) -> int:
-        """Bytes on a wire."""
+        """Returns the bytes of a packet on a wire."""
         return packet_bytes(scheme.lanes) + FRAME_OVERHEAD_BYTES + self.scenario.settings.gap_bytes
 
     def _slots(self, scheme: InNetworkCollective, tree: Tree) -> int:
-        """A power of two, twice the window at least."""
+        """Returns the slots of a tree: a power of two, at least twice the window."""
         if scheme.slots is not None:
             return scheme.slots
         window = max(1, math.ceil(self._window_bytes(scheme, tree) / (4 * scheme.lanes)))
@@ -180,7 +180,7 @@ class PacketLayout:
         return min(float(self.rates[self.links.number[edge.path[0], edge.path[1]]]) for edge in tree.edges)
 
     def _round_trip(self, scheme: InNetworkCollective, tree: Tree) -> float:
-        """The longest way up, and down, through empty queues."""
+        """Returns the longest way up, and down, through empty queues."""
         packet = self._packet(scheme)
 
         def way(hops: Sequence[tuple[str, str]]) -> float:
@@ -259,5 +259,5 @@ class PacketLayout:
 
 
 def _begin(job: Job) -> tuple[int, int]:
-    """A job's start, and how long an iteration takes at least."""
+    """Returns the start of a job, and how long an iteration takes at least."""
     return round(job.start * PS), round(job.model.compute_s * PS)

@@ -21,7 +21,7 @@ static void arm(struct np_tcp *t, struct np_flow *f, np_time due) {
     t->network->out_of_memory |= np_timer_set(&t->network->events, &f->timer, due, NP_SENDER, owner_id) < 0;
 }
 
-/* RFC 6298. */
+/* Computes the timeout of RFC 6298. */
 static np_time timeout(const struct np_tcp *t, const struct np_flow *f) {
     np_time base = t->settings->initial_rto;
     if (f->srtt > 0) base = (np_time)((f->srtt + 4 * f->rttvar) * PS_PER_SECOND);
@@ -29,7 +29,8 @@ static np_time timeout(const struct np_tcp *t, const struct np_flow *f) {
     return base * f->backoff;
 }
 
-/* Tail loss probe: after two RTTs of silence and, as in Linux, some slack: once, while no segment is known to be lost. */
+/* Returns when a tail loss probe is due: after two RTTs of silence and, as in Linux, some slack; once, and while no segment is
+ * known to be lost. */
 static int may_probe(const struct np_flow *f) {
     return f->state == NP_OPEN && !f->lost && !f->sacked && !f->probing && f->srtt > 0;
 }
@@ -66,7 +67,7 @@ static void send_data(struct np_tcp *t, struct np_flow *f, uint32_t segment, enu
     np_link_send(t->network, t->hops[f->forward_path], packet);
 }
 
-/* Whether there was a segment to send. */
+/* Returns whether there was a segment to send. */
 static int send_new(struct np_tcp *t, struct np_flow *f) {
     if (f->next >= f->total) return 0;
     if (np_board_reserve(f)) {
@@ -78,7 +79,7 @@ static int send_new(struct np_tcp *t, struct np_flow *f) {
     return 1;
 }
 
-/* Sends what the window allows: lost segments first, the lowest first. */
+/* Sends the segments that the window allows: lost ones first, the lowest first. */
 static void send_allowed(struct np_tcp *t, struct np_flow *f) {
     int idle = f->una == f->next;
     while ((double)in_flight(f) + 1 <= f->cwnd.size + 1e-9) {
@@ -103,7 +104,7 @@ static void sample(struct np_flow *f, double rtt) {
     f->srtt += (rtt - f->srtt) / 8;
 }
 
-/* RFC 6937: in recovery, sending is in proportion to delivery. */
+/* Sends in recovery in proportion to delivery (RFC 6937). */
 static void reduce_in_proportion(struct np_flow *f, uint32_t newly_acked) {
     f->delivered += newly_acked;
     double pipe = in_flight(f), capacity;

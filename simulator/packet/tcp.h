@@ -78,7 +78,7 @@ void np_tcp_on_packet(struct np_tcp *t, int32_t packet);
 void np_tcp_on_timer(struct np_tcp *t, enum np_event_type what, uint32_t flow);
 /* Starts the flows that are due. */
 void np_tcp_start_flows(struct np_tcp *t);
-/* A stream may send `segments` more, of `bytes` each. */
+/* Allows a stream to send `segments` more, of `bytes` each. */
 void np_tcp_release(struct np_tcp *t, int32_t flow, uint32_t segments, int64_t bytes);
 
 #endif

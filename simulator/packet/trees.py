@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The trees of a plan as tables of the packet level (reduction.h): edges with their ways, nodes, and the arcs of
-the path down."""
+"""Turns the trees of a plan into tables of the packet level (reduction.h): edges with their paths, nodes, and the
+arcs of the result tree."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class TreeTables:
     node_names: list[str] = field(default_factory=list)
 
     def add_path(self, lines: Sequence[int], last: int = END) -> int:
-        """Where a new path begins among the hops."""
+        """Adds a path; returns where it begins among the hops."""
         begin = len(self.hops)
         self.hops += [*lines, last]
         return begin
 
     def add(self, fabric: Fabric, tree: Tree, workers: Mapping[str, int], slots: int) -> dict[str, int]:
-        """Adds a tree whose workers have these numbers; gives each worker's edge."""
+        """Adds a tree whose workers have these numbers; returns each worker's edge."""
         positions, first, count = self._add_arcs(tree, workers)
         node_of = {name: len(self.nodes) + i for i, name in enumerate(tree.nodes)}
         edge_of = {edge.child: len(self.edges) + i for i, edge in enumerate(tree.edges)}
@@ -56,7 +56,7 @@ class TreeTables:
         return {name: edge_of[name] for name in workers}
 
     def _add_arcs(self, tree: Tree, workers: Mapping[str, int]) -> tuple[dict[CollectiveEdge, int], int, int]:
-        """The arc of each link of the path down, and those out of the root: the first, and how many."""
+        """Adds the arc of each link of the result tree. Returns those out of the root: the first, and their number."""
         below: dict[str, list[str]] = defaultdict(list)
         for a, b in tree.result_links:
             below[a].append(b)
@@ -71,7 +71,8 @@ class TreeTables:
         return positions, first, len(below[tree.root])
 
     def _result_path(self, edge: Edge, tree: Tree, positions: Mapping[CollectiveEdge, int]) -> int:
-        """Back along the child's own path, until it joins the path down (controller.planning.resend_paths)."""
+        """Returns the path of a resent result: back along the child's own path, until it joins the result tree
+        (controller.planning.resend_paths)."""
         lines: list[int] = []
         for hop in pairwise(reversed(edge.path)):
             if hop in positions:

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL's double binary trees, which hosts do alone: two trees over all workers, each for half of the gradient. A worker
-that is an inner node of one tree is a leaf of the other one (Sanders, Speck, Traeff, Parallel Computing 2009; NCCL 2.4,
-src/graph/trees.cc)."""
+"""NCCL's double binary trees are built by hosts alone: two trees over all workers, each for half of the gradient. A
+worker that is an inner node of one tree is a leaf of the other one (Sanders, Speck, Traeff, Parallel Computing
+2009; NCCL 2.4, src/graph/trees.cc)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ TREES = 2
 
 
 def double_binary_tree(workers: Sequence[str], transport: TcpVariant = TcpVariant.DCTCP) -> HostCollective:
-    """Each tree's half goes up to its root and, summed, down again, in chunks that follow one another. Each worker
-    sends at most two bytes for a byte of the gradient, as in a ring, and a chunk takes twice the trees' depth."""
+    """Returns the all-reduce: each tree's half goes up to its root and, summed, down again, in chunks that follow
+    one another. Each worker sends at most two bytes for a byte of the gradient, as in a ring, and a chunk takes
+    twice the trees' depth."""
     both = parents(len(workers))
     hops: list[CollectiveEdge] = []
     for above in both:
@@ -27,7 +28,7 @@ def double_binary_tree(workers: Sequence[str], transport: TcpVariant = TcpVarian
 
 
 def parents(count: int) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
-    """Each rank's parent in both trees; None: the root."""
+    """Returns each rank's parent in both trees; None: the root."""
     first = tuple(_parent(rank, count) for rank in range(count))
     if count % 2:  # the same tree, one rank further
         shifted = (first[(rank - 1) % count] for rank in range(count))
@@ -37,7 +38,8 @@ def parents(count: int) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]
 
 
 def _parent(rank: int, count: int) -> int | None:
-    """Ranks by their lowest set bit: the odd ones are leaves, rank 0 is the root above the largest power of two."""
+    """Returns the parents of ranks by their lowest set bit: the odd ones are leaves, rank 0 is the root above the
+    largest power of two."""
     if rank == 0:
         return None
     bit = rank & -rank
@@ -46,7 +48,7 @@ def _parent(rank: int, count: int) -> int | None:
 
 
 def depth(above: Sequence[int | None]) -> int:
-    """Edges from the farthest rank to the root."""
+    """Returns the number of edges from the farthest rank to the root."""
     known: dict[int, int] = {}
 
     def of(rank: int) -> int:

@@ -73,7 +73,7 @@ class SchemeOptions:
 def scheme_of(
     name: SchemeName, fabric: Fabric, workers: Sequence[str], options: SchemeOptions | None = None
 ) -> Scheme:
-    """`name`'s all-reduce among `workers`. Raises PlanningError when there is no plan."""
+    """Returns `name`'s all-reduce among `workers`. Raises PlanningError when there is no plan."""
     own = options or SchemeOptions()
     if name is SchemeName.RING:
         plain = ring(in_racks(fabric, workers), own.transport)
@@ -89,7 +89,7 @@ def scheme_of(
 
 
 def over(name: SchemeName, plan: Plan, options: SchemeOptions | None = None) -> InNetworkCollective:
-    """`name`'s way of sending over the trees of a plan that is there already."""
+    """Returns how `name` sends over the trees of an existing plan."""
     own = options or SchemeOptions()
     if name in (SchemeName.SWITCHML, SchemeName.SWITCHML_BALANCED):
         return InNetworkCollective(plan, Congestion.FIXED, lockstep=own.lockstep)
@@ -100,14 +100,15 @@ def over(name: SchemeName, plan: Plan, options: SchemeOptions | None = None) -> 
 
 
 def ideal(fabric: Fabric, workers: Sequence[str]) -> IdealCollective:
-    """Every worker sends and receives the gradient once, at its link's rate, without other traffic."""
+    """Returns the bound on all schemes: every worker sends and receives the gradient once, at its link's rate,
+    without other traffic."""
     settings = NetworkSettings()
     slowest = min(fabric.link(w, fabric.attachment(w)).rate for w in workers)
     return IdealCollective(slowest * fabric.unit.bits_per_second / 8 / settings.wire)
 
 
 def racks_of(fabric: Fabric, workers: Sequence[str]) -> list[list[str]]:
-    """The workers by the switch that they hang on, in the order of `workers`."""
+    """Returns the workers by their switches, in the order of `workers`."""
     racks: dict[str, list[str]] = {}
     for worker in workers:
         racks.setdefault(fabric.attachment(worker), []).append(worker)
@@ -115,7 +116,7 @@ def racks_of(fabric: Fabric, workers: Sequence[str]) -> list[list[str]]:
 
 
 def in_racks(fabric: Fabric, workers: Sequence[str]) -> list[str]:
-    """The workers, those of a rack next to each other, as collective libraries order their rings."""
+    """Returns the workers, those of a rack next to each other, as collective libraries order their rings."""
     return [worker for rack in racks_of(fabric, workers) for worker in rack]
 
 
@@ -141,7 +142,7 @@ def _plan(name: SchemeName, fabric: Fabric, workers: tuple[str, ...], own: Schem
 
 
 def _check_children(fabric: Fabric, plan: Plan, max_children: int | None) -> None:
-    """Raises ScenarioError."""
+    """Checks the number of a node's children. Raises ScenarioError."""
     for tree in plan.trees:
         for node, count in Counter(edge.parent for edge in tree.edges).items():
             most = max_children or fabric.switch(node).max_children

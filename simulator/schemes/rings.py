@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Rings, which hosts do alone: what each connection carries for a byte of the gradient."""
+"""Rings are built by hosts alone; a ring says how many bytes each connection carries for a byte of the gradient."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from netfold.simulator.scenario import CollectiveEdge, HostCollective, TcpVarian
 
 
 def ring(workers: Sequence[str], transport: TcpVariant = TcpVariant.DCTCP) -> HostCollective:
-    """Ring all-reduce (Patarasuk & Yuan, JPDC 2009): reduce-scatter, then all-gather. Every worker sends 2 (n - 1) / n
-    of the gradient to the next one, in 2 (n - 1) steps."""
+    """Returns the ring all-reduce (Patarasuk & Yuan, JPDC 2009): reduce-scatter, then all-gather. Every worker
+    sends 2 (n - 1) / n of the gradient to the next one, in 2 (n - 1) steps."""
     count = len(workers)
     return HostCollective(_hops(workers, 2 * (count - 1) / count), 2 * (count - 1), transport)
 
@@ -20,9 +20,9 @@ def ring(workers: Sequence[str], transport: TcpVariant = TcpVariant.DCTCP) -> Ho
 def hierarchical_ring(
     racks: Sequence[Sequence[str]], transport: TcpVariant = TcpVariant.DCTCP
 ) -> HostCollective:
-    """Reduce-scatter in each rack, as many rings between the racks as the smallest has workers, each for its part of
-    the gradient, and all-gather in each rack. The three follow one another for a bucket and overlap among buckets, so
-    what counts is what they carry together."""
+    """Returns the hierarchical ring: reduce-scatter in each rack, as many rings between the racks as the smallest
+    has workers, each for its part of the gradient, and all-gather in each rack. The three follow one another for a
+    bucket and overlap among buckets, so their bytes add up."""
     parts = min(len(rack) for rack in racks)
     hops: list[CollectiveEdge] = []
     for rack in racks:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trees for jobs too large to be planned in reasonable time: the shortest ways to a root, joined at every switch. On a
-fabric that is empty and alike everywhere they have the planner's rate; capacities are not looked at."""
+"""Plans trees of jobs too large for the planner: the shortest paths to a root, joined at every switch. On a fabric
+that is empty and equal everywhere they have the planner's rate; capacities are not considered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOPS = (SwitchRole.CORE, SwitchRole.SPINE, SwitchRole.AGGREGATION, SwitchRole.LE
 
 
 def straight_plan(fabric: Fabric, workers: Sequence[str], name: str, trees: int) -> Plan:
-    """So many trees, rooted evenly over the top switches. Its rate is that of the workers' own links."""
+    """Returns this many trees, rooted evenly over the top switches. Their rate is that of the workers' own links."""
     links = LinkTable(fabric, NetworkSettings())
     tops = next(t for t in ([s.name for s in fabric.switches if s.role is r] for r in TOPS) if t)
     count = min(trees, len(tops))

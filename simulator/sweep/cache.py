@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Results on disk by what they depend on, so that an interrupted sweep goes on. Entries are JSON: reading one runs
-no code, and the folder may be deleted at any time."""
+"""Caches results on disk by what they depend on, so that an interrupted sweep can be continued. Entries are JSON:
+reading one runs no code, and the folder may be deleted at any time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ VERSION_DIGITS = 16
 
 
 def default_folder() -> Path:
-    """`$XDG_CACHE_HOME/netfold/sweeps`, else `~/.cache/netfold/sweeps`."""
+    """Returns `$XDG_CACHE_HOME/netfold/sweeps`, else `~/.cache/netfold/sweeps`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netfold" / "sweeps"
 
 
 @dataclass(frozen=True)
 class Cache:
-    """A file for each point, in a folder for each version of the code.
-
-    Raises SweepError if the folder cannot be written.
-    """
+    """The cache has a file for each point, in a folder for each version of the code. Raises SweepError if the
+    folder cannot be written."""
 
     folder: Path
     version: str
@@ -52,7 +50,7 @@ class Cache:
         return self._here / f"{hashlib.sha256(task.key.encode()).hexdigest()}.json"
 
     def get(self, task: SweepTask) -> tuple[Json] | None:
-        """The result in a tuple of one (it may be null); None: no entry, or a damaged one."""
+        """Returns the result in a tuple of one (it may be null), or None if there is no entry, or a damaged one."""
         try:
             entry = json.loads(self.path(task).read_text())
             value: Json = entry["value"]
@@ -62,7 +60,7 @@ class Cache:
         return (value,) if whole else None
 
     def put(self, task: SweepTask, value: Json) -> None:
-        """Writes the entry whole or not at all, also beside other writers. A full disk costs only the entry."""
+        """Writes the entry whole or not at all, even if several write at once. A full disk costs only the entry."""
         entry = {"task": json.loads(task.key), "value": value, "digest": self._digest(task, value)}
         part: Path | None = None
         with contextlib.suppress(OSError):

@@ -19,8 +19,8 @@ LIBRARIES = ("numpy", "scipy", "highspy")
 
 @functools.cache
 def code_version() -> str:
-    """64 hexadecimal digits: equal where the sources that points run, their libraries, Python and the kind of processor
-    are equal."""
+    """Returns 64 hexadecimal digits: equal where the sources that points run, their libraries, Python and the kind
+    of processor are equal."""
     digest = hashlib.sha256()
     root = Path(netfold.__file__).parent
     for folder in FOLDERS:

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Points on the workers of an existing Dask scheduler.
+"""Runs points on the workers of an existing Dask scheduler.
 
-A scheduler's clients can run code on its workers, and it can run code here. It is reached as Dask's own configuration
-has it (`tls://` and `DASK_DISTRIBUTED__COMM__TLS__*`).
-"""
+A scheduler's clients can run code on its workers, and it can run code here. It is reached as Dask's own
+configuration has it (`tls://` and `DASK_DISTRIBUTED__COMM__TLS__*`)."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from netfold.simulator.sweep.code_version import code_version
 from netfold.simulator.sweep.task import Json, SweepError, SweepTask
 
 SCHEDULER_TIMEOUT_S, FIRST_WORKER_TIMEOUT_S = 15, 60
-"""Timeouts: for a scheduler's answer, and for its first worker."""
+"""These are the timeouts of a scheduler's answer, and of its first worker."""
 
 
 def run_on_dask(tasks: Sequence[tuple[int, SweepTask]], scheduler: str) -> Iterator[tuple[int, Json]]:
@@ -64,7 +63,7 @@ def _client(scheduler: str) -> Iterator[Client]:
 
 
 def _check_code_versions(client: Client) -> None:
-    """Results are kept under this version of the code, so workers must have the same. Raises SweepError."""
+    """Checks that workers have this version of the code, under which results are cached. Raises SweepError."""
     try:
         versions = client.run(code_version)
     except ModuleNotFoundError as error:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Points in several processes of this machine."""
+"""Runs points in several processes of this machine."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from netfold.simulator.sweep.task import Json, SweepError, SweepTask
 
 
 def run_in_processes(tasks: Sequence[tuple[int, SweepTask]], jobs: int) -> Iterator[tuple[int, Json]]:
-    """Yields results with their tasks' numbers, in order of completion. Raises SweepError. The processes end with the
-    iterator, whatever they compute then."""
+    """Yields results with their tasks' numbers, in order of completion. Raises SweepError. The processes end with
+    the iterator, even while they compute."""
     context = multiprocessing.get_context("spawn")
     ended, end = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), context, _start_worker, (ended,))
@@ -36,7 +36,8 @@ def run_in_processes(tasks: Sequence[tuple[int, SweepTask]], jobs: int) -> Itera
 
 
 def _start_worker(ended: Connection) -> None:
-    """Ctrl-C reaches all processes of a terminal: the sweep's own process ends the others, by closing its end."""
+    """Ignores Ctrl-C, which reaches all processes of a terminal: the sweep's own process ends the others, by
+    closing its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(ended,), daemon=True).start()
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Many points of one function: from the cache, in processes of this machine, or on Dask. Where a point ran changes no
-bit."""
+"""Runs many points of one function: from the cache, in processes of this machine, or on Dask. The place where a
+point ran changes no bit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Executor:
-    """Where points are computed: on an existing Dask scheduler, else in `jobs` processes of this machine (1: in
-    this process)."""
+    """Points are computed on an existing Dask scheduler, else in `jobs` processes of this machine (1: in this
+    process)."""
 
     jobs: int = JOBS
     scheduler: str | None = None
@@ -70,7 +70,7 @@ def _known(tasks: Iterable[SweepTask], cache: Cache | None) -> dict[int, Json]:
 
 
 def _run(tasks: Sequence[tuple[int, SweepTask]], executor: Executor) -> Generator[tuple[int, Json]]:
-    """Each with its number, in whatever order they are done."""
+    """Yields each result with its number, in the order of completion."""
     if not tasks:
         return
     if executor.scheduler is not None:

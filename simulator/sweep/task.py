@@ -13,7 +13,7 @@ from typing import Any
 Json = dict[str, Any] | list[Any] | str | int | float | bool | None
 
 MAX_SHOWN = 300
-"""Characters of a point's parameters in a message."""
+"""A message has at most this many characters of a point's parameters."""
 
 
 class SweepError(Exception):
@@ -22,8 +22,8 @@ class SweepError(Exception):
 
 @dataclass(frozen=True)
 class SweepTask:
-    """`function(parameters)`. Parameters are a frozen dataclass of JSON values, string enums, tuples and such
-    dataclasses; the result is JSON. It depends on nothing else: no clock, no file, no global."""
+    """A task is `function(parameters)`. Parameters are a frozen dataclass of JSON values, string enums, tuples and
+    such dataclasses; the result is JSON. It depends on nothing else: no clock, no file, no global."""
 
     function: Callable[[Any], Json]
     parameters: Any
@@ -39,7 +39,8 @@ class SweepTask:
 
     @property
     def key(self) -> str:
-        """Equal for equal tasks: the function's and the parameters' names, and all values, as JSON."""
+        """Returns a text that is equal for equal tasks: the function's and the parameters' names, and all values,
+        as JSON."""
         kind = type(self.parameters)
         return canonical(
             {
@@ -50,11 +51,9 @@ class SweepTask:
         )
 
     def run(self) -> Json:
-        """The result as JSON gives it back, so that it is the same from a process, a machine or a file: tuples are
-        lists, and floats keep every bit.
-
-        Raises SweepError for every error of the function, and for a result that is not JSON.
-        """
+        """Returns the result as JSON gives it back, so that it is the same from a process, a machine or a file:
+        tuples are lists, and floats keep every bit. Raises SweepError for every error of the function, and for a
+        result that is not JSON."""
         try:
             result: Json = json.loads(canonical(self.function(self.parameters)))
         except Exception as error:
@@ -68,5 +67,5 @@ class SweepTask:
 
 
 def canonical(value: object) -> str:
-    """Equal texts for equal values. Raises TypeError for a value that JSON does not have."""
+    """Returns equal texts for equal values. Raises TypeError for a value that JSON does not have."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -19,7 +19,7 @@ FLOAT = 4
 FIRST_BUCKET = 1 << 20
 BUCKET = 25 << 20
 DENSE_READY = 0.01
-"""Part of the backward pass after which the gradients of all fully connected layers are ready."""
+"""After this part of the backward pass the gradients of all fully connected layers are ready."""
 
 
 class Accelerator(StrEnum):
@@ -56,7 +56,7 @@ MODELS = {
 
 
 def model(name: str, accelerator: Accelerator = Accelerator.A100, bucket_bytes: int = BUCKET) -> Model:
-    """KeyError for a model that is not in MODELS."""
+    """Returns the model. Raises KeyError for one that is not in MODELS."""
     entry = MODELS[name]
     forward, backward = entry.v100 if accelerator is Accelerator.V100 else entry.a100
     buckets = list(_cut(entry, bucket_bytes))
@@ -80,5 +80,5 @@ def _cut(entry: Entry, bucket_bytes: int) -> list[Bucket]:
 
 
 def all_reduces(bytes_: int, name: str = "all-reduce") -> Model:
-    """No compute, one bucket: all-reduces back to back, as benchmarks do them."""
+    """Returns a model of no compute and one bucket: all-reduces back to back, as benchmarks do them."""
     return Model(name, 0.0, 0.0, (Bucket(bytes_),))

@@ -20,7 +20,7 @@ class Sizes:
     points: tuple[tuple[float, float], ...]
 
     def draw(self, random: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """Bytes, 1 at least."""
+        """Draws a size in bytes, at least 1."""
         sizes, parts = np.array(self.points).T
         at = random.random(count)
         i = np.clip(np.searchsorted(parts, at, side="right"), 1, len(parts) - 1)
@@ -41,7 +41,7 @@ class Sizes:
 
 
 def pareto(low: float, high: float, mean: float, steps: int = 64) -> Sizes:
-    """The bounded Pareto distribution between two sizes that has this mean. ValueError if none has."""
+    """Returns the bounded Pareto distribution between two sizes that has this mean. Raises ValueError if none has."""
     parts = np.linspace(0, 1, steps + 1)
 
     def of(shape: float) -> Sizes:

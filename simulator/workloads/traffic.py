@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Places and times: workers of jobs on the hosts of a fabric, and background flows between them."""
+"""Draws places and times: workers of jobs on the hosts of a fabric, and background flows between them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from netfold.topologies.fabric import Fabric
 
 class WorkerPlacement(StrEnum):
     RACK = "rack"
-    """Whole racks, one after the other, beginning with a random one."""
+    """Workers fill whole racks, one after the other, beginning with a random one."""
     SCATTERED = "scattered"
-    """Any hosts, all as likely."""
+    """Workers are on any hosts, all with the same probability."""
 
 
 def place(
@@ -28,7 +28,8 @@ def place(
     random: np.random.Generator,
     free: Sequence[str] | None = None,
 ) -> tuple[str, ...]:
-    """Hosts for a job's workers, out of those that are `free` (default: all but parameter servers), rack by rack."""
+    """Draws hosts for a job's workers, out of those that are `free` (default: all but parameter servers), rack by
+    rack."""
     hosts = [h.name for h in fabric.hosts if not h.parameter_server] if free is None else list(free)
     if workers > len(hosts):
         raise ScenarioError(f"{workers} workers do not fit on {len(hosts)} hosts of {fabric.name}")
@@ -44,7 +45,7 @@ def place(
 
 
 def arrivals(rate: float, until: float, random: np.random.Generator) -> list[float]:
-    """Poisson: seconds before `until`, `rate` of them a second on average."""
+    """Draws a Poisson process: seconds before `until`, `rate` of them a second on average."""
     gaps = random.exponential(1 / rate, max(16, int(rate * until * 1.2 + 10 * (rate * until) ** 0.5)))
     times = np.cumsum(gaps)
     return [float(t) for t in times[times < until]]
@@ -58,8 +59,8 @@ def background(
     random: np.random.Generator,
     transport: TcpVariant = TcpVariant.DCTCP,
 ) -> tuple[Flow, ...]:
-    """Flows between random hosts, arriving as Poisson: their payload is `load` of what all hosts' links carry one
-    way."""
+    """Draws flows between random hosts, arriving as Poisson: their payload is `load` of what all hosts' links carry
+    one way."""
     hosts = [h.name for h in fabric.hosts]
     rates = sum(fabric.link(h, fabric.attachment(h)).rate for h in hosts)
     per_second = load * rates * fabric.unit.bits_per_second / 8 / sizes.mean

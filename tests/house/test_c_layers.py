@@ -49,6 +49,14 @@ def test_no_file_reaches_itself(library: str):
     assert [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1] == []
 
 
+def test_no_source_file_of_the_engine_reaches_itself_through_its_header():
+    modules: nx.DiGraph[str] = nx.DiGraph()
+    for user, used in both(ENGINE).edges:
+        modules.add_edge(user[:-2], used[:-2])
+    modules.remove_edges_from(list(nx.selfloop_edges(modules)))
+    assert [sorted(c) for c in nx.strongly_connected_components(modules) if len(c) > 1] == []
+
+
 def test_the_engines_folders_are_its_layers():
     assert {Path(name).parts[0] for name in read(ENGINE)} == set(LAYERS)
 

@@ -34,6 +34,7 @@ SHARED = {
     },
     "traffic/engine/congestion/window.h": {
         "nf_ack_summary": test_congestion.AckSummary,
+        "nf_window_settings": test_congestion.WindowSettings,
         "nf_window": test_congestion.Control,
         "nf_rtt": test_congestion.Rtt,
     },

@@ -25,19 +25,18 @@ class AckSummary(ctypes.Structure):
     _fields_ = HEADERS.fields("nf_ack_summary")
 
 
+class WindowSettings(ctypes.Structure):
+    _fields_ = HEADERS.fields("nf_window_settings")
+
+
 class Control(ctypes.Structure):
     _fields_ = HEADERS.fields("nf_window")
 
     @classmethod
     def start(cls, kind: Congestion, limit: int) -> Control:
         control = cls()
-        library().nf_window_init(
-            ctypes.byref(control),
-            list(Congestion).index(kind),
-            ctypes.c_int64(limit),
-            ctypes.c_double(LATE),
-            ctypes.c_double(1.0),
-        )
+        settings = WindowSettings(limit, LATE, 1.0)
+        library().nf_window_init(ctypes.byref(control), list(Congestion).index(kind), ctypes.byref(settings))
         return control
 
     @property
@@ -45,6 +44,10 @@ class Control(ctypes.Structure):
         size = library().nf_window_cwnd
         size.restype = ctypes.c_int64
         return int(size(ctypes.byref(self)))
+
+    @property
+    def contending_windows(self) -> int:
+        return int(self.state.panama.contending_windows)
 
     def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
         acks = AckSummary(count, marked, NEVER if delay is None else delay, TRIP)

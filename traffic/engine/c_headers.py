@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structures and functions of our C headers for ctypes, read from the headers, so that Python does not repeat them.
 
-Understands what these headers contain: members of scalar types, structures, enums and pointers, arrays with a constant
-length, and exported functions (NF_API, NP_API, SF_API). tests/house/test_structs.py compares it with the compiler."""
+Understands what these headers contain: members of scalar types, structures, unions, enums and pointers, arrays with a
+constant length, and exported functions (NF_API, NP_API, SF_API). tests/house/test_structs.py compares it with the
+compiler."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 _COMMENT = re.compile(r"/\*.*?\*/|^\s*#(?:[^\n]*\\\n)*[^\n]*", re.DOTALL | re.MULTILINE)
-_STRUCT = re.compile(r"^struct (\w+) \{(.*?)^\}", re.DOTALL | re.MULTILINE)
+_STRUCT = re.compile(r"^(struct|union) (\w+) \{(.*?)^\}", re.DOTALL | re.MULTILINE)
 _CONSTANT = re.compile(r"\b([A-Z]\w*)\s*=\s*(\d+)\s*[,}\n]")
 _FUNCTION = re.compile(r"\b[A-Z]+_API\s+([^;(]*?[\s*])(\w+)\(([^)]*)\)\s*;")
 _MEMBER = re.compile(r"(\**)\s*(\w+)\s*((?:\[\w+\])*)\s*$")
@@ -39,10 +40,10 @@ class Headers:
 
     def __init__(self, *paths: Path) -> None:
         self._text = "\n".join(_COMMENT.sub("", path.read_text()) for path in paths)
-        self._structures: dict[str, type[ctypes.Structure]] = {}
+        self._structures: dict[str, Any] = {}
 
     def fields(self, structure: str, **known: type[ctypes.Structure]) -> tuple[tuple[str, Any], ...]:
-        """`_fields_` of a structure. `known`: classes of the structures that it contains."""
+        """Returns the `_fields_` of a structure. `known`: classes of the structures that it contains."""
         return tuple(self._members(self._bodies[structure], known))
 
     def declare(self, code: ctypes.CDLL, *prefixes: str, **known: type[ctypes.Structure]) -> None:
@@ -59,7 +60,11 @@ class Headers:
 
     @cached_property
     def _bodies(self) -> dict[str, str]:
-        return {name: " ".join(body.split()) for name, body in _STRUCT.findall(self._text)}
+        return {name: " ".join(body.split()) for _, name, body in _STRUCT.findall(self._text)}
+
+    @cached_property
+    def _unions(self) -> set[str]:
+        return {name for keyword, name, _ in _STRUCT.findall(self._text) if keyword == "union"}
 
     @cached_property
     def _constants(self) -> dict[str, int]:
@@ -80,7 +85,7 @@ class Headers:
                 yield member[2], kind
 
     def _type(self, declaration: str, known: Mapping[str, type[ctypes.Structure]]) -> Any:
-        """Of a declaration without or with a name, as in a parameter."""
+        """Returns the ctypes type of a declaration without or with a name, as in a parameter."""
         if "*" in declaration:
             return ctypes.c_char_p if declaration.split()[:2] == ["const", "char"] else ctypes.c_void_p
         words = [word for word in declaration.split() if word != "const"]
@@ -88,11 +93,12 @@ class Headers:
             return None
         if words[0] == "enum":
             return ctypes.c_int
-        if words[0] == "struct":
+        if words[0] in ("struct", "union"):
             return known.get(words[1]) or self._structure(words[1])
         return _SCALARS[words[0]]
 
-    def _structure(self, name: str) -> type[ctypes.Structure]:
+    def _structure(self, name: str) -> Any:
         if name not in self._structures:
-            self._structures[name] = type(name, (ctypes.Structure,), {"_fields_": self.fields(name)})
+            base = ctypes.Union if name in self._unions else ctypes.Structure
+            self._structures[name] = type(name, (base,), {"_fields_": self.fields(name)})
         return self._structures[name]

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""io/engine.h for Python. No call holds the interpreter's lock while it waits or runs the I/O loop."""
+"""The functions of io/engine.h for Python. No call holds the interpreter's lock while it waits or runs the I/O
+loop."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ NEVER = 1e300
 
 
 class Status(IntEnum):
-    """enum nf_status of call/request.h."""
+    """The members are those of `enum nf_status` in call/request.h."""
 
     PENDING = 0
     DONE = 1
@@ -70,7 +71,7 @@ class TreeSpec(ctypes.Structure):
 
 
 class EngineTiming(ctypes.Structure):
-    """membership.assignment.Timing, in the same order."""
+    """membership.assignment.Timing in C: the fields are in the same order."""
 
     _fields_ = HEADERS.fields("nf_timing")
 
@@ -102,7 +103,7 @@ class CallOutcome(ctypes.Structure):
 
     @property
     def sum(self) -> int:
-        """The sum that does not fit."""
+        """Returns the sum that does not fit."""
         return int(self.total_high) << 64 | int(self.total) & (1 << 64) - 1
 
 
@@ -124,14 +125,14 @@ class Call:
 
 
 NONCE_BITS = 30
-"""Bits of a nonce in a lane of the resume chunk (docs/reference/protocol.md, E8)."""
+"""A lane of the resume chunk has this many bits of a nonce (docs/reference/protocol.md, E8)."""
 
 
 def to_engine_assignment(
     assignment: Assignment, endpoints: Sequence[str], congestion: Congestion
 ) -> EngineAssignment:
-    """`endpoints`: the destinations, in the order of the sockets. Raises InvalidAssignmentError if the shares do not
-    add up to 1, or if there are more than TREES_MAX trees."""
+    """Returns the assignment in C. `endpoints`: the destinations, in the order of the sockets. Raises
+    InvalidAssignmentError if the shares do not add up to 1, or if there are more than TREES_MAX trees."""
     if len(assignment.trees) > TREES_MAX:
         raise InvalidAssignmentError(
             f"assignment: {len(assignment.trees)} trees; the engine takes {TREES_MAX}"
@@ -213,7 +214,8 @@ def request_of(
     warm_up: bool = False,
     remainder: NDArray[np.float32] | None = None,
 ) -> Request:
-    """`context`, `lossy`, `follows_all`, `warm_up`, `remainder`: see `Worker.submit`."""
+    """Returns the request of a call. `context`, `lossy`, `follows_all`, `warm_up`, `remainder`: see
+    `Worker.submit`."""
     scheme = scheme_for(scheme, array.dtype, lossy)
     return Request(
         array=array.ctypes.data,
@@ -231,7 +233,7 @@ def request_of(
 
 
 class Engine:
-    """Calls of one worker. Thread-safe. Times are those of time.monotonic."""
+    """Runs the calls of one worker. Thread-safe. Times are those of time.monotonic."""
 
     def __init__(self) -> None:
         self._code = library()
@@ -265,7 +267,7 @@ class Engine:
             raise OSError(error, os.strerror(error))
 
     def set_departures(self, epoch: int, departures: EngineDepartures) -> None:
-        """Workers have left the job in this epoch. Ignored in another one."""
+        """Notes that workers have left the job in this epoch. Has no effect in another one."""
         self._code.nf_engine_set_departures(self._engine, epoch, ctypes.byref(departures))
 
     def close_sockets(self) -> None:
@@ -279,20 +281,20 @@ class Engine:
         background: bool,
         remainder: NDArray[np.float32] | None = None,
     ) -> Call:
-        """`remainder`: of the request."""
+        """Submits a call. `remainder`: of the request."""
         handle = self._code.nf_engine_submit(self._engine, ctypes.byref(request), int(background))
         if not handle:
             raise MemoryError(f"no memory for a copy of {array.nbytes} bytes")
         return Call(handle, array, remainder)
 
     def wait(self, call: Call, until: float) -> Status:
-        """Runs the I/O loop until the call is finished. PENDING: it is `until`, a signal arrived, or another epoch is
-        needed."""
+        """Runs the I/O loop until the call is finished. Returns PENDING if it is `until`, a signal arrived, or
+        another epoch is needed."""
         return Status(self._code.nf_engine_wait(self._engine, call.handle, until))
 
     def next_completed(self, until: float = NEVER) -> int | None:
-        """The handle of a finished background call. None: it is `until`, the engine was stopped, or another epoch is
-        needed."""
+        """Returns the handle of a finished background call, or None if it is `until`, the engine was stopped, or
+        another epoch is needed."""
         handle: int | None = self._code.nf_engine_next_completed(self._engine, until)
         return handle
 
@@ -319,12 +321,12 @@ class Engine:
             return self._last[1] if self._last else self._reports()
 
     def socket_errors(self) -> int:
-        """ICMP errors at the job's sockets, and packets that the kernel dropped, in all epochs."""
+        """Counts ICMP errors at the job's sockets, and packets that the kernel dropped, in all epochs."""
         with self._closing:
             return self._last[2] if self._last else self._socket_errors()
 
     def error(self) -> TransportError | None:
-        """Why the sockets failed, if they did."""
+        """Returns why the sockets failed, if they did."""
         error = self._code.nf_engine_error(self._engine)
         return TransportError(error, f"a socket of the job failed: {os.strerror(error)}") if error else None
 
@@ -333,7 +335,8 @@ class Engine:
         self._code.nf_engine_stop(self._engine)
 
     def close(self) -> None:
-        """After this only `totals`, `reports` and `socket_errors` may be called; they return their last values."""
+        """Frees the engine. Only `totals`, `reports` and `socket_errors` may be called then; they return their last
+        values."""
         with self._closing:
             self._last = self._totals(), self._reports(), self._socket_errors()
             self._code.nf_engine_destroy(self._engine)

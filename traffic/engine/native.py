@@ -30,12 +30,12 @@ HEADERS = Headers(*(recipe.FOLDER / name for name in recipe.HEADERS))
 COMPILE_SECONDS = 300  # on a busy machine
 _ERROR = re.compile(r"\berror:|undefined reference")
 PART_PREFIX = "part-"
-"""Of a file that a compiler writes."""
+"""A file that a compiler writes has this prefix."""
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled code. Raises EngineUnavailableError with the reason."""
+    """Returns the compiled code. Raises EngineUnavailableError with the reason."""
     if sys.byteorder != "little":
         raise EngineUnavailableError("the engine needs a little-endian processor")
     try:
@@ -47,7 +47,7 @@ def library() -> ctypes.CDLL:
 
 
 def _built_in() -> ctypes.CDLL | None:
-    """The package's build, unless it is of other sources than these."""
+    """Returns the package's build, unless it is of other sources than these."""
     if not BUILT_IN.exists():
         return None
     code = ctypes.CDLL(str(BUILT_IN))
@@ -88,16 +88,16 @@ def build(sources: Sequence[Path], folder: Path, options: Sequence[str] = ("-lm"
 
 
 def first_error(output: str) -> str:
-    """The line of a compiler's output that says what is wrong: lines before it name places, and later errors often
-    follow from the first."""
+    """Returns the line of a compiler's output that says what is wrong: lines before it name places, and later
+    errors often follow from the first."""
     lines = output.strip().splitlines() or ["the compiler ended without a message"]
     return next((line for line in lines if _ERROR.search(line)), lines[0])
 
 
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A file to write in place of `target`, a shared library. Safe among processes: it is renamed into place at the
-    end, or removed after an error. No build may take longer than two COMPILE_SECONDS."""
+    """Gives a file to write in place of `target`, a shared library. Safe among processes: the file is renamed into
+    place at the end, or removed after an error. No build may take longer than two COMPILE_SECONDS."""
     _remove_abandoned_parts(target.parent)
     handle, name = tempfile.mkstemp(suffix=".so", prefix=PART_PREFIX, dir=target.parent)
     os.close(handle)
@@ -111,7 +111,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned_parts(folder: Path) -> None:
-    """A build that was killed leaves its file. No build goes on for longer than two time-outs."""
+    """Removes the files of builds that were killed. No build takes longer than two time-outs."""
     for part in folder.glob(f"{PART_PREFIX}*.so"):
         with contextlib.suppress(FileNotFoundError):  # another process's build has just ended
             if time.time() - part.stat().st_mtime > 2 * COMPILE_SECONDS:
@@ -119,7 +119,7 @@ def _remove_abandoned_parts(folder: Path) -> None:
 
 
 def _is_private(path: Path) -> bool:
-    """Can only this user and root write it?"""
+    """Returns whether only this user and root can write it."""
     status = path.stat()
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
 

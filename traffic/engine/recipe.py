@@ -23,10 +23,11 @@ LAYERS = (
     "io",
     "server",
 )
-"""Folders, from below: a layer includes and calls layers before it only (tests/house/test_c_layers.py)."""
+"""These are the folders, from below: a layer includes and calls layers before it only
+(tests/house/test_c_layers.py)."""
 
 CORE_LAYERS = LAYERS[: LAYERS.index("io")]
-"""The engine without I/O."""
+"""These layers are the engine without I/O."""
 
 
 def sources_of(layers: Sequence[str]) -> tuple[str, ...]:
@@ -57,8 +58,8 @@ def fingerprint() -> str:
 
 
 def library_name(sources: Sequence[Path], options: Sequence[str] = ("-lm",)) -> str:
-    """File name of what `sources` (headers among them) are built into with FLAGS and `options` on this kind of
-    machine."""
+    """Returns the file name of the library that `sources` (headers among them) are built into with FLAGS and
+    `options` on this kind of machine."""
     text = b"\0".join(source.read_bytes() for source in sources)
     key = hashlib.sha256(text + " ".join((*FLAGS, *options, platform.machine())).encode()).hexdigest()[:16]
     return f"{sources[0].stem}-{key}.so"

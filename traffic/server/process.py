@@ -19,7 +19,7 @@ from netfold.traffic.server.server import ParameterServer
 
 @dataclass(frozen=True)
 class Served:
-    """Packets by verdict, and those that one thread handed over to another."""
+    """Counts of packets by verdict, and of those that one thread handed over to another."""
 
     verdicts: dict[str, int]
     handed_over: int
@@ -32,8 +32,8 @@ def serve(
     link: HostLink | None = None,
     threads: int = 1,
 ) -> Served:
-    """Serves until the job ends, or SIGTERM or SIGINT; must run in the main thread.
-    Raises JobFailedError (not if all workers left), ControllerUnreachableError, TransportError."""
+    """Serves until the job ends, or SIGTERM or SIGINT; has to run in the main thread. Raises JobFailedError (not if
+    all workers left), ControllerUnreachableError, TransportError."""
     server = ParameterServer(members.current(), local, reply_to, link, threads)
     members.report(Stats(socket_errors=lambda: server.socket_errors))
     failure: list[TrafficError] = []

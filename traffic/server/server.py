@@ -30,7 +30,7 @@ from netfold.traffic.packets.transport import BUFFER_BYTES, Address, TransportEr
 from netfold.traffic.server.shard import Shard
 
 THREADS_MAX = 64
-"""NF_SHARDS_MAX of traffic/engine/server/shards.h."""
+"""This is NF_SHARDS_MAX of traffic/engine/server/shards.h."""
 
 
 class ParameterServer:
@@ -103,12 +103,12 @@ class ParameterServer:
         ]
 
     def assign(self, assignment: Assignment) -> None:
-        """Starts a new epoch (same job, port and lanes). From any thread."""
+        """Starts a new epoch (same job, port and lanes). Any thread may call it."""
         for shard in self.shards:
             shard.assign(assignment)
 
     def stop(self) -> None:
-        """Ends `serve`. From any thread."""
+        """Ends `serve`. Any thread may call it."""
         for shard in self.shards:
             shard.stop()
 
@@ -127,7 +127,7 @@ class ParameterServer:
             raise self._failures[0]
 
     def _serve_shard(self, shard: Shard) -> None:
-        """A shard that fails ends the others, too."""
+        """Serves one shard. One that fails ends the others, too."""
         try:
             shard.serve()
         except (TransportError, MemoryError) as error:
@@ -136,7 +136,7 @@ class ParameterServer:
 
     @property
     def verdicts(self) -> NDArray[np.int64]:
-        """Packets by verdict number, as the switches count them."""
+        """Counts packets by verdict number, as the switches do."""
         total = np.zeros_like(self.shards[0].verdicts)
         for shard in self.shards:
             total += shard.verdicts
@@ -144,19 +144,19 @@ class ParameterServer:
 
     @property
     def socket_errors(self) -> int:
-        """ICMP errors at the sockets, and packets that the kernel or a full queue between threads dropped."""
+        """Counts ICMP errors at the sockets, and packets that the kernel or a full queue between threads dropped."""
         return sum(shard.socket_errors for shard in self.shards)
 
     @property
     def handed_over(self) -> int:
-        """Packets that the kernel gave to another thread than their slot's, and this one to that."""
+        """Counts packets that the kernel gave to another thread than their slot's, and this one to that."""
         return sum(shard.handed_over for shard in self.shards)
 
     def counts(self) -> dict[str, int]:
-        """Packets by verdict, without zeros."""
+        """Counts packets by verdict, without zeros."""
         verdicts = self.verdicts
         return {v.name.lower(): int(verdicts[v]) for v in Verdict if verdicts[v]}
 
     def close(self) -> None:
-        """After `serve` has returned."""
+        """Frees the server. Call it after `serve` has returned."""
         self._closing.close()

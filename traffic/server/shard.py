@@ -20,12 +20,12 @@ from netfold.traffic.packets.host_link import HostLink
 from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
 
 _SIGNAL_CHECK_S = 0.25
-"""Longest time in C: Python handles signals in between."""
+"""The longest time in C: Python handles signals in between."""
 
 
 class Shard:
-    """The slots of one thread, in all trees. `end`: its socket, which stays the caller's, or the host's link. `shards`:
-    the handle of nf_shards, and which one this is; None: all slots are this thread's."""
+    """Serves the slots of one thread, in all trees. `end`: its socket, which stays the caller's, or the host's
+    link. `shards`: the handle of nf_shards, and which one this is; None: all slots are this thread's."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class Shard:
         self._close_lock = threading.Lock()  # `stop` and `assign` may be called while `close` runs
 
     def assign(self, assignment: Assignment) -> None:
-        """Starts a new epoch. From any thread."""
+        """Starts a new epoch. Any thread may call it."""
         self._next = assignment
         self._notify()
 
     def stop(self) -> None:
-        """Ends `serve`. From any thread."""
+        """Ends `serve`. Any thread may call it."""
         self._stopped = True
         self._notify()
 
@@ -85,7 +85,7 @@ class Shard:
                 raise TransportError(error, f"the parameter server's socket: {os.strerror(error)}")
 
     def _start_epoch(self, assignment: Assignment) -> None:
-        """The slots of the old epoch are dropped."""
+        """Starts the epoch, which drops the slots of the old one."""
         self._code.nf_root_start_epoch(self._root, assignment.epoch)
         for part in assignment.trees:
             if part.children:
@@ -112,7 +112,7 @@ class Shard:
             raise MemoryError(f"no memory for the quorum of tree {part.tree}")
 
     def close(self) -> None:
-        """After `serve` has returned."""
+        """Frees the shard. Call it after `serve` has returned."""
         with self._close_lock:
             if self._root:
                 self._code.nf_root_destroy(self._root)

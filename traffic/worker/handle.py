@@ -34,13 +34,13 @@ class Handle:
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> NDArray[Any]:
-        """The array, reduced in place. Raises the errors of `Worker.all_reduce`, and TimeoutError if the call is not
-        done after `timeout` seconds."""
+        """Returns the array, reduced in place. Raises the errors of `Worker.all_reduce`, and TimeoutError if the
+        call is not done after `timeout` seconds."""
         return self._future.result(timeout)
 
     def contributors(self, timeout: float | None = None) -> Contributors | None:
-        """Workers in the result, which averages divide by; None: all, as the job has no quorum. Waits and raises as
-        `result` does."""
+        """Returns the workers in the result, which averages divide by; None: all, as the job has no quorum. Waits
+        and raises as `result` does."""
         self._future.result(timeout)
         return self._contributors
 
@@ -52,7 +52,7 @@ class Handle:
         return asyncio.wrap_future(self._future).__await__()
 
     def finish(self, error: Exception | None, contributors: Contributors | None = None) -> None:
-        """Called once, by the worker, when the call is done."""
+        """Ends the call. The worker calls it once."""
         self._contributors = contributors
         if error is None:
             self._future.set_result(self._array)

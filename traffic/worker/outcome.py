@@ -48,7 +48,7 @@ class Contributors:
 
 
 def contributors_of(outcome: CallOutcome) -> Contributors | None:
-    """None: the job has no quorum, so all workers are in."""
+    """Returns the contributors of a call; None: the job has no quorum, so all workers are in."""
     if not outcome.contributions:
         return None
     return Contributors(
@@ -100,7 +100,7 @@ def check_remainder(array: NDArray[Any], remainder: NDArray[np.float32] | None, 
 
 
 def workers_left_error(assignment: Assignment, call: int) -> WorkersLeftError:
-    """For a call that cannot be completed without workers that have left."""
+    """Returns the error of a call that cannot be completed without workers that have left."""
     left = assignment.workers_left
     where = f"job {assignment.job}, epoch {assignment.epoch}, call {call}"
     if left is None:
@@ -118,8 +118,8 @@ def error_of(
     *,
     socket_errors: int,
 ) -> Exception:
-    """The exception for a call that failed. `failure`: why the worker's calls were aborted, None if they were not.
-    `socket_errors`: that the worker's sockets survived."""
+    """Returns the exception for a call that failed. `failure`: why the worker's calls were aborted, None if they
+    were not. `socket_errors`: those that the worker's sockets survived."""
     try:
         assignment = membership.current()
     except TrafficError as job_ended:

@@ -62,7 +62,7 @@ from netfold.traffic.worker.outcome import (
 )
 
 _SIGNAL_CHECK_S = 0.25
-"""Longest wait in C: Python handles signals in between."""
+"""The longest wait in C: Python handles signals in between."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class Worker:
             raise WorkerClosedError("this worker is closed: it has left its job")
 
     def _check_call(self, array: NDArray[Any], op: ReduceOp, lossy: bool, deadline: float) -> Scheme:
-        """The scheme of the call. Waits for the first assignment; raises UnsupportedDtypeError."""
+        """Returns the scheme of the call. Waits for the first assignment; raises UnsupportedDtypeError."""
         assignment = self._membership.wait(deadline - time.monotonic())
         scheme = self._scheme or assignment.numerics
         check_numerics(array, scheme, op, assignment.job)
@@ -263,7 +263,8 @@ class Worker:
     # ---- epochs --------------------------------------------------------------------------------------------------
 
     def _enter_newest_epoch(self, deadline: float) -> None:
-        """After a failed call, in an epoch later than that call's: the workers' chunk numbers may differ in it."""
+        """Enters the newest epoch. After a failed call it has to be later than that call's: the workers' chunk
+        numbers may differ in that."""
         self._enter_epoch()
         if self._engine.totals().has_failed_call:
             epoch, assignment = self._epoch, self._membership.current()
@@ -300,7 +301,7 @@ class Worker:
             self._epoch, self._lanes, self._failure = assignment.epoch, assignment.lanes, None
 
     def _on_assignment(self) -> None:
-        """The membership has a new assignment, or the job ended. From any thread."""
+        """Takes a new assignment of the membership, or the end of the job. Any thread may call it."""
         try:
             self._enter_epoch(first=False)
         except (TrafficError, TransportError) as error:
@@ -327,7 +328,7 @@ class Worker:
     # ---- completion ----------------------------------------------------------------------------------------------
 
     def _complete_call(self, call: Call, started: float) -> tuple[Exception | None, Contributors | None]:
-        """Releases a call that is done; its error, or the contributors to its result."""
+        """Releases a call that is done; returns its error, or the contributors to its result."""
         outcome = self._engine.release(call.handle)
         totals = self._engine.totals()
         self.stats.next_call = totals.next_call
@@ -369,25 +370,25 @@ class Worker:
 
     @property
     def assignment(self) -> Assignment:
-        """This member's part in the current epoch. Raises the errors of `Membership.current`."""
+        """Returns this member's part in the current epoch. Raises the errors of `Membership.current`."""
         return self._membership.current()
 
     @property
     def workers(self) -> int:
-        """Workers of this epoch. Raises the errors of `Membership.current`."""
+        """Returns the workers of this epoch. Raises the errors of `Membership.current`."""
         return self.assignment.workers
 
     @property
     def retransmits(self) -> int:
-        """Packets retransmitted since the worker joined."""
+        """Counts packets that were retransmitted since the worker joined."""
         return int(self._engine.totals().retransmits)
 
     def _trees(self) -> tuple[TreeStats, ...]:
-        """Counters of the trees of this epoch, for the controller."""
+        """Returns the counters of the trees of this epoch, for the controller."""
         return tuple(stats_of(report) for report in self._engine.reports())
 
     def flows(self) -> list[dict[str, float]]:
-        """Counters of the trees of this epoch: congestion windows in chunks, RTTs in milliseconds."""
+        """Returns the counters of the trees of this epoch: congestion windows in chunks, RTTs in milliseconds."""
         return [
             {
                 "tree": report.tree,

@@ -10,7 +10,7 @@ static uint64_t due(const struct ss_entry *e) {
     return (last > e->notified_ns ? last : e->notified_ns) + e->timeout_ns;
 }
 
-/* Sets an entry's timeout; 0: none. */
+/* Sets an entry's timeout; 0: it has none. */
 int ss_age_set(struct ss_pipeline *pl, struct ss_table *t, uint32_t handle, uint64_t timeout_ns) {
     struct ss_entry *e = t->entries[handle];
     uint64_t had = e->timeout_ns;
@@ -31,7 +31,7 @@ int ss_age_set(struct ss_pipeline *pl, struct ss_table *t, uint32_t handle, uint
     return SS_OK;
 }
 
-/* Entries added before the program runs count as hit at its start. */
+/* Counts entries that were added before the program runs as hit at its start. */
 void ss_ages_start(struct ss_pipeline *pl, uint64_t now_ns) {
     for (uint32_t i = 0; i < pl->program->n_tables; i++) {
         struct ss_table *t = &pl->tables[i];

@@ -12,7 +12,7 @@
 
 #define SS_DIGEST_MAX 4096u
 
-/* Results. */
+/* Results of control functions. */
 enum { SS_OK = 0, SS_E_MEMORY = -1, SS_E_RANGE = -2 };
 
 /* An event of the program `generation` (counted by ss_swap): numbers of objects are valid for that program only. */
@@ -27,10 +27,10 @@ struct ss_replica {
     uint32_t port, rid;
 };
 
-/* For a switch of as many threads. */
+/* Creates a pipeline for a switch of this many threads. */
 struct ss_pipeline *ss_pipeline_open(const char *path, uint64_t seed, uint32_t threads, char *error, uint32_t error_bytes);
 void ss_pipeline_close(struct ss_pipeline *pl);
-/* `pl`: of as many threads as the switch. */
+/* `pl` has as many threads as the switch. */
 struct ss_pipeline *ss_swap(struct ss_switch *sw, struct ss_pipeline *pl);
 uint32_t ss_generation(struct ss_switch *sw);
 
@@ -38,14 +38,14 @@ struct ss_action_spec {
     uint32_t kind, index, words;
     const uint64_t *data;
 };
-/* The entry's handle, >= 0, or an error. `range`: 2 words for each range field. */
+/* Returns the entry's handle, >= 0, or an error. `range` has 2 words for each range field. */
 int64_t ss_entry_add(struct ss_pipeline *pl, uint32_t table, const uint64_t *key, const uint64_t *mask, int64_t priority,
                      const uint64_t *range, const struct ss_action_spec *action, uint64_t timeout_ns);
 int ss_entry_set(struct ss_pipeline *pl, uint32_t table, uint32_t handle, const struct ss_action_spec *action,
                  uint64_t timeout_ns);
 int ss_entry_del(struct ss_pipeline *pl, uint32_t table, uint32_t handle);
 int ss_default_set(struct ss_pipeline *pl, uint32_t table, const struct ss_action_spec *action);
-/* handle SS_NONE = the default entry. */
+/* The handle SS_NONE stands for the default entry. */
 int ss_entry_counter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, struct ss_counter *io, int write);
 int ss_entry_meter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, const uint64_t *config); /* 4 words or NULL */
 int ss_entry_idle(struct ss_pipeline *pl, uint32_t table, uint32_t handle, uint64_t *idle_ns);
@@ -61,7 +61,8 @@ int ss_vset_set(struct ss_pipeline *pl, uint32_t vset, const uint64_t *members, 
 int ss_group_replicas(struct ss_pipeline *pl, uint32_t group, const struct ss_replica *list, uint32_t count);
 int ss_clone_replicas(struct ss_pipeline *pl, uint32_t session, const struct ss_replica *list, uint32_t count, uint32_t cut);
 int ss_digest_enable(struct ss_pipeline *pl, uint32_t list, int on);
-/* Takes one event: its length in bytes (0: an idle notice), or -1 if there is none. `data` holds SS_DIGEST_MAX bytes. */
+/* Takes one event: returns its length in bytes (0: an idle notice), or -1 if there is none. `data` holds SS_DIGEST_MAX
+ * bytes. */
 int ss_event_take(struct ss_switch *sw, struct ss_event *out, uint8_t *data);
 
 #pragma GCC visibility pop

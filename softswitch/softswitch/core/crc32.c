@@ -38,13 +38,13 @@ static uint32_t by_tables(uint32_t r, const uint8_t *p, uint32_t n) {
 
 static __m128i at(const uint8_t *p) { return _mm_loadu_si128((const __m128i *)p); }
 
-/* x moved on by the distance that the two constants stand for, onto y. */
+/* Moves x by the distance that the two constants stand for, and adds y. */
 static __m128i fold(__m128i x, __m128i by, __m128i y) {
     return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11)), y);
 }
 
-/* n bytes, a multiple of 16 and at least 64. The constants are powers of x modulo the polynomial, bits reversed: x^(4*128+32),
- * x^(4*128-32); x^(128+32), x^(128-32); x^64; then the polynomial and its reciprocal (Barrett). */
+/* Continues the CRC over n bytes, a multiple of 16 and at least 64. The constants are powers of x modulo the polynomial, bits
+ * reversed: x^(4*128+32), x^(4*128-32); x^(128+32), x^(128-32); x^64; then the polynomial and its reciprocal (Barrett). */
 static uint32_t by_folding(uint32_t r, const uint8_t *p, uint32_t n) {
     const __m128i far = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4), near = _mm_set_epi64x(0x00ccaa009e, 0x01751997d0);
     const __m128i half = _mm_set_epi64x(0, 0x0163cd6124), barrett = _mm_set_epi64x(0x01f7011641, 0x01db710641);

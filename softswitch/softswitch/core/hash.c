@@ -51,7 +51,7 @@ uint64_t ss_crc64_custom(const uint8_t *p, uint32_t n) {
     return r;
 }
 
-/* RFC 1071. */
+/* Computes the checksum of RFC 1071. */
 uint64_t ss_csum16(const uint8_t *p, uint32_t n) {
     uint64_t sum = 0;
     while (n >= 4) {

@@ -64,7 +64,7 @@ struct ss_port {
     uint32_t busy_at; /* 1 + index in the list of ports with queued packets, 0 = none */
 };
 
-/* One of these for each thread of the data plane: a shard. The first is the switch; it alone has events, idle timeouts and the
+/* Each thread of the data plane has one of these, a shard. The first is the switch; it alone has events, idle timeouts and the
  * state of ports. */
 struct ss_switch {
     struct ss_lock lock; /* held by the shard's thread in a batch */
@@ -100,11 +100,12 @@ struct ss_switch {
 };
 
 struct ss_port *ss_port(struct ss_switch *sw, uint32_t port);
-/* Packets of a queue that an exact link would not have started to send by `now_ns`: its depth, where packets do not coalesce. */
+/* Returns the packets of a queue that an exact link would not have started to send by `now_ns`: its depth, where packets do not
+ * coalesce. */
 uint32_t ss_port_backlog(const struct ss_port *p, uint32_t queue, uint64_t now_ns);
 int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k, uint32_t backlog);
 struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue); /* the queue must not be empty */
-/* The queue that sends next, and its time; SS_NEVER if all are empty. */
+/* Returns the queue that sends next, and its time; SS_NEVER if all are empty. */
 uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue);
 uint64_t ss_port_release_ns(const struct ss_port *p, uint64_t start); /* `start`: of ss_port_next */
 void ss_port_occupy_link(struct ss_port *p, uint64_t start, uint64_t frame_ns); /* reserves the link for a frame from `start` */
@@ -116,8 +117,8 @@ void ss_ages_start(struct ss_pipeline *pl, uint64_t now_ns);
 /* Recomputes the live members of every group. Requires the pipeline's lock. */
 void ss_groups_update_live(struct ss_pipeline *pl);
 
-/* Stops all threads of the data plane between two batches; the locks of all shards, in order. Of a switch before those of its
- * pipeline. */
+/* Stops all threads of the data plane between two batches: takes the locks of all shards, in order. A switch's are taken before
+ * those of its pipeline. */
 void ss_pipeline_lock(const struct ss_pipeline *pl);
 void ss_pipeline_unlock(const struct ss_pipeline *pl);
 void ss_switch_lock(const struct ss_switch *sw);
@@ -138,11 +139,11 @@ int ss_heap_add(struct ss_heap *h, struct ss_entry **entries, uint32_t handle, e
 void ss_heap_remove(struct ss_heap *h, struct ss_entry **entries, uint32_t handle, enum ss_order by);
 void ss_heap_move(struct ss_heap *h, struct ss_entry **entries, uint32_t handle, enum ss_order by); /* after its key changed */
 
-/* Trees of intervals; both return the new root. */
+/* Change a tree of intervals; both return the new root. */
 uint32_t ss_interval_insert(const struct ss_table *t, uint32_t root, uint32_t handle);
 uint32_t ss_interval_remove(const struct ss_table *t, uint32_t root, uint32_t handle);
 
-/* Idle timeouts. Requires the pipeline's lock. */
+/* Sets an idle timeout. Requires the pipeline's lock. */
 int ss_age_set(struct ss_pipeline *pl, struct ss_table *t, uint32_t handle, uint64_t timeout_ns);
 
 /* Logs the first bytes of a frame: see ss_set_dump. */

@@ -4,7 +4,7 @@
  * Packet objects come from a free list; payloads that outlive ss_receive are counted buffers. */
 #include "internal.h"
 
-/* Its PHV holds the values of the object's previous packet, or zeros. */
+/* Takes a packet, whose PHV holds the values of the object's previous packet, or zeros. */
 static struct ss_packet *take(struct ss_switch *sw, const struct ss_pipeline *pl) {
     struct ss_pool *pool = &sw->pool;
     struct ss_packet *k = pool->free;
@@ -41,7 +41,7 @@ void ss_packet_renumber(struct ss_switch *sw, struct ss_packet *k) {
     k->truncate = UINT32_MAX;
 }
 
-/* A copy with its own PHV, as BMv2's clone_with_phv. */
+/* Makes a copy with its own PHV, as BMv2's clone_with_phv. */
 struct ss_packet *ss_packet_copy(struct ss_switch *sw, const struct ss_packet *k) {
     struct ss_packet *c = take(sw, k->pl);
     if (!c) return NULL;

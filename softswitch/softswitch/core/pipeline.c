@@ -9,7 +9,7 @@
 
 static void *zeroed(uint64_t count, uint64_t size) { return calloc(count ? count : 1, size); }
 
-/* 64-byte aligned and left to the kernel's zero pages until touched. */
+/* Allocates memory that is aligned to 64 bytes, and left to the kernel's zero pages until touched. */
 static void *bank_new(const struct ss_bank_desc *d) {
     uint64_t bytes = ((uint64_t)d->cells * d->lanes * d->elem_bytes + 63 + 64) & ~63ULL;
     uint8_t *raw = calloc(1, bytes + 128);
@@ -121,7 +121,7 @@ void ss_pipeline_close(struct ss_pipeline *pl) {
     dlclose(object);
 }
 
-/* splitmix64, reduced to a range by Lemire's method. */
+/* Draws by splitmix64, and reduces to a range by Lemire's method. */
 uint64_t ss_random(struct ss_pipeline *pl, uint64_t lo, uint64_t hi) {
     uint64_t z = __atomic_add_fetch(&pl->random, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;

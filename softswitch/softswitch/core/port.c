@@ -29,7 +29,7 @@ static int mark_busy(struct ss_switch *sw, struct ss_port *p, uint32_t port) {
     return 0;
 }
 
-/* Earliest departure of the first packet of a queue: after its arrival, when link and queue are free. */
+/* Returns the earliest departure of the first packet of a queue: after its arrival, when link and queue are free. */
 static uint64_t departure_ns(const struct ss_port *p, const struct ss_queue *q) {
     uint64_t at = q->head->now_ns;
     if (p->rate && p->free_ns > at) at = p->free_ns;
@@ -37,7 +37,7 @@ static uint64_t departure_ns(const struct ss_port *p, const struct ss_queue *q) 
     return at;
 }
 
-/* Where the credit of a link that was idle at `start` begins. */
+/* Returns where the credit of a link that was idle at `start` begins. */
 static uint64_t credit_start_ns(const struct ss_port *p, uint64_t start) {
     uint64_t earliest = start > p->coalesce_ns ? start - p->coalesce_ns : 0;
     return p->free_ns > earliest ? p->free_ns : earliest;
@@ -57,7 +57,7 @@ uint32_t ss_port_backlog(const struct ss_port *p, uint32_t queue, uint64_t now_n
     return q->depth - due;
 }
 
-/* 0, or -1 for a dropped packet, which the caller frees. */
+/* Returns 0, or -1 for a dropped packet, which the caller frees. */
 int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k, uint32_t backlog) {
     struct ss_queue *q = &p->queues[k->queue];
     uint32_t bound = q->bound ? q->bound : p->bound ? p->bound : DEFAULT_BOUND;
@@ -100,8 +100,8 @@ uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue) {
     return first;
 }
 
-/* A timer per frame is expensive where hosts and switches share processors. Coalesces 16 frames, at most a quarter of the queue,
- * or a sixteenth of a long one. */
+/* Returns the time in which frames coalesce, as a timer per frame is expensive where hosts and switches share processors: that
+ * of 16 frames, at most a quarter of the queue, or a sixteenth of a long one. */
 static uint64_t coalesce_ns(const struct ss_port *p, uint64_t frame_ns) {
     uint32_t quarter = p->bound / 4, frames = quarter < COALESCED_FRAMES ? quarter : COALESCED_FRAMES;
     if (p->bound / 16 > frames) frames = p->bound / 16;

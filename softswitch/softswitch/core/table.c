@@ -4,7 +4,7 @@
  * Table entries as set by the control plane. Lookup: tuple.c, interval.c; idle timeouts: age.c. */
 #include "internal.h"
 
-/* Direct counters of the shards from 1 on. NULL with one thread, or without memory. */
+/* Allocates direct counters of the shards from 1 on. Returns NULL with one thread, or without memory. */
 static struct ss_shard_counter *shard_counters(uint32_t threads) {
     void *made = NULL;
     uint64_t bytes = (threads - 1) * sizeof(struct ss_shard_counter);
@@ -44,7 +44,7 @@ void ss_table_free(struct ss_table *t) {
     free(t->default_entry.counters);
 }
 
-/* The slot that was free longest, so a late idle notification does not refer to a new entry. It stays in the ring. */
+/* Returns the slot that was free longest, so a late idle notification does not refer to a new entry. It stays in the ring. */
 static uint32_t free_handle(struct ss_table *t) {
     if (t->count < t->n_entries) return t->free[t->free_at];
     uint32_t n = t->n_entries ? t->n_entries * 2 : 16;

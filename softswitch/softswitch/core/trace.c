@@ -47,7 +47,8 @@ void ss_text_number(struct ss_text *x, const ss_limb *limbs, uint32_t n) {
     ss_text_add(x, "%s%s", negative ? "-" : "", digits + at);
 }
 
-/* All bytes of a field of `width` bits, in hexadecimal; it begins at bit `shift` of the first word, or takes whole words. */
+/* Writes all bytes of a field of `width` bits, in hexadecimal; it begins at bit `shift` of the first word, or takes whole
+ * words. */
 static void add_bits(struct ss_text *x, const uint64_t *words, uint32_t shift, uint32_t width) {
     for (uint32_t byte = (width + 7) / 8; byte-- > 0;) {
         uint32_t bits = width - byte * 8 < 8 ? width - byte * 8 : 8, at = shift + byte * 8;

@@ -88,7 +88,7 @@ static void replicate(struct ss_switch *sw, struct ss_packet *k, const struct ss
     }
 }
 
-/* A packet for a new pass of `frame` through the parser. */
+/* Returns a packet for a new pass of `frame` through the parser. */
 static struct ss_packet *new_pass(struct ss_switch *sw, const struct ss_packet *k, const uint8_t *frame, uint32_t len,
                                   struct ss_buf *buf) {
     struct ss_packet *c = ss_packet_new(sw, k->pl);
@@ -204,7 +204,7 @@ static void enter(struct ss_packet *k) {
     g->ingress(k);
 }
 
-/* The end of ingress; consumes `k`. */
+/* Ends ingress; consumes `k`. */
 static void finish_ingress(struct ss_switch *sw, struct ss_packet *k) {
     const struct ss_program *g = k->pl->program;
     struct ss_std *std = std_of(k);
@@ -317,7 +317,7 @@ static void drain(struct ss_switch *sw) {
     sw->runs = 0;
 }
 
-/* To the thread whose registers the frame needs, which counts it. */
+/* Hands the frame to the thread whose registers it needs, which counts it. */
 static void hand_over(struct ss_switch *sw, struct ss_port *from, const struct ss_packet *k, uint32_t port) {
     from->stats.rx_packets--;
     from->stats.rx_bytes -= k->frame_len;

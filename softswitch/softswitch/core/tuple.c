@@ -54,7 +54,7 @@ static int grow(const struct ss_table *t, struct ss_tuple *tu) {
     return SS_OK;
 }
 
-/* The tuple of a mask, created if missing. `sort` restores the order. */
+/* Returns the tuple of a mask, created if missing. `sort` restores the order. */
 static struct ss_tuple *tuple_for(struct ss_table *t, const uint64_t *mask) {
     for (uint32_t i = 0; i < t->n_tuples; i++)
         if (memcmp(t->tuples[i].mask, mask, t->words * 8) == 0) return &t->tuples[i];

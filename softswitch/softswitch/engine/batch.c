@@ -59,7 +59,7 @@ void ss_batch_on_handover(void *context, uint32_t shard, uint32_t number, const 
     ss_mailbox_put(&engine->threads_of[shard]->inbox, number, data, length);
 }
 
-/* Frames that were another thread's guess; their faults and captures have been. */
+/* Takes the frames that were another thread's guess; their faults and captures are done. */
 static uint32_t receive_handed_over(struct ss_engine *engine) {
     uint32_t count = 0;
     for (; engine->threads > 1 && count < RECEIVE_BUDGET; count++) {

@@ -14,7 +14,7 @@ uint16_t ss_checksum_fold(uint64_t sum) {
     return (uint16_t)sum;
 }
 
-/* Of headers: a vector would wait until the bytes that were just written have left the processor. */
+/* Sums headers without vectors, which would wait until the bytes that were just written have left the processor. */
 __attribute__((optimize("no-tree-vectorize"))) static uint64_t sum_header(const uint8_t *data, uint32_t length) {
     uint16_t last = 0;
     memcpy(&last, data + (length & ~1u), length & 1);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sum of 16-bit words, without the final complement, and of any sums of such words. */
+/* Returns the sum of 16-bit words, without the final complement; folds any sums of such words. */
 uint16_t ss_checksum_sum(const uint8_t *data, uint32_t length);
 uint16_t ss_checksum_fold(uint64_t sum);
 
@@ -18,13 +18,13 @@ uint16_t ss_checksum_fold(uint64_t sum);
  * frame are ignored. */
 void ss_complete_checksum(uint8_t *frame, uint32_t length, uint32_t start, uint32_t offset);
 
-/* Sum of the pseudo header of TCP or UDP; `addresses`: source and destination, 8 bytes of IPv4 or 32 of IPv6. */
+/* Returns the sum of the pseudo header of TCP or UDP. `addresses`: source and destination, 8 bytes of IPv4 or 32 of IPv6. */
 uint16_t ss_checksum_pseudo(const uint8_t *addresses, uint32_t address_bytes, uint32_t protocol, uint32_t length);
 
-/* Whether data with its checksum and `pseudo` sum to zero. */
+/* Returns whether data with its checksum and `pseudo` sum to zero. */
 bool ss_checksum_is_right(const uint8_t *data, uint32_t length, uint16_t pseudo);
 
-/* Sets the checksum at data + offset, of data and `pseudo`. Never 0, which means none in UDP. */
+/* Sets the checksum at data + offset, of data and `pseudo`. It is never 0, which means none in UDP. */
 void ss_checksum_set(uint8_t *data, uint32_t length, uint32_t offset, uint16_t pseudo);
 void ss_checksum_set_ipv4(uint8_t *header, uint32_t length);
 

@@ -41,7 +41,8 @@ struct ss_engine_stats {
     uint64_t cpu_ns;          /* processor time of the data-plane thread */
 };
 
-/* An engine for `sw`, which must outlive it. Frames sent to `cpu_port` enter the packet-in queue. NULL with errno set. */
+/* Creates an engine for `sw`, which must outlive it. Frames sent to `cpu_port` enter the packet-in queue. Returns NULL with
+ * errno set on failure. */
 struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port);
 
 /* Makes engines of the shards of one switch (ss_set_threads), in their order, threads of it: each has its own sockets of every port,
@@ -49,8 +50,8 @@ struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port);
  * their order; stop all before the first one is freed. -ENOMEM, or another negative errno. */
 int ss_engine_join(struct ss_engine *const *engines, uint32_t count);
 
-/* Of the first thread: a classic BPF program for the frames of all ports that returns the index of a thread. Length 0: the first
- * thread receives all. -EINVAL: it is too long, or the kernel refuses it. */
+/* Sets the program that chooses the thread of a frame, of the first thread's engine: classic BPF that returns the index of a
+ * thread. Length 0: the first thread receives all. Returns -EINVAL if it is too long, or the kernel refuses it. */
 int ss_engine_set_steering(struct ss_engine *engine, const struct sock_filter *program, uint32_t length);
 
 int ss_engine_start(struct ss_engine *engine);
@@ -59,22 +60,22 @@ int ss_engine_start(struct ss_engine *engine);
 void ss_engine_stop(struct ss_engine *engine);
 void ss_engine_free(struct ss_engine *engine);
 
-/* Adds a port on an interface. If the interface is absent the port comes up when it appears. -EEXIST if the number or the
- * interface is in use, -EINVAL for a number above SS_MAX_PORT or the CPU port's, -ENAMETOOLONG. */
+/* Adds a port on an interface. If the interface is absent the port comes up when it appears. Returns -EEXIST if the number or
+ * the interface is in use, -EINVAL for a number above SS_MAX_PORT or the CPU port's, or -ENAMETOOLONG. */
 int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname);
 
-/* Adds a port on a Unix datagram socket, one frame a datagram; `fd` stays the caller's. `name`: of the port's captures and
- * status. Errors as above; -EBADF, -ENOTSOCK, -EPROTOTYPE for what is no Unix datagram socket. */
+/* Adds a port on a Unix datagram socket, one frame a datagram; `fd` stays the caller's. `name` names the port's captures and
+ * status. Returns errors as above; -EBADF, -ENOTSOCK or -EPROTOTYPE if it is no Unix datagram socket. */
 int ss_engine_add_socket(struct ss_engine *engine, uint32_t number, const char *name, int fd);
 int ss_engine_remove_port(struct ss_engine *engine, uint32_t number); /* -ENOENT */
 
-/* Sets the fault injector of one direction of a port's link. -ENOENT, -EINVAL. */
+/* Sets the fault injector of one direction of a port's link. Returns -ENOENT or -EINVAL on failure. */
 int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int direction, const struct ss_fault_settings *settings);
 
-/* Whether frames of one flow and length that follow each other leave as one frame, which the device or the receiver segments.
- * Where the device does not (`ethtool -k`), and while another socket captures on the interface, they leave one by one. Off initially:
- * a packet socket at the other end of a veth pair sees such frames unsegmented. Ports without a rate that are added later receive
- * such frames in their rings, others with a system call each. */
+/* Sets whether frames of one flow and length that follow each other leave as one frame, which the device or the receiver
+ * segments. Where the device does not (`ethtool -k`), and while another socket captures on the interface, they leave one by
+ * one. It is off initially: a packet socket at the other end of a veth pair sees such frames unsegmented. Ports without a rate
+ * that are added later receive such frames in their rings, others with a system call each. */
 void ss_engine_set_gso(struct ss_engine *engine, int on);
 
 /* Captures every port's frames in `directory`/IFNAME_in.pcap and IFNAME_out.pcap; NULL ends it. */
@@ -91,9 +92,9 @@ void ss_engine_service(struct ss_engine *engine);
 /* Runs a frame through the pipeline, received on the CPU port. */
 int ss_engine_packet_out(struct ss_engine *engine, const uint8_t *data, uint32_t length);
 
-/* Readable while packet-ins are queued. Owned by the engine. */
+/* Returns a descriptor that is readable while packet-ins are queued. The engine owns it. */
 int ss_engine_packet_in_fd(const struct ss_engine *engine);
-/* Takes the oldest packet-in; returns its length, or -1 if there is none. */
+/* Takes the oldest packet-in. Returns its length, or -1 if there is none. */
 int64_t ss_engine_packet_in(struct ss_engine *engine, uint8_t *data, uint32_t capacity);
 
 #pragma GCC visibility pop

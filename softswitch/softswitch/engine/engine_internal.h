@@ -59,13 +59,13 @@ struct ss_engine {
 void ss_engine_lock(struct ss_engine *engine);
 void ss_engine_unlock(struct ss_engine *engine);
 
-/* Adds `fd` to the thread's epoll set. 0 or a negative errno. */
+/* Adds `fd` to the thread's epoll set. Returns 0 or a negative errno. */
 int ss_engine_watch_fd(struct ss_engine *engine, int fd, enum ss_event_source source, uint32_t number, uint32_t flags);
 
 /* batch.c. Call ss_receive only between begin and finish, with the lock held. */
 void ss_batch_begin(struct ss_engine *engine);
 void ss_batch_finish(struct ss_engine *engine);
-/* Runs one batch; takes the lock. True if frames were received: there may be more. */
+/* Runs one batch; takes the lock. Returns true if frames were received: there may be more. */
 bool ss_batch_run(struct ss_engine *engine);
 /* The ss_handover_fn of the core. */
 void ss_batch_on_handover(void *context, uint32_t shard, uint32_t number, const uint8_t *data, uint32_t length);
@@ -73,7 +73,8 @@ void ss_batch_on_handover(void *context, uint32_t shard, uint32_t number, const 
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length);
 
 /* ports.c */
-/* Of the first thread, for all of them: what it finds gone or changed they all close, before they open again in their order. */
+/* The first thread calls this for all of them: they all close the ports that it finds gone or changed, before they open again
+ * in their order. */
 void ss_ports_update(struct ss_engine *first);
 void ss_ports_clear_error(struct ss_engine *engine, uint32_t number);
 void ss_engine_port_free(struct ss_engine_port *port);

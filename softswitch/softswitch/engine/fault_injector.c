@@ -124,7 +124,7 @@ static uint32_t oldest_overtaken(const struct ss_fault_injector *injector) {
     return oldest;
 }
 
-/* One more frame overtakes the queued reordered frames. Releases those that reached their gap, oldest first. */
+/* Counts that one more frame overtakes the queued reordered frames. Releases those that reached their gap, oldest first. */
 static void count_overtaking(struct ss_fault_injector *injector, ss_frame_sink *sink, void *context) {
     for (uint32_t i = 0; i < injector->waiting_count; i++)
         if (injector->waiting[i].behind > OVERTAKEN) injector->waiting[i].behind--;

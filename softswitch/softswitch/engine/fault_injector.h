@@ -59,7 +59,7 @@ void ss_fault_pass(struct ss_fault_injector *injector, uint64_t now_ns, const ui
 /* Releases the frames that are due. */
 void ss_fault_release(struct ss_fault_injector *injector, uint64_t now_ns, ss_frame_sink *sink, void *context);
 
-/* Due time of the next queued frame; UINT64_MAX: none. */
+/* Returns the due time of the next queued frame; UINT64_MAX: none. */
 uint64_t ss_fault_next_due(const struct ss_fault_injector *injector);
 
 #endif

@@ -28,14 +28,14 @@ static int check_kind(int fd) {
     return domain == AF_UNIX && type == SOCK_DGRAM ? 0 : -EPROTOTYPE;
 }
 
-/* Frames that were sent while no switch was at this end of the link. */
+/* Discards frames that were sent while no switch was at this end of the link. */
 static void drop_pending(int fd) {
     char byte;
     for (int i = 0; i < PENDING_MAX && recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0; i++) {
     }
 }
 
-/* What the sender may have in flight: the kernel counts a datagram until it is received. */
+/* Allows the sender more frames in flight: the kernel counts a datagram until it is received. */
 static void enlarge_send_buffer(int fd) {
     int size = SOCKET_BUFFER;
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)

@@ -102,7 +102,7 @@ int ss_interface_open_socket(struct ss_interface *interface, int fd) {
 int ss_interface_open(struct ss_interface *interface) {
     int ifindex = (int)if_nametoindex(interface->ifname);
     if (ifindex == 0) return -ENODEV;
-    /* Protocol 0: receives nothing before the bind, so no frame of another interface. */
+    /* Protocol 0 receives nothing before the bind, so no frame of another interface arrives. */
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -errno;
     int error = configure(interface, fd, ifindex);
@@ -119,7 +119,7 @@ int ss_interface_open(struct ss_interface *interface) {
     return 0;
 }
 
-/* A queue of the device takes one AF_XDP socket: the first thread's. */
+/* A queue of the device takes one AF_XDP socket, which is the first thread's. */
 static bool misses_xsk(const struct ss_interface *interface) {
     return interface->fd >= 0 && !interface->has_tap && !interface->thread && !ss_interface_is_socket(interface) &&
            !ss_xsk_is_open(&interface->xsk);
@@ -201,8 +201,8 @@ uint32_t ss_interface_receive(struct ss_interface *interface, uint32_t budget, s
     return taken + losses.oversize + losses.dropped;
 }
 
-/* Past the interface's queueing discipline, in fewer system calls than messages. False: the queue holds runs, or frames that do
- * not fit there. */
+/* Sends past the interface's queueing discipline, in fewer system calls than messages. Returns false if the queue holds runs,
+ * or frames that do not fit there. */
 static bool send_with_xsk(struct ss_interface *interface) {
     const struct ss_transmit_queue *queue = &interface->transmit;
     if (!ss_xsk_is_open(&interface->xsk) || queue->frames > queue->count || !ss_xsk_has_space(&interface->xsk, queue->count))
@@ -230,7 +230,7 @@ void ss_interface_flush(struct ss_interface *interface) {
     interface->counters.tx_packets += result.packets;
     interface->counters.tx_bytes += result.bytes;
     interface->counters.tx_dropped += result.dropped;
-    /* Until the device's offloads are read again. */
+    /* Sends frame by frame until the device's offloads are read again. */
     if (result.is_segmentation_refused) interface->transmit.merges = false;
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The packet sockets of one switch port on its network interface: a memory-mapped receive ring and batched sends. Or, of a port
- * without an interface, a Unix datagram socket (frame_socket.h).
+/* The packet sockets of one switch port on its network interface: a memory-mapped receive ring (packet_ring.h) and batched
+ * sends (transmit_queue.h). A port without an interface has a Unix datagram socket (frame_socket.h).
  *
- * Receive: packet_ring.h.
- *
- * Send: transmit_queue.h; frames that form no runs through AF_XDP where available (xsk.h). A mapped AF_PACKET send ring is unsafe over veth: the kernel releases the ring frame when the peer's stack orphans the buffer,
- * while the buffer still points into the ring. */
+ * Frames that form no runs are sent through AF_XDP where it is available (xsk.h). A mapped AF_PACKET send ring is unsafe over
+ * veth: the kernel releases the ring frame when the peer's stack orphans the buffer, while the buffer still points into the
+ * ring. */
 
 #ifndef SS_INTERFACE_H
 #define SS_INTERFACE_H
@@ -53,17 +52,17 @@ struct ss_interface {
     struct ss_interface_counters counters;
 };
 
-/* Receives one frame: valid and writable until the call returns. */
+/* Receives one frame, which is valid and writable until the call returns. */
 typedef void ss_interface_sink(void *context, struct ss_interface *interface, uint8_t *data, uint32_t length);
 
-/* Initializes without binding, for thread `thread` of `threads`. 0 or -ENOMEM. */
+/* Initializes without binding, for thread `thread` of `threads`. Returns 0 or -ENOMEM. */
 int ss_interface_init(struct ss_interface *interface, uint32_t number, const char *ifname, uint32_t thread, uint32_t threads);
 
-/* Takes a Unix datagram socket in place of an interface; `fd` stays the caller's. Only the first thread receives from it. 0 or a negative errno: see
- * ss_frame_socket_open. */
+/* Takes a Unix datagram socket in place of an interface; `fd` stays the caller's. Only the first thread receives from it.
+ * Returns 0 or a negative errno, as ss_frame_socket_open. */
 int ss_interface_open_socket(struct ss_interface *interface, int fd);
 
-/* Binds to the interface of that name. 0 or a negative errno (-ENODEV: absent). */
+/* Binds to the interface of that name. Returns 0 or a negative errno (-ENODEV: absent). */
 int ss_interface_open(struct ss_interface *interface);
 
 /* Closes the sockets; keeps counters and name. */
@@ -74,10 +73,10 @@ void ss_interface_free(struct ss_interface *interface);
 static inline bool ss_interface_is_open(const struct ss_interface *interface) { return interface->fd >= 0; }
 static inline bool ss_interface_is_socket(const struct ss_interface *interface) { return interface->socket; }
 
-/* RFC 2863 oper status: up, with a carrier. A socket always is. */
+/* Returns the oper status of RFC 2863: up, with a carrier. A socket is always up. */
 bool ss_interface_is_oper_up(const struct ss_interface *interface);
 
-/* The MTU exceeds the ring's frame size: reopen the interface. */
+/* Returns whether the MTU exceeds the ring's frame size: then the interface is to be opened again. */
 bool ss_interface_mtu_grew(const struct ss_interface *interface);
 
 /* Passes received frames to `sink` until `budget` is reached, which the frames of a super-frame may exceed; returns their
@@ -93,13 +92,14 @@ void ss_interface_flush(struct ss_interface *interface);
 /* Reopens the AF_XDP socket if it was closed (the interface was down). */
 void ss_interface_reopen_xsk(struct ss_interface *interface);
 
-/* Periodic: the same with exponential backoff, 1 s to 64 s. */
+/* Does the same periodically, with exponential backoff, 1 s to 64 s. */
 void ss_interface_retry_xsk(struct ss_interface *interface, uint64_t now_ns);
 
-/* With a tap frames are sent through the stack; without one through AF_XDP, past the taps. */
+/* Sets whether captures are present: then frames are sent through the stack, otherwise through AF_XDP, past the taps. */
 void ss_interface_set_tap(struct ss_interface *interface, bool has_tap);
 
-/* Periodic: with `wants_runs` frames of a run leave as one where the device segments them (offloads.h). */
+/* Reads the device's offloads; call it periodically. With `wants_runs` frames of a run leave as one where the device segments
+ * them (offloads.h). */
 void ss_interface_update_merging(struct ss_interface *interface, bool wants_runs);
 
 /* Adds the kernel's drop counter, which each read resets, to `counters.rx_dropped`. */

@@ -29,8 +29,8 @@ void ss_mailbox_free(struct ss_mailbox *box);
 /* Appends a copy of the frame. `port`: where the switch received it. */
 void ss_mailbox_put(struct ss_mailbox *box, uint32_t port, const uint8_t *data, uint32_t length);
 
-/* Moves the oldest frame to `data`, its port to `port` unless NULL, and returns its length; -1: none. A frame longer than `capacity`
- * is discarded. */
+/* Moves the oldest frame to `data`, its port to `port` unless NULL, and returns its length, or -1 if there is none. A frame
+ * longer than `capacity` is discarded. */
 int64_t ss_mailbox_take(struct ss_mailbox *box, uint32_t *port, uint8_t *data, uint32_t capacity);
 
 uint64_t ss_mailbox_lost(struct ss_mailbox *box);

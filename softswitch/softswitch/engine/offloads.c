@@ -36,7 +36,7 @@ static bool is_active(const struct ethtool_gfeatures *features, uint32_t index) 
     return features->features[index / FEATURES_A_BLOCK].active >> index % FEATURES_A_BLOCK & 1;
 }
 
-/* Whether all features of NEEDED are among `names` and active. */
+/* Returns whether all features of NEEDED are among `names` and active. */
 static bool has_needed(const struct ethtool_gstrings *names, const struct ethtool_gfeatures *features) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < names->len; i++)

@@ -1,15 +1,15 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a network device does in place of its senders (`ethtool -k`). */
+/* The work of senders that a network device takes over (`ethtool -k`). */
 
 #ifndef SS_OFFLOADS_H
 #define SS_OFFLOADS_H
 
 #include <stdbool.h>
 
-/* Whether the device segments super-frames of UDP and of TCP (tx-udp-segmentation, tx-tcp-segmentation, with scatter-gather
- * and checksums). `fd`: any socket in the device's network namespace. */
+/* Returns whether the device segments super-frames of UDP and of TCP (tx-udp-segmentation, tx-tcp-segmentation, with
+ * scatter-gather and checksums). `fd`: any socket in the device's network namespace. */
 bool ss_offloads_has_segmentation(int fd, const char *ifname);
 
 #endif

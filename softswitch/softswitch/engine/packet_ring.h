@@ -21,16 +21,18 @@ struct ss_packet_ring {
     uint8_t *copy; /* for a frame that the ring does not hold; allocated when one arrives */
 };
 
-/* Receives one frame, as the wire had it: VLAN tag in place, checksum complete. Valid and writable until the call returns. */
+/* Receives one frame, as the wire had it: VLAN tag in place, checksum complete. It is valid and writable until the call
+ * returns. */
 typedef void ss_ring_sink(void *context, uint8_t *data, uint32_t length);
 
-/* Frames that were lost: `oversize` cannot be segmented; `dropped`: no memory, or the socket's buffer was full. */
+/* Lost frames: those of `oversize` cannot be segmented; for those of `dropped` there was no memory, or the socket's buffer was
+ * full. */
 struct ss_ring_losses {
     uint32_t oversize, dropped;
 };
 
-/* Maps the ring of `fd`, before it is bound, for frames of up to `longest` bytes: 1,024, or as many as fit into `bytes`, a multiple
- * of 4 MB. Sets PACKET_VNET_HDR. 0 or a negative errno. */
+/* Maps the ring of `fd`, before it is bound, for frames of up to `longest` bytes: 1,024, or as many as fit into `bytes`, a
+ * multiple of 4 MB. Sets PACKET_VNET_HDR. Returns 0 or a negative errno. */
 int ss_ring_open(struct ss_packet_ring *ring, int fd, uint32_t longest, uint32_t bytes);
 void ss_ring_close(struct ss_packet_ring *ring);
 

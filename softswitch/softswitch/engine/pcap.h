@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Opens (and empties) the file and writes the format's header. NULL, with errno set, on failure. */
+/* Opens (and empties) the file and writes the format's header. Returns NULL, with errno set, on failure. */
 FILE *ss_pcap_open(const char *path);
 
-/* Appends one frame with the current wall-clock time. Buffered: flush the file when idle. */
+/* Appends one frame with the current wall-clock time. Writes are buffered: flush the file when idle. */
 void ss_pcap_write(FILE *file, const uint8_t *data, uint32_t length);
 
 #endif

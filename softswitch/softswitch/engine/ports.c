@@ -71,7 +71,7 @@ static bool is_stale(const struct ss_interface *port) {
     return (int)if_nametoindex(port->ifname) != port->ifindex || ss_interface_mtu_grew(port);
 }
 
-/* The number of a port to close, the first at or after `*at` in the order of ports; SS_PORT_NUMBERS: there is none. */
+/* Returns the number of a port to close, the first at or after `*at` in the order of ports; SS_PORT_NUMBERS: there is none. */
 static uint32_t next_stale(struct ss_engine *engine, uint32_t *at) {
     uint32_t found = SS_PORT_NUMBERS;
     ss_engine_lock(engine);
@@ -91,7 +91,7 @@ static void close_port(struct ss_engine *engine, uint32_t number) {
     ss_engine_unlock(engine);
 }
 
-/* Opens what has appeared. */
+/* Opens the ports whose interfaces have appeared. */
 static void open_ports(struct ss_engine *engine) {
     ss_engine_lock(engine);
     for (uint32_t i = 0; i < engine->port_count; i++) {
@@ -146,7 +146,7 @@ void ss_engine_port_free(struct ss_engine_port *port) {
     free(port);
 }
 
-/* A thread has files of its own: IFNAME_in.pcap, IFNAME_in.1.pcap, ... */
+/* A thread has files of its own: IFNAME_in.pcap, IFNAME_in.1.pcap, and so on. */
 static int open_captures(struct ss_engine_port *port, const char *directory) {
     static const char *const suffix[SS_ENGINE_DIRECTIONS] = {"in", "out"};
     char thread[16] = "";
@@ -173,7 +173,7 @@ int ss_engine_set_capture(struct ss_engine *engine, const char *directory) {
     return error;
 }
 
-/* The kernel's rule (dev_valid_name); the name is also that of a capture file. */
+/* Checks the kernel's rule (dev_valid_name), because the name is also that of a capture file. */
 static bool is_name(const char *ifname) {
     return *ifname && strcmp(ifname, ".") != 0 && strcmp(ifname, "..") != 0 && !strpbrk(ifname, "/: \t\n\v\f\r");
 }

@@ -48,7 +48,7 @@ def steering_program(steering: Steering | None, threads: int) -> tuple[Step, ...
         Step(_AND, threads - 1),
         Step(_RETURN_A, 0),
     )
-    # The kernel keeps a VLAN tag beside the frame, so its fields are not where the parser finds them.
+    # The kernel keeps a VLAN tag apart from the frame, so its fields are not where the parser finds them.
     checks = [[Step(_LOAD_ABSOLUTE[4], _HAS_VLAN_TAG), Step(_JUMP_EQUAL, 0)]]
     for check in filter(lambda check: not _changes_in_runs(check, steering), steering.checks):
         load = Step(_LOAD_ABSOLUTE[check.size], _position(check.offset))

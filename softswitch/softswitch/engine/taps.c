@@ -15,7 +15,7 @@ void ss_taps_read(struct ss_taps *taps) {
         unsigned protocol;
         int ifindex, running;
         unsigned long inode;
-        /* sk RefCnt Type Proto Iface R Rmem User Inode */
+        /* The columns are: sk RefCnt Type Proto Iface R Rmem User Inode */
         int found = sscanf(line, "%*s %*s %*s %x %d %d %*s %*s %lu", &protocol, &ifindex, &running, &inode);
         if (found != 4 || protocol != ETH_P_ALL || !running) continue;
         taps->tap[taps->count].ifindex = ifindex;

@@ -21,10 +21,10 @@ struct ss_taps {
     } tap[SS_MAX_TAPS];
 };
 
-/* Reads the kernel's list; empty if it cannot be read. */
+/* Reads the kernel's list, which is empty if it cannot be read. */
 void ss_taps_read(struct ss_taps *taps);
 
-/* True if a socket captures on the interface that is neither `own_inode` nor one of `peers` of the same switch. */
+/* Returns true if a socket captures on the interface that is neither `own_inode` nor one of `peers` of the same switch. */
 bool ss_taps_has_listener(const struct ss_taps *taps, int ifindex, uint64_t own_inode, uint32_t peers);
 
 #endif

@@ -24,23 +24,23 @@ struct ss_transmit_queue {
     struct mmsghdr message[SS_TX_BATCH];
 };
 
-/* What was sent and what was refused, in frames. */
+/* Numbers of sent and refused frames. */
 struct ss_transmit_result {
     uint64_t packets, bytes, dropped;
     bool is_segmentation_refused;
 };
 
-/* Of packet sockets, with a virtio_net_hdr before each frame. 0 or -ENOMEM. */
+/* Opens a queue of packet sockets, with a virtio_net_hdr before each frame. Returns 0 or -ENOMEM. */
 int ss_transmit_init(struct ss_transmit_queue *queue);
 void ss_transmit_free(struct ss_transmit_queue *queue);
 
-/* Of sockets without these headers; nothing may be merged. */
+/* Opens a queue of sockets without these headers; nothing may be merged. */
 void ss_transmit_omit_headers(struct ss_transmit_queue *queue);
 
 /* Forgets the frames. */
 void ss_transmit_clear(struct ss_transmit_queue *queue);
 
-/* Copies the frame, at most SS_SUPER_FRAME bytes. False if the queue is full: send it first. */
+/* Copies the frame, at most SS_SUPER_FRAME bytes. Returns false if the queue is full: send it first. */
 bool ss_transmit_add(struct ss_transmit_queue *queue, const uint8_t *data, uint32_t length);
 
 /* Sends all and empties the queue. Runs that the kernel or the device refuses are sent frame by frame; other frames that are

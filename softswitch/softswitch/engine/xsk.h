@@ -29,22 +29,22 @@ struct ss_xsk {
     uint32_t free[SS_XSK_CHUNKS]; /* chunks that hold no frame */
 };
 
-/* Opens for frames of up to `longest` bytes. 0 or a negative errno; closed after an error. */
+/* Opens for frames of up to `longest` bytes. Returns 0 or a negative errno; it is closed after an error. */
 int ss_xsk_open(struct ss_xsk *xsk, int ifindex, uint32_t longest);
 void ss_xsk_close(struct ss_xsk *xsk);
 
 static inline bool ss_xsk_is_open(const struct ss_xsk *xsk) { return xsk->fd >= 0; }
 
-/* True if so many more frames can be queued. */
+/* Returns true if `count` more frames can be queued. */
 bool ss_xsk_has_space(struct ss_xsk *xsk, uint32_t frames);
 
 /* Queues a copy of a frame of at most chunk_size bytes. Requires ss_xsk_has_space. */
 void ss_xsk_queue(struct ss_xsk *xsk, const uint8_t *data, uint32_t length);
 
-/* Sends the queued frames. False if the kernel accepts no more (interface down or absent): close it then. */
+/* Sends the queued frames. Returns false if the kernel accepts no more (interface down or absent): close it then. */
 bool ss_xsk_flush(struct ss_xsk *xsk);
 
-/* Queued frames that the kernel has not taken. */
+/* Returns the number of queued frames that the kernel has not taken. */
 uint32_t ss_xsk_queued(const struct ss_xsk *xsk);
 
 #endif

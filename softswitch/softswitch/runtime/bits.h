@@ -50,8 +50,8 @@ SS_INLINE void ss_st64(uint8_t *p, uint64_t v) {
 /* All ones in the low n bits, n in 0..64. */
 SS_INLINE uint64_t ss_ones(unsigned n) { return n >= 64 ? ~0ULL : (1ULL << n) - 1; }
 
-/* Whole bytes, below 8, in pieces of 4, 2 and 1: a field of that length is read as it was written. The processor forwards no bytes
- * of two stores to one load. */
+/* Reads or writes whole bytes, below 8, in pieces of 4, 2 and 1: a field of that length is read as it was written, because the
+ * processor forwards no bytes of two stores to one load. */
 SS_INLINE uint64_t ss_get_bytes(const uint8_t *p, unsigned n) {
     uint64_t v = 0;
     if (n & 4) {
@@ -76,7 +76,7 @@ SS_INLINE void ss_put_bytes(uint8_t *p, unsigned n, uint64_t v) {
     if (n & 1) *p = (uint8_t)v;
 }
 
-/* The w bits, 1..64, that begin `off` bits into p. */
+/* Returns the w bits, 1..64, that begin `off` bits into p. */
 SS_INLINE uint64_t ss_get(const uint8_t *p, unsigned off, unsigned w) {
     unsigned s = off & 7;
     p += off >> 3;
@@ -120,10 +120,10 @@ SS_INLINE void ss_put(uint8_t *p, unsigned off, unsigned w, uint64_t v) {
     }
 }
 
-/* v's low w bits read as a signed number. */
+/* Returns v's low w bits read as a signed number. */
 SS_INLINE int64_t ss_sext(uint64_t v, unsigned w) { return w >= 64 ? (int64_t)v : (int64_t)(v << (64 - w)) >> (64 - w); }
 
-/* Copies n bits. For the rare parts that do not begin on a byte. */
+/* Copies n bits, for the rare parts that do not begin on a byte. */
 SS_INLINE void ss_copy_bits(uint8_t *dst, unsigned doff, const uint8_t *src, unsigned soff, unsigned n) {
     if (((doff | soff | n) & 7) == 0) {
         memcpy(dst + (doff >> 3), src + (soff >> 3), n >> 3);
@@ -135,7 +135,8 @@ SS_INLINE void ss_copy_bits(uint8_t *dst, unsigned doff, const uint8_t *src, uns
     }
 }
 
-/* RFC 1071: the sum of n bytes (an even number) as words of the processor's byte order, and the checksum of such sums. */
+/* Return the sum of n bytes (an even number) as words of the processor's byte order, and the checksum of such sums (RFC
+ * 1071). */
 SS_INLINE uint64_t ss_word_sum(const uint8_t *p, unsigned n) {
     uint64_t sum = 0;
     uint32_t words;
@@ -155,7 +156,7 @@ SS_INLINE uint64_t ss_word_checksum(uint64_t sum) {
     return (uint16_t)~ss_ld16(folded);
 }
 
-/* Whether two varbits of whole bytes are the same number: BMv2 compares values, not lengths. */
+/* Returns whether two varbits of whole bytes are the same number: BMv2 compares values, not lengths. */
 static inline __attribute__((unused)) int ss_var_equal(const uint8_t *a, uint32_t a_bits, const uint8_t *b, uint32_t b_bits) {
     uint32_t n = a_bits / 8, m = b_bits / 8;
     for (; n > m; n--, a++)

@@ -32,15 +32,15 @@ struct ss_packet {
     struct ss_packet *next;
     struct ss_pipeline *pl;
     const struct ss_shard *shard; /* of the thread that runs the packet */
-    const uint8_t *frame; /* what the parser reads; valid until ingress is over */
+    const uint8_t *frame; /* the bytes that the parser reads; valid until ingress is over */
     uint32_t frame_len;
     uint32_t payload_len;
-    const uint8_t *payload; /* what follows the parsed headers */
+    const uint8_t *payload; /* the bytes behind the parsed headers */
     struct ss_buf *buf;     /* holds frame and payload; NULL: the caller of ss_receive holds them */
     uint64_t now_ns, now_us; /* of this pass; now_us counts from the start of the switch */
     uint64_t enq_us;
     uint32_t length;         /* BMv2's packet length register: follows setValid and setInvalid */
-    uint32_t ingress_length; /* what counters and meters count */
+    uint32_t ingress_length; /* the length that counters and meters count */
     uint32_t parsed;         /* bytes taken by the parser */
     uint32_t truncate;       /* bytes to keep; UINT32_MAX = all */
     uint32_t out_port;
@@ -205,7 +205,7 @@ struct ss_vset {
     uint64_t *members; /* count * (words of value, words of mask, n) */
 };
 
-/* What one thread of the data plane has of a program. Of every SS_SHARD_CELLS * threads cells of a register a shard has the
+/* The part of a program that one thread of the data plane has. Of every SS_SHARD_CELLS * threads cells of a register a shard has the
  * SS_SHARD_CELLS cells at its place, so no two threads touch one. */
 #define SS_SHARD_CELLS 16u
 struct ss_shard {
@@ -237,16 +237,16 @@ struct ss_pipeline {
 
 #pragma GCC visibility push(default)
 
-/* A text buffer; truncates what does not fit. */
+/* A text buffer truncates text that does not fit. */
 #define SS_TEXT_LIMBS 260
 struct ss_text {
     uint32_t used;
     char text[8192];
 };
 void ss_text_add(struct ss_text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* In decimal, from two's complement of up to SS_TEXT_LIMBS limbs. */
+/* Writes a number in decimal, from two's complement of up to SS_TEXT_LIMBS limbs. */
 void ss_text_number(struct ss_text *x, const ss_limb *limbs, uint32_t n);
-/* In hexadecimal, all bytes of `width` bits. */
+/* Writes a number in hexadecimal, all bytes of `width` bits. */
 void ss_text_field(struct ss_text *x, const uint64_t *words, uint32_t width);
 
 /* The trace: a step, the value of a field, a lookup (`e` NULL = a miss), the action that a table chose. Levels: 'D', 'T'. */
@@ -271,10 +271,11 @@ SS_INLINE uint64_t ss_mix(const uint64_t *k, unsigned n) {
     return h ^ (h >> 29);
 }
 
-/* The best entry of an interval tree whose ranges contain the values, or NULL. */
+/* Returns the best entry of an interval tree whose ranges contain the values, or NULL. */
 struct ss_entry *ss_interval_best(const struct ss_table *t, uint32_t root, const uint64_t *values, uint32_t ranges);
 
-/* The best entry for `key`, or NULL. `n` and `ranges` are constants of the table; `values` holds its range fields' values. */
+/* Returns the best entry for `key`, or NULL. `n` and `ranges` are constants of the table; `values` holds its range fields'
+ * values. */
 SS_INLINE struct ss_entry *ss_lookup(const struct ss_table *t, const uint64_t *key, unsigned n, const uint64_t *values,
                                      unsigned ranges) {
     struct ss_entry *found = 0;
@@ -301,8 +302,8 @@ SS_INLINE struct ss_entry *ss_lookup(const struct ss_table *t, const uint64_t *k
     return found;
 }
 
-/* ss_lookup for a table of at most SS_MEMO_WORDS words and without ranges. An entry above the best of all other tuples is that of
- * all keys with its masked key; any other result is that of its key alone. */
+/* Looks up as ss_lookup, in a table of at most SS_MEMO_WORDS words and without ranges. An entry above the best of all other
+ * tuples is that of all keys with its masked key; any other result is that of its key alone. */
 SS_INLINE struct ss_entry *ss_lookup_remembered(const struct ss_table *t, struct ss_memo *m, const uint64_t *key, unsigned n) {
     uint64_t differs = m->changes ^ t->changes;
     for (unsigned i = 0; i < n; i++) differs |= (key[i] & m->words[n + i]) ^ m->words[i];
@@ -334,8 +335,8 @@ SS_INLINE void ss_hit(struct ss_entry *e, const struct ss_packet *k) {
     __atomic_store_n(&e->last_hit_ns, k->now_ns, __ATOMIC_RELAXED);
 }
 
-/* Member or group -> action; `hash` is that of the selector's fields. An empty member, or a group without live members, runs
- * nothing (action SS_NONE). */
+/* Finds the action of a member or group; `hash` is that of the selector's fields. An empty member, or a group without live
+ * members, runs nothing (action SS_NONE). */
 SS_INLINE struct ss_act ss_resolve(const struct ss_profile *p, const struct ss_entry *e, uint64_t hash) {
     struct ss_act none = {SS_NONE, 0, 0};
     uint32_t m = e->action;
@@ -351,8 +352,8 @@ SS_INLINE struct ss_act ss_resolve(const struct ss_profile *p, const struct ss_e
     return p->members[m];
 }
 
-/* Before registers are touched at `index`. True if they are another shard's: the packet then ends here, and its frame runs
- * there. */
+/* Call this before registers are touched at `index`. Returns true if they are another shard's: the packet then ends here, and
+ * its frame runs there. */
 SS_INLINE int ss_is_elsewhere(struct ss_packet *k, uint64_t index) {
     uint32_t owner = (uint32_t)(index / SS_SHARD_CELLS) & k->shard->mask;
     if (SS_LIKELY(owner == k->shard->index)) return 0;
@@ -363,9 +364,9 @@ SS_INLINE int ss_is_elsewhere(struct ss_packet *k, uint64_t index) {
 
 SS_INLINE uint32_t ss_drop_port(const struct ss_packet *k) { return k->pl->drop_port; }
 
-/* One color by RFC 2698 (0 green, 1 yellow, 2 red), as BMv2 computes it. */
+/* Returns one color by RFC 2698 (0 green, 1 yellow, 2 red), as BMv2 computes it. */
 uint32_t ss_meter_run(struct ss_meter *m, uint64_t now_us, uint64_t amount);
-/* Uniform in lo..hi, both included; requires lo <= hi. */
+/* Returns a uniform number in lo..hi, both included; requires lo <= hi. */
 uint64_t ss_random(struct ss_pipeline *pl, uint64_t lo, uint64_t hi);
 int ss_vset_has(const struct ss_vset *v, const uint64_t *key, unsigned words);
 void ss_log(struct ss_packet *k, const char *text);
@@ -398,7 +399,7 @@ SS_INLINE void ss_bits_add(struct ss_bits *b, uint64_t v, unsigned w) {
     }
     b->bits += w;
 }
-/* n bits that begin `off` bits into src. */
+/* Appends n bits that begin `off` bits into src. */
 SS_INLINE void ss_bits_copy(struct ss_bits *b, const uint8_t *src, unsigned off, unsigned n) {
     if (((b->bits | off | n) & 7) == 0) {
         memcpy(b->p + b->bits / 8, src + off / 8, n / 8);

@@ -39,11 +39,11 @@ extern "C" {
 
 struct ss_switch;
 
-/* Hands one frame to the wire. `data` is valid during the call only. The CPU port's frames come this way too. */
+/* Hands one frame to the wire. `data` is valid during the call only. The CPU port's frames are sent in this way, too. */
 typedef void (*ss_tx_fn)(void *ctx, uint32_t port, const uint8_t *data, uint32_t len);
 
-/* A new switch without a pipeline: it drops every frame until one is swapped in (softswitch.state.switch.Switch.swap).
- * `drop_port`: the egress_spec that means drop, 511 in v1model. NULL when out of memory. */
+/* Creates a switch without a pipeline: it drops every frame until one is swapped in (softswitch.state.switch.Switch.swap).
+ * `drop_port`: the egress_spec that means drop, 511 in v1model. Returns NULL when out of memory. */
 struct ss_switch *ss_switch_new(uint32_t drop_port, uint64_t start_ns, uint64_t seed);
 void ss_switch_free(struct ss_switch *sw);
 
@@ -61,7 +61,8 @@ void ss_set_handover(struct ss_switch *sw, ss_handover_fn handover, void *ctx);
 
 /* Enter and leave the data plane, once per batch. */
 void ss_begin(struct ss_switch *sw);
-/* [batch] Whether the program can read arrival times: then pass each frame its own `now_ns`, otherwise one per batch. */
+/* [batch] Returns whether the program can read arrival times: then pass each frame its own `now_ns`, otherwise one per
+ * batch. */
 int ss_times_frames(const struct ss_switch *sw);
 void ss_end(struct ss_switch *sw);
 
@@ -79,7 +80,7 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns);
  * in `queue_drops`). Frames already queued stay. Returns 0, or -1 for a port above SS_MAX_PORT, or a bound of 0 or above
  * 65,536 with a rate. */
 int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint32_t queue_packets);
-/* [control] Its rate; 0 for a port above SS_MAX_PORT. */
+/* [control] Returns its rate; 0 for a port above SS_MAX_PORT. */
 uint64_t ss_port_rate(struct ss_switch *sw, uint32_t port);
 
 /* Queues of each port, `standard_metadata.priority` chooses: the highest number goes first. With one (the start) priority is
@@ -89,15 +90,15 @@ uint64_t ss_port_rate(struct ss_switch *sw, uint32_t port);
 #define SS_KEEP UINT64_MAX
 int ss_set_queues(struct ss_switch *sw, uint32_t count);
 
-/* [control] One queue of a port, beside the port's own rate: `rate_pps` in packets per second, 0 = no limit; `bound` in packets,
- * 0 = that of the port. SS_KEEP leaves either as it is. Returns 0, or -1 for what is out of range. */
+/* [control] One queue of a port, in addition to the port's own rate: `rate_pps` in packets per second, 0 = no limit; `bound`
+ * in packets, 0 = that of the port. SS_KEEP leaves either as it is. Returns 0, or -1 for what is out of range. */
 int ss_queue_config(struct ss_switch *sw, uint32_t port, uint32_t queue, uint64_t rate_pps, uint64_t bound);
 
 /* [control] Whether a port can carry frames now: group members that watch a port which is down are not selected. A port is down
  * initially. Frames are sent to it nevertheless. Returns 0, or -1 for a port above SS_MAX_PORT. */
 int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up);
 
-/* What a port saw. Monotonic since the switch was made. */
+/* Counters of a port. They only grow from the start of the switch. */
 struct ss_port_stats {
     uint64_t rx_packets, rx_bytes; /* given to ss_receive */
     uint64_t tx_packets, tx_bytes; /* given to tx */
@@ -105,7 +106,7 @@ struct ss_port_stats {
     uint64_t queue_depth;          /* packets in the egress queue now */
 };
 
-/* What the switch as a whole saw. */
+/* Counters of the switch as a whole. */
 struct ss_stats {
     uint64_t rx_oversize;    /* frames longer than SS_MAX_FRAME */
     uint64_t no_pipeline;    /* frames received without a pipeline */

@@ -23,7 +23,7 @@ SS_WFN void ss_w_s(ss_limb *r, int n, int64_t v) {
     for (int i = 1; i < n; i++) r[i] = v < 0 ? ~0ULL : 0;
 }
 
-/* r of n limbs = a of m limbs, sign-extended or cut. */
+/* Sets r of n limbs to a of m limbs, sign-extended or cut. */
 SS_WFN void ss_w_cp(ss_limb *r, int n, const ss_limb *a, int m) {
     ss_limb fill = (int64_t)a[m - 1] < 0 ? ~0ULL : 0;
     for (int i = 0; i < n; i++) r[i] = i < m ? a[i] : fill;
@@ -44,7 +44,7 @@ SS_WFN void ss_w_sub(ss_limb *r, const ss_limb *a, const ss_limb *b, int n) {
         c = (unsigned)(t >> 64) & 1;
     }
 }
-/* Modulo 2^(64 n); r must not alias. */
+/* Computes modulo 2^(64 n); r must not alias. */
 SS_WFN void ss_w_mul(ss_limb *restrict r, const ss_limb *a, const ss_limb *b, int n) {
     for (int i = 0; i < n; i++) r[i] = 0;
     for (int i = 0; i < n; i++) {
@@ -78,7 +78,7 @@ SS_WFN void ss_w_shl(ss_limb *r, const ss_limb *a, int n, uint64_t by) {
         r[i] = s ? (hi << s) | (lo >> (64 - s)) : hi;
     }
 }
-/* Arithmetic: rounds to minus infinity, as BMv2's numbers do. */
+/* Shifts arithmetically: rounds to minus infinity, as BMv2's numbers do. */
 SS_WFN void ss_w_shr(ss_limb *r, const ss_limb *a, int n, uint64_t by) {
     ss_limb fill = (int64_t)a[n - 1] < 0 ? ~0ULL : 0;
     uint64_t limbs = by / 64 > (uint64_t)n ? (uint64_t)n : by / 64;
@@ -89,7 +89,7 @@ SS_WFN void ss_w_shr(ss_limb *r, const ss_limb *a, int n, uint64_t by) {
         r[i] = s ? (lo >> s) | (hi << (64 - s)) : lo;
     }
 }
-/* -1, 0, 1: signed comparison. */
+/* Compares signed numbers; returns -1, 0 or 1. */
 SS_WFN int ss_w_cmp(const ss_limb *a, const ss_limb *b, int n) {
     if ((int64_t)a[n - 1] != (int64_t)b[n - 1]) return (int64_t)a[n - 1] < (int64_t)b[n - 1] ? -1 : 1;
     for (int i = n - 2; i >= 0; i--)
@@ -111,7 +111,7 @@ SS_WFN void ss_w_sext(ss_limb *r, int n, unsigned w) {
         r[i] = (r[i] & keep) | (sign ? ~keep : 0);
     }
 }
-/* Quotient and remainder of non-negative numbers; both 0 when b is 0. q, r must not alias inputs. */
+/* Computes quotient and remainder of non-negative numbers; both are 0 when b is 0. q, r must not alias inputs. */
 SS_WFN void ss_w_divmod(ss_limb *restrict q, ss_limb *restrict r, const ss_limb *a, const ss_limb *b, int n) {
     ss_limb zero = 0;
     for (int i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ SS_WFN void ss_w_divmod(ss_limb *restrict q, ss_limb *restrict r, const ss_limb 
         }
     }
 }
-/* Between limbs and w bits on the wire, `off` bits into p. */
+/* Convert between limbs and w bits on the wire, `off` bits into p. */
 SS_WFN void ss_w_get(ss_limb *r, int n, const uint8_t *p, unsigned off, unsigned w) {
     for (int i = 0; i < n; i++) {
         unsigned lo = (unsigned)i * 64;

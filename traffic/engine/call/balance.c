@@ -10,7 +10,7 @@ enum { SHARE_UNITS = 1 << 20, MAX_TIME_BITS = 60 };
 
 static int64_t stripe_begin(const struct nf_balance *b, int64_t stripe) { return b->rows * stripe / b->stripes; }
 
-/* Rows of each tree that keep it busy for `time` microseconds; returns their sum. */
+/* Computes by tree the rows that keep it busy for `time` microseconds; returns their sum. */
 static int64_t rows_for_time(const struct nf_balance *b, int64_t time, int64_t *counts) {
     int64_t all = 0;
     for (int64_t i = 0; i < b->trees; i++) {
@@ -22,7 +22,7 @@ static int64_t rows_for_time(const struct nf_balance *b, int64_t time, int64_t *
     return all;
 }
 
-/* In integers only: all workers have to compute the same. */
+/* This computes in integers only, because all workers have to get the same result. */
 static void assign_stripe(struct nf_balance *b, int64_t stripe, double now) {
     int64_t counts[NF_TREES_MAX], from = stripe_begin(b, stripe), rows = stripe_begin(b, stripe + 1) - from, low = 0,
                                   high = (int64_t)1 << MAX_TIME_BITS;
@@ -53,7 +53,7 @@ struct nf_balance *nf_balance_create(int64_t rows, const struct nf_assignment *a
         int carries = a->trees[i].cumulative_share > (i ? a->trees[i - 1].cumulative_share : 0);
         all += carries ? channels[i] : 0;
         carrying += carries;
-        if (a->trees[i].slots == 2) return NULL; /* one stream cannot carry reports beside data */
+        if (a->trees[i].slots == 2) return NULL; /* one stream cannot carry both reports and data */
     }
     int64_t stripes = all ? rows / (NF_STRIPE_WINDOWS * all) : 0;
     if (stripes < NF_MIN_STRIPES && rows >= NF_MIN_STRIPES * NF_SHORT_STRIPE_WINDOWS * all) stripes = NF_MIN_STRIPES;
@@ -87,7 +87,8 @@ void nf_balance_on_row(struct nf_balance *b, int64_t tree, double now) {
     b->busy_since[tree] = -1;
 }
 
-/* Early, so that the reports are known before a tree runs out of rows; the last rows of a stripe wait for them. */
+/* A report is due early, so that the reports are known before a tree runs out of rows; the last rows of a stripe wait for
+ * them. */
 int nf_balance_report_due(const struct nf_balance *b) {
     int64_t stripe = b->assigned_stripes;
     if (stripe == b->stripes || b->reported == stripe) return 0;

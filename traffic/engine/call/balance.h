@@ -18,7 +18,7 @@ enum {
     NF_SHORT_STRIPE_WINDOWS = 2, /* and in a call with NF_MIN_STRIPES stripes */
 };
 
-/* A tree's rows of a stripe. */
+/* The rows of a tree in a stripe. */
 struct nf_run {
     int64_t first, last; /* one more than the last row */
 };
@@ -30,34 +30,35 @@ struct nf_balance {
     int64_t min_rows[NF_TREES_MAX]; /* of each stripe: one for each channel; 0: the plan gives the tree nothing */
     struct nf_run run[NF_MAX_STRIPES][NF_TREES_MAX];
     int64_t assigned[NF_TREES_MAX], received[NF_TREES_MAX], all_received;
-    /* since the last report: how long each tree had rows to return, since when (negative: it has none), and rows received */
+    /* Since the last report each tree had rows to return for `busy` seconds and returned `fresh` rows; `busy_since` is negative
+     * while it has none. */
     double busy[NF_TREES_MAX], busy_since[NF_TREES_MAX];
     int64_t fresh[NF_TREES_MAX];
-    /* by tree: rows a second, and rows to return; of this worker, and the sums over all */
+    /* This worker reports by tree rows a second and rows to return; the sums are over all workers. */
     int64_t speed[NF_TREES_MAX], owed[NF_TREES_MAX];
     int64_t sum_speed[NF_TREES_MAX], sum_owed[NF_TREES_MAX];
     int has_reports; /* the sums are known and not used yet */
 };
 
-/* `channels`: of each tree, those that may carry data. NULL: the call is too small for stripes, or (with `failed` set) there is
- * no memory. */
+/* Creates the stripes of a call. `channels`: of each tree, those that may carry data. Returns NULL if the call is too small for
+ * stripes, or (with `failed` set) if there is no memory. */
 struct nf_balance *nf_balance_create(int64_t rows, const struct nf_assignment *a, const int64_t *channels, int *failed);
 
 /* A tree returned a row. */
 void nf_balance_on_row(struct nf_balance *b, int64_t tree, double now);
 
-/* Whether this worker has to report for the next stripe; makes the report. */
+/* Returns whether this worker has to report for the next stripe; makes the report. */
 int nf_balance_report_due(const struct nf_balance *b);
 void nf_balance_report(struct nf_balance *b, double now);
 
-/* Lanes of a report: the trees' speeds, then their rows to return. Of this worker; and the sums. */
+/* Writes the lanes of this worker's report, the trees' speeds and then their rows to return; reads the sums of all reports. */
 void nf_balance_write_report(const struct nf_balance *b, uint32_t *lanes);
 void nf_balance_take_reports(struct nf_balance *b, const uint32_t *lanes);
 
 /* Divides the next stripe by the sums. */
 void nf_balance_assign_stripe(struct nf_balance *b, double now);
 
-/* The row that follows `row` of a stripe by `ahead` rows in its tree; -1: none. */
+/* Returns the row that follows `row` of a stripe by `ahead` rows in its tree, or -1 if there is none. */
 int64_t nf_balance_next_row(const struct nf_balance *b, int64_t tree, int64_t stripe, int64_t row, int64_t ahead);
 
 #endif

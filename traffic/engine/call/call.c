@@ -10,8 +10,8 @@
 
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
 
-/* Large ones of huge pages, where the kernel has some: each page that is touched first is a fault. NULL: no memory. Not
- * aligned_alloc, of which glibc maps new memory each time. */
+/* Allocates large blocks of huge pages, where the kernel has some, because the first touch of each page is a fault. Returns
+ * NULL if there is no memory. aligned_alloc does not serve: glibc maps new memory for it each time. */
 static uint8_t *allocate(size_t bytes) {
     uint8_t *memory = malloc(bytes), *first = memory + (PAGE - (uintptr_t)memory % PAGE) % PAGE;
     if (memory && bytes > HUGE_PAGE) (void)madvise(first, (bytes - PAGE) / PAGE * PAGE, MADV_HUGEPAGE);
@@ -101,7 +101,7 @@ void call_start_attempt(struct nf_call *c, const struct nf_assignment *a) {
 int call_divide_rows(struct nf_call *c, const struct nf_assignment *a, const int64_t *rows_ahead) {
     int failed = 0;
     memcpy(c->attempt.rows_ahead, rows_ahead, (size_t)a->tree_count * sizeof *rows_ahead);
-    /* a quorum has no stripes: all workers would have to report */
+    /* A job with a quorum has no stripes, because all workers would have to report. */
     c->attempt.balance = a->quorum ? NULL : nf_balance_create(c->rows.count, a, rows_ahead, &failed);
     return failed ? -1 : 0;
 }

@@ -12,10 +12,10 @@
 #include "balance.h"
 #include "request.h"
 
-/* Waiting for its turn; the part that the call waits for (CALL_DATA includes the opening); finished. */
+/* A call waits for its turn, waits for the result of a part (CALL_DATA includes the opening), or is finished. */
 enum call_state { CALL_WAITING, CALL_HANDOVER, CALL_DATA, CALL_SPECIALS, CALL_REENCODED, CALL_CLOSING, CALL_FINISHED };
 
-/* Made once the number of lanes is known, kept over epochs. */
+/* The rows are made once the number of lanes is known, and kept over epochs. */
 struct call_rows {
     struct nf_codec codec;
     int64_t count;
@@ -25,7 +25,8 @@ struct call_rows {
     uint8_t *own_exp, *agreed_exp, *needs_reencode, *observed_exp;
 };
 
-/* By row of the scheme quarter; count 0: the call has another one. NF_UNKNOWN_RANGE: none. */
+/* Range bytes of the rows of the scheme quarter; NF_UNKNOWN_RANGE: none is known. `count` is 0 if the call has another
+ * scheme. */
 struct call_ranges {
     int64_t count, width; /* elements of a row */
     int64_t occurrence; /* of its profile, scale_predictor.h */
@@ -44,7 +45,7 @@ struct reencode_plan {
     int32_t *halves; /* of int32: two rows for each */
 };
 
-/* Of the epoch that the call is in. */
+/* The state of the call in one epoch. */
 struct call_attempt {
     int64_t workers, quorum, rank;
     int has_newcomers; /* call numbers are compared modulo CALL_MODULUS */
@@ -73,7 +74,6 @@ struct call_handover {
 /* Only the session changes it. */
 struct call_progress {
     enum call_state state;
-    int64_t outstanding; /* segments that are not complete */
     int64_t epoch; /* in which it was started last; 0: none */
     int is_first_of_epoch;
     int is_retained; /* finished, and its result may be needed by other workers */
@@ -92,28 +92,28 @@ struct nf_call {
     struct call_progress progress;
 };
 
-/* Copies the array. NULL: no memory. */
+/* Copies the array. Returns NULL if there is no memory. */
 struct nf_call *call_create(const struct nf_request *request);
 void call_free(struct nf_call *c);
 
-/* Cuts the array into the scheme's rows, unless it is cut so. -1: no memory. */
+/* Cuts the array into the scheme's rows, unless it is already cut so. Returns -1 if there is no memory. */
 int call_cut_rows(struct nf_call *c, int64_t lanes, enum nf_scheme scheme);
 
 /* Starts an attempt in an epoch: nothing is agreed yet. */
 void call_start_attempt(struct nf_call *c, const struct nf_assignment *a);
 
-/* Divides the rows over trees, in stripes if there are enough. -1: no memory. */
+/* Divides the rows over trees, in stripes if there are enough. Returns -1 if there is no memory. */
 int call_divide_rows(struct nf_call *c, const struct nf_assignment *a, const int64_t *rows_ahead);
 
-/* A tree's rows in a stripe. */
+/* Returns the rows of a tree in a stripe. */
 struct nf_run call_run(const struct nf_call *c, int64_t tree, int64_t stripe);
 
-/* Whether all stripes are assigned to trees. */
+/* Returns whether all stripes are assigned to trees. */
 static inline int call_is_assigned(const struct nf_call *c) {
     return !c->attempt.balance || c->attempt.balance->assigned_stripes == c->attempt.balance->stripes;
 }
 
-/* Number of a tree's rows whose scales no earlier row of the call determines. */
+/* Returns the number of a tree's rows whose scales no earlier row of the call determines. */
 static inline int64_t call_first_rows(const struct nf_call *c, int64_t tree) {
     struct nf_run run = call_run(c, tree, 0);
     int64_t ahead = c->attempt.rows_ahead[tree], count = run.last - run.first;
@@ -133,7 +133,7 @@ void call_clear_reencode_plan(struct reencode_plan *plan);
 void call_write_sums(struct nf_call *c, const struct nf_codec *codec, int64_t row, const uint32_t *lanes, int bits,
                      const int32_t *special_codes);
 
-/* Random bits of a rotated row. */
+/* Returns what seeds the random bits of a rotated row. */
 static inline struct nf_rotation call_rotation(const struct nf_call *c, int64_t row) {
     const struct call_attempt *a = &c->attempt;
     return (struct nf_rotation){a->fingerprint, row, a->rank, a->workers};
@@ -148,7 +148,7 @@ static inline int64_t call_bytes(const struct nf_call *c) {
     return c->request.elements * nf_itemsize((enum nf_dtype)c->request.dtype);
 }
 
-/* Whether the resume chunk counts workers without call state: an epoch with a quorum has them, too. */
+/* Returns whether the resume chunk counts workers without call state. An epoch with a quorum has them, too. */
 static inline int has_newcomers(const struct nf_assignment *a) { return a->quorum || a->allow_newcomers; }
 
 static inline int is_scaled(const struct nf_call *c) { return nf_is_scaled(&c->rows.codec); }
@@ -157,12 +157,12 @@ static inline int shares_exponents(const struct nf_call *c) {
     return is_scaled(c) && !c->rows.codec.is_fixed && !is_rotated(c);
 }
 
-/* Whether scales are predicted where possible: two values in a lane have no headroom for errors. */
+/* Returns whether scales are predicted where possible: two values in a lane have no headroom for errors. */
 static inline int predicts_scales(const struct nf_call *c) {
     return shares_exponents(c) && c->rows.codec.format != NF_LANE_FIXED16X2;
 }
 
-/* Whether a tree's data wait for the result of its opening. */
+/* Returns whether a tree's data wait for the result of its opening. */
 static inline int waits_for_opening(const struct nf_call *c) { return shares_exponents(c) && !c->attempt.has_predicted_scales; }
 
 #endif

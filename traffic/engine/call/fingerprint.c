@@ -14,7 +14,7 @@ uint64_t fingerprint_profile(const struct nf_call *c) {
     return hash;
 }
 
-/* A newcomer may have another number for the call: equal modulo CALL_MODULUS. */
+/* A newcomer may have another number for the call, equal modulo CALL_MODULUS. */
 void fingerprint_compute(struct nf_call *c) {
     int64_t number = c->attempt.has_newcomers ? c->outcome.number % CALL_MODULUS : c->outcome.number;
     c->attempt.fingerprint = nf_mix(fingerprint_profile(c), (uint64_t)number);
@@ -23,7 +23,7 @@ void fingerprint_compute(struct nf_call *c) {
 void fingerprint_add_division(struct nf_call *c) {
     struct call_attempt *a = &c->attempt;
     if (a->balance) a->fingerprint = nf_mix(a->fingerprint, (uint64_t)a->balance->stripes);
-    /* numbers of calls are few then (fingerprint_compute), and each call needs dithers of its own */
+    /* The numbers of calls are few then (fingerprint_compute), and each call needs dithers of its own. */
     if (is_rotated(c) && a->has_newcomers) a->fingerprint = nf_mix(a->fingerprint, (uint64_t)c->ranges.occurrence);
     for (int64_t row = 0; is_rotated(c) && row < c->ranges.count; row++)
         a->fingerprint = nf_mix(a->fingerprint, c->ranges.predicted[row]);

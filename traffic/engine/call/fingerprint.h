@@ -8,16 +8,16 @@
 
 #include "call.h"
 
-/* Key of the call's profile: size, dtype, operation, scheme. */
+/* Computes the key of the call's profile: size, dtype, operation and scheme. */
 uint64_t fingerprint_profile(const struct nf_call *c);
 
-/* Profile and number of the call. */
+/* Hashes the profile and the number of the call. */
 void fingerprint_compute(struct nf_call *c);
 
-/* Adds how the rows are divided and which scales are predicted: workers where these differ are not in the same call. */
+/* Adds how the rows are divided and which scales are predicted. Workers where these differ are not in the same call. */
 void fingerprint_add_division(struct nf_call *c);
 
-/* One of FINGERPRINT_LANES parts of 16 bits. */
+/* Returns one of FINGERPRINT_LANES parts of 16 bits. */
 static inline uint32_t fingerprint_lane(const struct nf_call *c, int lane) {
     return (uint32_t)(c->attempt.fingerprint >> 16 * lane & 0xFFFF);
 }

@@ -14,12 +14,12 @@ static int is_rotatable(const struct nf_request *r) {
     return r->scheme == NF_ROTATED_QUARTER && (r->dtype == NF_FLOAT32 || r->dtype == NF_FLOAT16 || r->dtype == NF_BFLOAT16);
 }
 
-/* A rotation is of a power of two, and one has to spread the whole row: its range is that of all its codes. */
+/* A rotation has a power of two elements and has to spread the whole row, so its range is that of all its codes. */
 static int has_one_rotation(int64_t lanes) { return (lanes & (lanes - 1)) == 0; }
 
 static int64_t row_width(int64_t lanes) { return NF_ROTATED_MAX / NF_LANES_MAX * lanes; }
 
-/* Starts without knowledge of the sums. -1: no memory. */
+/* Starts without knowledge of the sums. Returns -1 if there is no memory. */
 static int reset(struct call_ranges *ranges, int64_t count) {
     if (!ranges->mean_square) {
         ranges->mean_square = malloc((size_t)count * sizeof *ranges->mean_square);
@@ -53,7 +53,7 @@ int ranges_choose_scheme(struct nf_call *c, const struct nf_assignment *a, struc
     return NF_ROTATED_QUARTER;
 }
 
-/* Both halves of a rotated row are noted, in any order: the sum of two is the same. */
+/* Both halves of a rotated row are noted, in any order, because the sum of two is the same in both. */
 void ranges_note_sums(struct nf_call *c, const struct nf_codec *codec, int64_t row) {
     struct call_ranges *ranges = &c->ranges;
     int64_t at = row * codec->width, rest = c->request.elements - at, count = rest < codec->width ? rest : codec->width;

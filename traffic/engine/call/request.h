@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a program requests of a call, and what the call results in. */
+/* The request of a program for a call, and the outcome of the call. */
 
 #ifndef NETFOLD_REQUEST_H
 #define NETFOLD_REQUEST_H
@@ -18,7 +18,7 @@ struct nf_request {
      * were not sent so. Undefined after an error */
     float *remainder;
     int64_t follows_all; /* starts when all earlier calls are finished, and is predicted by them, too; equal at all workers */
-    /* Of NF_ROTATED_QUARTER: the call is made as NF_PACKED_HALF, whatever is predicted; equal at all workers */
+    /* A call of NF_ROTATED_QUARTER is made as NF_PACKED_HALF, whatever is predicted; equal at all workers */
     int64_t is_warm_up;
     int64_t context; /* equal at all workers: which collective of which group of theirs the call belongs to */
     double deadline;

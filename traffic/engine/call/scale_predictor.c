@@ -40,7 +40,7 @@ int64_t nf_predictor_next_occurrence(struct nf_scale_predictor *p, uint64_t key,
     return k->occurrences++;
 }
 
-/* Bytes observed `distance` occurrences before; NULL: unknown. */
+/* Returns the bytes that were observed `distance` occurrences before, or NULL if they are unknown. */
 static uint8_t *observed_before(const struct nf_call_profile *k, int64_t occurrence, int64_t distance) {
     int64_t then = occurrence - distance;
     return then >= 0 && k->learned[then % NF_MAX_HISTORY] == then + 1 ? k->bytes + then % NF_MAX_HISTORY * k->count : NULL;

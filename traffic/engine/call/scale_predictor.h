@@ -17,8 +17,9 @@ enum {
     NF_MAX_HISTORY = 32 /* occurrences of a profile that are remembered: the largest distance */
 };
 
-/* What a predicted scale allows for, in steps of the exponent byte: `margin`: how much larger magnitudes may be than before;
- * `slack`: how much smaller than that before the row is re-encoded. Below `min_exp` all rows are scaled alike. */
+/* The tolerance of a predicted scale, in steps of the exponent byte. `margin`: how much larger magnitudes may be than the
+ * predicting ones; `slack`: how much smaller they may be than that before the row is re-encoded. Below `min_exp` all rows are
+ * scaled alike. */
 struct nf_tolerance {
     int margin, slack, min_exp;
 };
@@ -40,24 +41,25 @@ struct nf_scale_predictor {
 
 void nf_predictor_clear(struct nf_scale_predictor *p);
 
-/* Starts a call of the profile with `count` exponents; returns its occurrence, -1: no memory. May evict the profile that was
- * used least recently. */
+/* Starts a call of the profile with `count` exponents and returns its occurrence, or -1 if there is no memory. May evict the
+ * profile that was used least recently. */
 int64_t nf_predictor_next_occurrence(struct nf_scale_predictor *p, uint64_t key, int64_t count, int64_t number);
 
-/* The predicted exponents; NULL: none. */
+/* Returns the predicted exponents, or NULL if there are none. */
 const uint8_t *nf_predictor_predict(const struct nf_scale_predictor *p, uint64_t key, int64_t occurrence);
 
-/* Where to write the exponents observed in an occurrence, NULL: the profile was evicted; then nf_predictor_learn uses them. */
+/* Returns where to write the exponents observed in an occurrence, for nf_predictor_learn to use, or NULL if the profile was
+ * evicted. */
 uint8_t *nf_predictor_buffer(struct nf_scale_predictor *p, uint64_t key, int64_t count, int64_t occurrence);
 void nf_predictor_learn(struct nf_scale_predictor *p, uint64_t key, int64_t occurrence, struct nf_tolerance tolerance);
 
-/* The exponent byte to scale by if `observed` was the largest one before. */
+/* Returns the exponent byte to scale by if `observed` was the largest one of the predicting call. */
 static inline uint8_t nf_predicted_exp(struct nf_tolerance t, uint8_t observed) {
     int byte = observed + t.margin > t.min_exp ? observed + t.margin : t.min_exp;
     return (uint8_t)(byte < NF_NOT_FINITE ? byte : NF_NOT_FINITE - 1);
 }
 
-/* Whether the row has to be re-encoded: it is not finite, or too small for the scale `byte`. */
+/* Returns whether the row has to be re-encoded: it is not finite, or too small for the scale `byte`. */
 static inline int nf_is_mispredicted(struct nf_tolerance t, uint8_t byte, uint8_t observed) {
     return observed == NF_NOT_FINITE || (observed && byte > t.min_exp && observed + t.slack < byte);
 }

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Scales of a call's first rows, predicted by earlier calls of its profile. docs/reference/protocol.md, section 6. */
+/* Scales of a call's first rows, predicted by earlier calls of its profile, docs/reference/protocol.md, section 6. */
 
 #ifndef NETFOLD_SCALES_H
 #define NETFOLD_SCALES_H

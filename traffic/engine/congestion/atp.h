@@ -1,16 +1,18 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The window of ATP (NSDI 2021): halved by a mark or a loss, else one chunk larger a window. */
+/* The window of ATP (NSDI 2021): a mark or a loss halves it, a window of results without marks adds one chunk. */
 
 #ifndef NETFOLD_ATP_H
 #define NETFOLD_ATP_H
 
-#include "window.h"
+#include "algorithm.h"
 
-enum { ATP_MAX_CWND = 100, ATP_INITIAL_CWND = 16 };
+struct nf_atp {
+    struct nf_cwnd cwnd;
+    int64_t acked, marked; /* results of this window, and those with an ECN mark */
+};
 
-void atp_on_acks(struct nf_window *w, const struct nf_ack_summary *acks);
-void atp_on_loss(struct nf_window *w);
+extern const struct nf_congestion_ops atp_ops;
 
 #endif

@@ -13,13 +13,14 @@ struct nf_pacer {
     double depth, tokens, filled_at;
 };
 
-/* `share` of `rate_mbps`; depth: `burst` seconds at that rate, or a few packets. */
+/* Starts with a full bucket. Its rate is `share` of `rate_mbps`; its depth is `burst` seconds at that rate, or a few
+ * packets. */
 void nf_pacer_init(struct nf_pacer *p, double rate_mbps, double wire_bytes, double share, double burst, double now);
 
-/* Number of packets that may be sent now. */
+/* Returns the number of packets that may be sent now. */
 int64_t nf_pacer_allowance(struct nf_pacer *p, double now);
 
-/* Seconds until a quarter of the depth may be sent. */
+/* Returns the seconds until a quarter of the depth may be sent. */
 double nf_pacer_wait(const struct nf_pacer *p);
 
 #endif

@@ -22,7 +22,7 @@ void nf_rtt_sample(struct nf_rtt *r, const struct nf_timing *t, double seconds) 
         r->rttvar = seconds / 2;
         return;
     }
-    /* a chunk that waited for another worker's retransmission is no measure of the path: capped at the RTO */
+    /* A chunk that waited for another worker's retransmission does not measure the path, so the sample is capped at the RTO. */
     seconds = min_of(seconds, rto_without_backoff(r, t));
     r->rttvar += (magnitude(r->srtt - seconds) - r->rttvar) / 4;
     r->srtt += (seconds - r->srtt) / 8;
@@ -53,7 +53,7 @@ void nf_rtt_on_timeout(struct nf_rtt *r, const struct nf_timing *t) {
     if (nf_rtt_rto(r, t) < t->max_rto) r->backoff *= 2;
 }
 
-/* RFC 8985: a quarter of the RTT. */
+/* Returns a quarter of the RTT, as in RFC 8985. */
 double nf_rtt_reorder_window(const struct nf_rtt *r, const struct nf_timing *t) {
     return max_of(t->min_reorder_window, r->srtt / 4);
 }

@@ -31,22 +31,22 @@ struct nf_rtt {
 
 NF_API void nf_rtt_init(struct nf_rtt *r, const struct nf_timing *t);
 
-/* RTT of a chunk that was sent once. */
+/* Adds the RTT of a chunk that was sent once. */
 NF_API void nf_rtt_sample(struct nf_rtt *r, const struct nf_timing *t, double seconds);
 
-/* RTT of a chunk sent once while another was retransmitted. Ambiguous: capped at 2 * SRTT, as it includes another worker's wait;
- * uncapped, timeouts would lengthen the timeout. */
+/* Adds the RTT of a chunk that was sent once while another was retransmitted. It is ambiguous, as it includes another worker's
+ * wait, and capped at 2 * SRTT: uncapped, timeouts would lengthen the timeout. */
 NF_API void nf_rtt_ambiguous_sample(struct nf_rtt *r, const struct nf_timing *t, double seconds);
 
-/* Retransmissions were spurious and the RTT is this long: SRTT is raised to it until there is a sample. Without this rule an SRTT
+/* Retransmissions were spurious and the RTT is this long: raises SRTT to it until there is a sample. Without this rule an SRTT
  * below the real RTT makes every chunk time out and is never corrected. */
 NF_API void nf_rtt_on_spurious(struct nf_rtt *r, const struct nf_timing *t, double seconds);
 
-/* A retransmitted chunk was acknowledged: the next timeout is not doubled. To keep the backoff (Karn) would make losses at small
- * windows take seconds; queues beyond the RTO are left to the window. */
+/* A retransmitted chunk was acknowledged: the next timeout is not doubled. To keep the backoff (Karn) would make losses at
+ * small windows take seconds; queues beyond the RTO are left to the window. */
 NF_API void nf_rtt_reset_backoff(struct nf_rtt *r);
 
-/* A timeout: the RTO doubles. */
+/* A timeout occurred: the RTO doubles. */
 NF_API void nf_rtt_on_timeout(struct nf_rtt *r, const struct nf_timing *t);
 
 NF_API double nf_rtt_rto(const struct nf_rtt *r, const struct nf_timing *t);

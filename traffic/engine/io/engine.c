@@ -21,7 +21,7 @@
 
 const char *nf_sources(void) { return NF_SOURCES; }
 
-/* A call in the background. */
+/* A call that runs in the background. */
 struct tracked {
     struct tracked *next;
     struct nf_call *call;
@@ -68,7 +68,7 @@ static void notify_waiters(struct nf_engine *e) {
     if (e->waiters) pthread_cond_broadcast(&e->changed);
 }
 
-/* Until `changed` or CLOCK_MONOTONIC is `until`. */
+/* Waits until `changed` is signaled or CLOCK_MONOTONIC is `until`. */
 static void wait_changed(struct nf_engine *e, double until) {
     e->waiters++;
     if (until >= NF_UNKNOWN) {
@@ -87,7 +87,7 @@ static void wake_poll(struct nf_engine *e) {
 
 static int is_finished(const struct nf_call *call) { return nf_core_outcome(call)->status != NF_PENDING; }
 
-/* Whether there is work that no thread waits for. */
+/* Returns whether there is work that no thread waits for. */
 static int background_pending(const struct nf_engine *e) {
     if (nf_core_totals(e->core).must_serve_handover) return 1;
     for (const struct tracked *t = e->first; t; t = t->next)
@@ -100,7 +100,7 @@ static int wait_for(struct pollfd *polled, int count, double seconds) {
     return ppoll(polled, (nfds_t)count, &t, NULL);
 }
 
-/* Waits for packets without the lock, up to `until`; with a `delay` not for packets but for that time. Returns whether a signal
+/* Waits for packets without the lock, up to `until`; with a `delay` waits for that time alone. Returns whether a signal
  * arrived. */
 static int poll_sockets(struct nf_engine *e, double delay, double until) {
     struct pollfd polled[NF_TREES_MAX + 1] = {{e->wake_fd, POLLIN, 0}};
@@ -188,7 +188,7 @@ struct nf_engine *nf_engine_create(void) {
     return NULL;
 }
 
-/* No thread waits in ppoll until resume_driver. */
+/* Holds the driver: no thread waits in ppoll until resume_driver. */
 static void pause_driver(struct nf_engine *e) {
     e->paused++;
     while (e->polling) {
@@ -214,13 +214,13 @@ static void start_thread(struct nf_engine *e) {
     if (!e->has_thread) e->has_thread = !pthread_create(&e->thread, NULL, background_thread, e);
 }
 
-/* With the lock. */
+/* Needs the lock. */
 static void close_epoch(struct nf_engine *e) {
     pause_driver(e);
     sockets_close(e->sockets);
 }
 
-/* With the lock; `error`: of the sockets that were opened since close_epoch. */
+/* Needs the lock. `error` is of the sockets that were opened since close_epoch. */
 static int open_epoch(struct nf_engine *e, const struct nf_assignment *assignment, int error) {
     if (!error && nf_core_assign(e->core, assignment, monotonic())) error = ENOMEM;
     if (nf_core_totals(e->core).must_serve_handover) start_thread(e);

@@ -30,7 +30,8 @@ enum {
     PENDING_MAX = 1 << 16, /* frames that a socket buffer may hold */
 };
 
-/* Seconds of the rate that an idle link sends at once, and frames of which these are at least: as the token buckets of networks. */
+/* An idle link sends the frames of this many seconds at once, and at least this many frames, as the token buckets of networks
+ * do. */
 static const double BURST_S = 2e-3;
 static const double BURST_FRAMES = 3;
 
@@ -76,7 +77,7 @@ static uint32_t folded(uint32_t sum) {
     return sum;
 }
 
-/* Frames from before, as of a process that had the link. */
+/* Discards frames that an earlier process with the link has left. */
 static void drop_pending(int fd) {
     char byte;
     for (int i = 0; i < PENDING_MAX && recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0; i++) {
@@ -192,7 +193,7 @@ static void dequeue(struct link *l, int64_t count) {
     l->tokens -= (double)(count * l->frame_bytes);
 }
 
-/* No switch is at the other end, or its socket is full by the kernel's count. */
+/* Returns whether the frame is lost: there is no switch at the other end, or its socket is full by the kernel's count. */
 static int is_loss(int error) { return error == ENOBUFS || error == ECONNREFUSED || error == ECONNRESET || error == ENOTCONN; }
 
 void link_flush(struct link *l, double now, struct udp_batch_errors *errors) {
@@ -217,7 +218,7 @@ void link_flush(struct link *l, double now, struct udp_batch_errors *errors) {
 
 double link_next_due(const struct link *l) {
     if (!l->waiting || l->is_full) return INFINITY;
-    /* Several at once: a wakeup for each frame costs more than the frame. */
+    /* Several frames are read at once, because a wakeup for each costs more than the frame. */
     double wanted = fmin((double)(l->waiting * l->frame_bytes), l->burst / 4);
     double missing = fmax(wanted, (double)l->frame_bytes) - l->tokens;
     return missing > 0 ? l->counted_at + missing / l->bytes_per_s : l->counted_at;
@@ -225,7 +226,7 @@ double link_next_due(const struct link *l) {
 
 int link_is_full(const struct link *l) { return l->is_full; }
 
-/* The length of the UDP payload, or -1 for a frame that is none of a packet to this port. */
+/* Returns the length of the UDP payload, or -1 for a frame that has no packet to this port. */
 static int64_t parse(const struct link *l, const uint8_t *frame, int64_t length, struct sockaddr_in *from) {
     const uint8_t *ip = frame + ETHERNET, *udp = ip + IPV4;
     if (length < HEADERS || memcmp(frame, l->macs + 6, 6) != 0 || read16(frame + 12) != IPV4_TYPE) return -1;

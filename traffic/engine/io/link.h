@@ -13,7 +13,8 @@
 #include "../wire/export.h"
 #include "udp_batch.h"
 
-/* The host's addresses, in host order; those of Ethernet have 48 bits. `gateway_mac`: of the switch. `fd` stays the caller's. */
+/* The host's addresses are in host order; those of Ethernet have 48 bits. `gateway_mac` is the switch's. `fd` stays the
+ * caller's. */
 struct nf_link_end {
     int64_t fd, address, mac, gateway_mac;
     double rate_bps;
@@ -21,12 +22,12 @@ struct nf_link_end {
 
 struct link;
 
-/* A UDP socket bound to `port`, on the link, for packets of one length. NULL: no memory. */
+/* Opens a UDP socket bound to `port`, on the link, for packets of one length. Returns NULL if there is no memory. */
 struct link *link_open(const struct nf_link_end *end, int64_t port, int64_t packet_bytes);
 void link_close(struct link *l);
 int link_fd(const struct link *l);
 
-/* Queues packets in order, for to[i] or all for one address; returns how many: fewer than `count` if the queue is full. */
+/* Queues packets in order, for to[i] or all for one address. Returns their number: fewer than `count` if the queue is full. */
 int64_t link_send(struct link *l, const uint8_t *const *packets, const struct sockaddr_in *to, int64_t count, double now);
 int64_t link_send_to_one(struct link *l, const uint8_t *const *packets, const struct sockaddr_in *to, int64_t count,
                          double now);
@@ -34,13 +35,14 @@ int64_t link_send_to_one(struct link *l, const uint8_t *const *packets, const st
 /* Sends the queued frames that are due. */
 void link_flush(struct link *l, double now, struct udp_batch_errors *errors);
 
-/* When frames are due next; infinite if none wait, or the socket is full. */
+/* Returns when frames are due next; infinite if none wait, or the socket is full. */
 double link_next_due(const struct link *l);
 
-/* Whether frames wait for a socket that is full (POLLOUT). */
+/* Returns whether frames wait for a socket that is full (POLLOUT). */
 int link_is_full(const struct link *l);
 
-/* Passes on the packets for this port that have arrived, without waiting; returns how many frames there were, at most NF_BATCH_IN. */
+/* Passes the packets for this port that have arrived to the sink, without waiting. Returns the number of frames, at most
+ * NF_BATCH_IN. */
 int64_t link_receive(struct link *l, on_datagram *take, void *context, struct udp_batch_errors *errors);
 
 #endif

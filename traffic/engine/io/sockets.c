@@ -59,14 +59,14 @@ void sockets_destroy(struct sockets *s) {
     free(s);
 }
 
-/* The receiver of a packet from a link. */
+/* Receives a packet from a link. */
 struct link_taker {
     const struct sockets *sockets;
     struct nf_core *core;
     double now;
 };
 
-/* The receiver of a datagram. */
+/* Receives a datagram. */
 struct taker {
     struct nf_core *core;
     int64_t endpoint;
@@ -116,7 +116,7 @@ static int64_t send_packets(struct sockets *s, int64_t endpoint, const uint8_t *
     return udp_batch_send(s->udp_batch, &s->sockets[endpoint], packets, NULL, count, &s->errors);
 }
 
-/* Sends [sent, filled); 0: a socket is full. */
+/* Sends [sent, filled); returns 0 if a socket is full. */
 static int flush(struct sockets *s, double now) {
     const uint8_t *packets[NF_BATCH_OUT];
     while (s->sent < s->filled) {

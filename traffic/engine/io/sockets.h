@@ -16,10 +16,10 @@ struct sockets;
 struct sockets *sockets_create(void);
 void sockets_destroy(struct sockets *s);
 
-/* Takes ownership of the descriptors. 0, or an errno. */
+/* Takes ownership of the descriptors. Returns 0 or an errno. */
 int sockets_open(struct sockets *s, const int32_t *fds, int64_t count, int64_t lanes);
 
-/* In place of UDP sockets: `port` on a link; endpoint i is peers[i]. 0, or an errno. */
+/* Uses `port` on a link in place of UDP sockets; endpoint i is peers[i]. Returns 0 or an errno. */
 int sockets_open_link(struct sockets *s, const struct nf_link_end *end, int64_t port, const struct sockaddr_in *peers,
                       int64_t count, int64_t lanes);
 void sockets_close(struct sockets *s);
@@ -27,25 +27,25 @@ void sockets_close(struct sockets *s);
 /* Passes received packets to the core, without waiting; returns their number. */
 int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now);
 
-/* Whether the last sockets_receive may have left packets. */
+/* Returns whether the last sockets_receive may have left packets. */
 int sockets_more(const struct sockets *s);
 
-/* Sends what the core has to send, as far as the sockets are not full. */
+/* Sends the core's packets until the sockets are full. */
 void sockets_send(struct sockets *s, struct nf_core *core, double now);
 
-/* When packets that were sent leave, at the latest; infinite if none wait. */
+/* Returns when packets that were sent leave, at the latest; infinite if none wait. */
 double sockets_next_due(const struct sockets *s);
 
-/* Whether a socket, or the link's queue, is full. */
+/* Returns whether a socket, or the link's queue, is full. */
 int sockets_blocked(const struct sockets *s);
 
 /* Fills `polled`, of NF_TREES_MAX entries; returns the number of entries. */
 int sockets_poll(const struct sockets *s, struct pollfd *polled);
 
-/* The errno of a socket that failed, else 0. */
+/* Returns the errno of a socket that failed, else 0. */
 int sockets_error(const struct sockets *s);
 
-/* ICMP errors and packets that the kernel dropped, of all epochs. */
+/* Returns the ICMP errors and the packets that the kernel dropped, in all epochs. */
 int64_t sockets_survived_errors(const struct sockets *s);
 
 #endif

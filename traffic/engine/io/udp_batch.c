@@ -22,7 +22,7 @@
 /* Longer bursts would save little more, and may overflow a short queue. */
 enum { BURST = 16, CONTROL_BYTES = 64, ECN = 3, ECN_CE = 3, DATAGRAM_MAX = 65536 };
 
-/* ICMP errors that are read before a send or receive is given up. */
+/* This many ICMP errors are read before a send or receive is given up. */
 enum { MAX_PENDING = 16 };
 
 struct udp_batch {
@@ -75,19 +75,19 @@ void udp_batch_destroy(struct udp_batch *b) {
 struct batch_socket batch_socket_open(int fd) {
     int off = 0, on = 1;
     setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on); /* without it packets are received one by one */
-    /* segmentation needs checksums */
+    /* Segmentation needs checksums. */
     return (struct batch_socket){fd, setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &off, sizeof off) ? 1 : BURST};
 }
 
-/* What Linux makes of ICMP errors (net/ipv4/icmp.c, udp.c), which any host can forge. The kernel reports each once, in place of a
- * later send or receive. */
+/* Linux makes these errors of ICMP messages (net/ipv4/icmp.c, udp.c), which any host can forge. The kernel reports each once,
+ * in place of a later send or receive. */
 static int is_icmp_error(int error) {
     return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN || error == ENONET ||
            error == ENOPROTOOPT || error == EPROTO || error == EMSGSIZE || error == EOPNOTSUPP;
 }
 
-/* The packet is lost, as on any link: there is no route now, the interface is down or its queue full, a packet filter drops it, or
- * ICMP errors arrive faster than they can be read. Never a failure of the socket, because an ICMP error may be forged. */
+/* The packet is lost, as on any link: there is no route now, the interface is down or its queue full, a packet filter drops it,
+ * or ICMP errors arrive faster than they can be read. The socket has not failed, because an ICMP error may be forged. */
 static int is_loss(int error) { return is_icmp_error(error) || error == ENOBUFS || error == EPERM || error == ENETDOWN; }
 
 /* The kernel or the device does not segment the message. */
@@ -103,7 +103,7 @@ static int64_t slot_range(const uint8_t *packet) {
     return __builtin_bswap16(((const struct header *)packet)->slot) / NF_RUN_SLOTS;
 }
 
-/* Whether the kernel may send both as one. */
+/* Returns whether the kernel may send both as one. */
 static int is_run(const uint8_t *const *packets, const struct sockaddr_in *to, int64_t i) {
     return (!to || is_same(&to[i - 1], &to[i])) && slot_range(packets[i - 1]) == slot_range(packets[i]);
 }
@@ -131,14 +131,14 @@ static unsigned pack_messages(struct udp_batch *b, int max_packets, const uint8_
     return messages;
 }
 
-/* From here on packets are sent one by one, without checksums. */
+/* From now on packets are sent one by one, without checksums. */
 static void disable_segmentation(struct batch_socket *s) {
     int on = 1;
     s->max_packets = 1;
     setsockopt(s->fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
 }
 
-/* sendmmsg; reads pending ICMP errors, up to MAX_PENDING in a row. */
+/* Calls sendmmsg; reads pending ICMP errors, up to MAX_PENDING in a row. */
 static int send_messages(struct udp_batch *b, int fd, unsigned count, struct udp_batch_errors *errors) {
     int sent = sendmmsg(fd, b->out, count, 0);
     for (int pending = 0; sent < 0 && is_icmp_error(errno) && pending < MAX_PENDING; pending++) {
@@ -172,7 +172,7 @@ int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_
     return done;
 }
 
-/* A datagram, or several of one length (the last one may be shorter) that the kernel merged. */
+/* Takes a datagram, or several of one length (the last one may be shorter) that the kernel merged. */
 static void deliver(struct udp_batch *b, int at, on_datagram *take, void *context) {
     struct msghdr *head = &b->in[at].msg_hdr;
     const uint8_t *packet = b->in_iov[at].iov_base;
@@ -195,7 +195,7 @@ static void deliver(struct udp_batch *b, int at, on_datagram *take, void *contex
     } while (length > 0);
 }
 
-/* recvmmsg; reads pending ICMP errors, up to MAX_PENDING in a row. */
+/* Calls recvmmsg; reads pending ICMP errors, up to MAX_PENDING in a row. */
 static int receive_messages(struct udp_batch *b, int fd, struct udp_batch_errors *errors) {
     int count = recvmmsg(fd, b->in, NF_BATCH_IN, MSG_DONTWAIT, NULL);
     for (int pending = 0; count < 0 && is_icmp_error(errno) && pending < MAX_PENDING; pending++) {

@@ -22,16 +22,16 @@ struct batch_socket {
     int max_packets; /* of one segmented send */
 };
 
-/* Of a socket, or of several together. */
+/* Errors of one socket, or of several together. */
 struct udp_batch_errors {
     int fatal;        /* the errno of the last failure, 0: none */
     int64_t survived; /* ICMP errors, and packets that the kernel dropped */
 };
 
-/* Memory for system calls; of one thread, for any number of its sockets. */
+/* Memory for system calls: it belongs to one thread and serves any number of its sockets. */
 struct udp_batch;
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 struct udp_batch *udp_batch_create(int64_t packet_bytes);
 void udp_batch_destroy(struct udp_batch *b);
 
@@ -43,10 +43,11 @@ struct batch_socket batch_socket_open(int fd);
 int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const struct sockaddr_in *to,
                        int64_t count, struct udp_batch_errors *errors);
 
-/* `marked`: the packet has an ECN mark. `length` may be any. */
+/* Receives a packet of any length. `marked`: it has an ECN mark. */
 typedef void on_datagram(void *context, const uint8_t *packet, int64_t length, int marked, const struct sockaddr_in *from);
 
-/* Passes on what the socket has received, without waiting. Returns how many datagrams the kernel had. Adds to `errors`. */
+/* Passes the packets that the socket has received to the sink, without waiting. Returns how many datagrams the kernel had. Adds
+ * to `errors`. */
 int64_t udp_batch_receive(struct udp_batch *b, struct batch_socket *s, on_datagram *take, void *context,
                           struct udp_batch_errors *errors);
 

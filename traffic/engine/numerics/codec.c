@@ -10,8 +10,8 @@ enum { SUM_BITS = 30, SUM_BITS_16X2 = 14 };
 
 enum { ENERGY_PARTS = 8 };
 
-/* The byte of a float64 stands for eight exponents: all magnitudes are below 2^(8 byte + WIDE_BIAS). Below
- * WIDE_MIN the scale would not be a float64. */
+/* The byte of a float64 stands for eight exponents: all magnitudes are below 2^(8 byte + WIDE_BIAS). Below WIDE_MIN the scale
+ * would not be a float64. */
 enum { PER_WIDE = 4, WIDE_BITS = 63, WIDE_STEP = 8, WIDE_FIRST = 7, WIDE_BIAS = -1008, WIDE_MIN = 6 };
 
 void nf_codec_init(struct nf_codec *c, enum nf_dtype dtype, enum nf_scheme scheme, int bits, int64_t lanes) {
@@ -113,7 +113,7 @@ int nf_row_pack_fixed(const struct nf_codec *c, uint32_t *to, const void *row) {
     return nf_quantize_saturating(to, load(c, buffer, row, c->width), c->fixed_bits, c->lanes);
 }
 
-/* The sum is rounded to float64, divided, then scaled. Two factors: 2^-bits alone may not be a float64. */
+/* Rounds the sum to float64, divides it and then scales it, by two factors because 2^-bits alone may not be a float64. */
 static void unpack_fixed64(const struct nf_codec *c, double *to, int64_t count, const __int128 *sums, int bits,
                            const int32_t *special) {
     double first = ldexp(1, -bits / 2), second = ldexp(1, -bits - -bits / 2);
@@ -182,8 +182,8 @@ void nf_row_remainder(const struct nf_codec *c, float *to, int64_t count, const 
     memcpy(to, left, (size_t)count * sizeof *to);
 }
 
-/* Of eight partial sums, so that compilers may use vectors and every processor adds in the same order. The square of a float32 is
- * exact as a float64. */
+/* Adds up eight partial sums, so that compilers may use vectors and every processor adds in the same order. The square of a
+ * float32 is exact as a float64. */
 double nf_row_energy(const struct nf_codec *c, const void *row, int64_t count) {
     float buffer[NF_ROW_MAX];
     const float *from = load(c, buffer, row, count);

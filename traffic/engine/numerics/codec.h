@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Codec of rows: the elements of a chunk to lanes, and summed lanes to elements, for one dtype and numeric scheme.
+/* The codec of rows converts the elements of a chunk to lanes, and summed lanes to elements, for one dtype and numeric scheme,
  * docs/reference/protocol.md, section 6. */
 
 #ifndef NETFOLD_CODEC_H
@@ -43,49 +43,51 @@ struct nf_excess {
 
 NF_API void nf_codec_init(struct nf_codec *c, enum nf_dtype dtype, enum nf_scheme scheme, int bits, int64_t lanes);
 
-/* The codec that re-encodes rows: the same, but for rotated ones, which are re-encoded as NF_LANE_FIXED16X2. */
+/* Returns the codec that re-encodes rows: the same one, but NF_LANE_FIXED16X2 for rotated rows. */
 NF_API void nf_codec_reencoder(struct nf_codec *to, const struct nf_codec *c);
 
-/* Number of contributions to a sum; `average`: the sum is divided by it. */
+/* Sets the number of contributions to a sum. `average`: the sum is divided by it. */
 NF_API void nf_codec_set_workers(struct nf_codec *c, int64_t workers, int average);
 
-/* Whether lanes are scaled floats. */
+/* Returns whether lanes are scaled floats. */
 static inline int nf_is_scaled(const struct nf_codec *c) { return c->format < NF_LANE_INT32; }
 
-/* Bits to scale rows of this largest exponent byte by: the scale is 2^bits. */
+/* Returns the bits to scale rows of this largest exponent byte by: the scale is 2^bits. */
 NF_API int nf_row_bits(const struct nf_codec *c, uint8_t exponent);
 
-/* Exponent byte of a row of floats: NF_NOT_FINITE if it has a NaN or an infinity. `finite`: of the others alone. */
+/* Returns the exponent byte of a row of floats: NF_NOT_FINITE if it has a NaN or an infinity. With `finite` it is that of the
+ * other elements. */
 NF_API uint8_t nf_row_exponent(const struct nf_codec *c, const void *row, int finite);
 
-/* A row (`width` elements) to lanes. `finite`: special values are sent as 0. */
+/* Packs a row of `width` elements into lanes. `finite`: special values are sent as 0. */
 NF_API void nf_row_pack(const struct nf_codec *c, uint32_t *to, const void *row, int bits, int finite);
 
-/* The same by the fixed scale. Returns whether a lane was saturated. */
+/* Packs a row by the fixed scale. Returns whether a lane was saturated. */
 NF_API int nf_row_pack_fixed(const struct nf_codec *c, uint32_t *to, const void *row);
 
-/* Summed lanes to the first `count` elements of a row. `special`: summed codes of special values (`width`, in host order), or
- * NULL. */
+/* Unpacks summed lanes to the first `count` elements of a row. `special`: summed codes of special values (`width`, in host
+ * order), or NULL. */
 NF_API struct nf_excess nf_row_unpack(const struct nf_codec *c, void *to, int64_t count, const uint32_t *lanes, int bits,
                                       const int32_t *special);
 
-/* A row of NF_LANE_ROTATED8X4 to lanes: its exponent byte (finite), and the range byte of the sum. Returns whether it fits. */
+/* Packs a row into lanes of NF_LANE_ROTATED8X4, by its exponent byte (finite) and the range byte of the sum. Returns whether it
+ * fits. */
 NF_API int nf_row_pack_rotated(const struct nf_codec *c, uint32_t *to, const void *row, uint8_t exponent, uint8_t range,
                                const struct nf_rotation *r);
 
-/* Its summed lanes to the first `count` elements. Returns the range byte of the sums; `to` is not written if `range` does not
- * hold them. */
+/* Unpacks its summed lanes to the first `count` elements. Returns the range byte of the sums; `to` is not written if `range`
+ * does not hold them. */
 NF_API uint8_t nf_row_unpack_rotated(const struct nf_codec *c, void *to, int64_t count, const uint32_t *lanes, uint8_t range,
                                      const struct nf_rotation *r);
 
-/* What the codes of a row leave of its first `count` elements, as float32; 0 if it does not fit. */
+/* Computes by how much the codes of a row miss its first `count` elements, as float32; 0 if it does not fit. */
 NF_API void nf_row_remainder(const struct nf_codec *c, float *to, int64_t count, const void *row, uint8_t exponent,
                              uint8_t range, const struct nf_rotation *r);
 
-/* Sum of the squares of `count` floats. */
+/* Returns the sum of the squares of `count` floats. */
 NF_API double nf_row_energy(const struct nf_codec *c, const void *row, int64_t count);
 
-/* Number of chunks that a row's special values take, and the lanes of one of them. */
+/* Returns the number of chunks that a row's special values take; packs the lanes of one of them. */
 NF_API int64_t nf_row_special_chunks(const struct nf_codec *c);
 NF_API void nf_row_special_codes(const struct nf_codec *c, uint32_t *to, const void *row, int64_t chunk);
 

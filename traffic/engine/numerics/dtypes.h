@@ -16,10 +16,10 @@ static inline int64_t nf_itemsize(enum nf_dtype dtype) {
     return dtype == NF_FLOAT64 || dtype == NF_INT64 ? 8 : dtype == NF_FLOAT16 || dtype == NF_BFLOAT16 ? 2 : 4;
 }
 
-/* From float32, float16 or bfloat16 to float32. */
+/* Converts float32, float16 or bfloat16 to float32. */
 NF_API void nf_load(enum nf_dtype dtype, float *to, const void *from, int64_t count);
 
-/* From float32 to one of the three: to nearest, ties to even; beyond its range infinite. */
+/* Converts float32 to one of the three: to nearest, ties to even; beyond its range infinite. */
 NF_API void nf_store(enum nf_dtype dtype, void *to, const float *from, int64_t count);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* splitmix64 */
+/* This is splitmix64. */
 static inline uint64_t nf_mix(uint64_t hash, uint64_t number) {
     hash = (hash ^ number) + 0x9E3779B97F4A7C15u;
     hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;

@@ -54,8 +54,8 @@ NF_VECTOR int nf_quantize_saturating(uint32_t *restrict to, const float *restric
     return saturated;
 }
 
-/* Whether float32 arithmetic is as exact as float64: the scale is a power of two, and normal. The sum is rounded to float32
- * first, and a sum that this rounds has so many bits that its product is not subnormal. */
+/* Returns whether float32 arithmetic is as exact as float64: the scale is a power of two, and normal. The sum is rounded to
+ * float32 first, and a sum that this rounds has so many bits that its product is not subnormal. */
 static int is_exact(double scale) {
     uint64_t bits;
     memcpy(&bits, &scale, sizeof bits);

@@ -1,8 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Quantization: float32 to int32 lanes and back, docs/reference/protocol.md, section 6. Lanes are in network byte order; hosts are
- * little-endian. Loops are plain so that the compiler vectorizes them. */
+/* Quantization converts float32 to int32 lanes and back, docs/reference/protocol.md, section 6. Lanes are in network byte
+ * order; hosts are little-endian. Loops are plain so that the compiler vectorizes them. */
 
 #ifndef NETFOLD_QUANTIZE_H
 #define NETFOLD_QUANTIZE_H
@@ -34,7 +34,7 @@ static inline float nf_float_of(uint32_t u) {
     return f;
 }
 
-/* 2^bits; a normal one without a call of the library. */
+/* Returns 2^bits; for a normal one without a call of the library. */
 static inline double nf_power_of_two(int bits) {
     uint64_t exponent = (uint64_t)(bits + 1023) << 52;
     double power;
@@ -43,13 +43,15 @@ static inline double nf_power_of_two(int bits) {
     return power;
 }
 
-/* Exponent byte of `count` floats: all magnitudes are below 2^(byte - 126). NF_NOT_FINITE: one is NaN or infinite. */
+/* Returns the exponent byte of `count` floats: all magnitudes are below 2^(byte - 126). It is NF_NOT_FINITE if one is NaN or
+ * infinite. */
 NF_API uint8_t nf_exponent(const float *from, int64_t count);
 
-/* Exponent byte of the finite ones alone. */
+/* Returns the exponent byte of the finite ones alone. */
 NF_API uint8_t nf_finite_exponent(const float *from, int64_t count);
 
-/* Bits to scale by (the scale is 2^bits) at this exponent byte: the sum over 2^headroom workers stays within 2^sum_bits. */
+/* Returns the bits to scale by (the scale is 2^bits) at this exponent byte: the sum over 2^headroom workers stays within
+ * 2^sum_bits. */
 NF_API int nf_shared_bits(uint8_t exponent, int sum_bits, int headroom);
 
 /* Replaces NaN and infinities by 0. */
@@ -58,36 +60,36 @@ NF_API void nf_clear_special(float *values, int64_t count);
 /* Multiplies by 2^bits and rounds to even. No product may reach 2^31. */
 NF_API void nf_quantize(uint32_t *to, const float *from, int bits, int64_t lanes);
 
-/* The same with saturation. Returns whether a value was saturated or is NaN. */
+/* Multiplies by 2^bits with saturation. Returns whether a value was saturated or is NaN. */
 NF_API int nf_quantize_saturating(uint32_t *to, const float *from, int bits, int64_t lanes);
 
 /* Multiplies by `scale` in float64 and rounds once. */
 NF_API void nf_dequantize(float *to, const uint32_t *from, double scale, int64_t lanes);
 
-/* Two values a lane, from[i] in its high and from[lanes + i] in its low half, each times 2^bits; no product may exceed 2^14.
- * A negative low half borrows from the high one. */
+/* Puts two values into a lane, from[i] into its high and from[lanes + i] into its low half, each times 2^bits; no product may
+ * exceed 2^14. A negative low half borrows from the high one. */
 NF_API void nf_quantize_16x2(uint32_t *to, const float *from, int bits, int64_t lanes);
 
-/* Sums of such lanes, of magnitude below 2^15 in each half, to to[i] and to[lanes + i]. */
+/* Splits the sums of such lanes, of magnitude below 2^15 in each half, into to[i] and to[lanes + i]. */
 NF_API void nf_dequantize_16x2(float *to, const uint32_t *from, double scale, int64_t lanes);
 
-/* Lanes that are float32, divided by `divisor`. */
+/* Divides lanes that are float32 by `divisor`. */
 NF_API void nf_load_float_lanes(float *to, const uint32_t *from, double divisor, int64_t lanes);
 
-/* int64 as four lanes of 16 bits, the last one with the sign: part k of element i is lane k * count + i. Sums over 32767 workers
- * fit. */
+/* Converts int64 to four lanes of 16 bits, the last one with the sign: part k of element i is lane k * count + i. Sums over
+ * 32767 workers fit. */
 NF_API void nf_split_int64(uint32_t *to, const int64_t *from, int64_t count);
 NF_API void nf_join_int64(__int128 *to, const uint32_t *from, int64_t count);
 
-/* Codes of special values, which add up in lanes: +inf 1, -inf 2^16, NaN both, finite 0. */
+/* Writes the codes of special values, which add up in lanes: +inf 1, -inf 2^16, NaN both, finite 0. */
 NF_API void nf_special_codes(uint32_t *to, const float *from, int64_t lanes);
 
-/* The IEEE 754 sum of a finite sum and the special values in `codes` (in host order). */
+/* Returns the IEEE 754 sum of a finite sum and the special values in `codes` (in host order). */
 NF_API double nf_with_special(double value, int32_t codes);
 
 NF_API void nf_swap_lane_bytes(uint32_t *to, const uint32_t *from, int64_t lanes);
 
-/* The high (signed) or the low 16 bits of int32. */
+/* Converts int32 to lanes of its high (signed) or low 16 bits. */
 NF_API void nf_int32_half(uint32_t *to, const uint32_t *from, int high, int64_t lanes);
 
 #endif

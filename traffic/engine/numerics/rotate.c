@@ -19,10 +19,10 @@ enum {
     VECTOR = 8,
 };
 
-/* 2^(k / 4) / 30: the codes of a sum that has the whole of its range have a root mean square of 30. */
+/* The scale is 2^(k / 4) / 30: the codes of a sum that fills its range have a root mean square of 30. */
 static const float QUARTERS[] = {0x1.111112p-5f, 0x1.44bb9ap-5f, 0x1.822cb2p-5f, 0x1.cb3dd8p-5f};
 
-/* Value of one code of a sum of this range. */
+/* Returns the value of one code of a sum of this range. */
 static double quantum(uint8_t range) {
     int place = range - RANGE_BIAS;
     return ldexp((double)QUARTERS[place & 3], place >> 2);
@@ -37,7 +37,7 @@ uint8_t nf_range_of(double mean_square) {
     return (uint8_t)(byte < NF_BELOW_RANGES ? NF_BELOW_RANGES : byte > NF_ABOVE_RANGES ? NF_ABOVE_RANGES : byte);
 }
 
-/* 32 random bits for each element: the highest is its sign, the lowest 16 the dither of the coefficient in its place. */
+/* Each element has 32 random bits: the highest is its sign, the lowest 16 are the dither of the coefficient in its place. */
 static NF_VECTOR void random_words(uint32_t *to, uint32_t seed, int64_t count) {
     for (uint32_t i = 0; i < (uint32_t)count; i++) {
         uint32_t x = seed + i * 0x9E3779B9u;
@@ -56,7 +56,8 @@ static inline int32_t with_sign(int32_t value, uint32_t word) {
 
 typedef int32_t vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_alias));
 
-/* Pairs at distances 1, 2 and 4, in each vector: the sum of a pair in its first place, the difference in its second. */
+/* Combines pairs at distances 1, 2 and 4 in each vector: the sum of a pair goes to its first place, the difference to its
+ * second. */
 static NF_VECTOR void transform_vectors(int32_t *values, int64_t count) {
     static const int32_t first[3][VECTOR] = {
         {0, -1, 0, -1, 0, -1, 0, -1}, {0, 0, -1, -1, 0, 0, -1, -1}, {0, 0, 0, 0, -1, -1, -1, -1}};
@@ -74,7 +75,7 @@ static NF_VECTOR void transform_vectors(int32_t *values, int64_t count) {
     }
 }
 
-/* Pairs at distances `step` and 2 * `step`. */
+/* Combines pairs at distances `step` and 2 * `step`. */
 static NF_VECTOR void transform_by_four(int32_t *values, int64_t count, int64_t step) {
     for (int64_t at = 0; at < count; at += 4 * step) {
         int32_t *a = values + at, *b = a + step, *c = b + step, *d = c + step;
@@ -89,7 +90,7 @@ static NF_VECTOR void transform_by_four(int32_t *values, int64_t count, int64_t 
     }
 }
 
-/* Pairs at distance `step`. */
+/* Combines pairs at distance `step`. */
 static void transform(int32_t *values, int64_t count, int64_t step) {
     for (int64_t at = 0; at < count; at += 2 * step)
         for (int64_t i = at; i < at + step; i++) {
@@ -99,7 +100,7 @@ static void transform(int32_t *values, int64_t count, int64_t step) {
         }
 }
 
-/* The Walsh-Hadamard transform, in place, in natural order. */
+/* Applies the Walsh-Hadamard transform, in place, in natural order. */
 static void hadamard(int32_t *values, int64_t width) {
     int64_t step = 1;
     if (width >= VECTOR) {
@@ -116,7 +117,7 @@ static NF_VECTOR void to_integers(int32_t *restrict to, const float *restrict fr
     for (int64_t i = 0; i < width; i++) to[i] = with_sign(__builtin_irintf(from[i] * scale), words[i]);
 }
 
-/* Coefficients to codes, in place: rounded down after a dither, so that the mean of a code is the coefficient. */
+/* Converts coefficients to codes, in place: rounds down after a dither, so that the mean of a code is the coefficient. */
 static NF_VECTOR int to_codes(int32_t *restrict values, const uint32_t *restrict words, float factor, uint32_t stagger,
                               int64_t width) {
     const float limit = CODE_MAX << DITHER_BITS;
@@ -137,7 +138,7 @@ static NF_VECTOR void pack_lanes(uint32_t *restrict to, const int32_t *restrict 
     }
 }
 
-/* The lowest field first: what it borrowed from the next is given back. Returns the sum of the squares. */
+/* Splits the lowest field first, and gives back to it what it borrowed from the next. Returns the sum of the squares. */
 static NF_VECTOR int64_t unpack_lanes(int32_t *restrict codes, const uint32_t *restrict from, int64_t lanes) {
     int32_t energy = 0; /* at most NF_ROTATED_MAX * 2^14 */
     for (int64_t i = 0; i < lanes; i++) {

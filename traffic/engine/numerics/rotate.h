@@ -17,41 +17,44 @@ enum {
     NF_BELOW_RANGES = 0,    /* sums are zeros, or smaller than those of all ranges */
     NF_ABOVE_RANGES = 254,  /* sums are larger than those of all ranges */
     NF_UNKNOWN_RANGE = 255, /* nothing was observed, or nothing that predicts a range */
-    /* In quarters of an octave: how much larger sums may be than those that predict their range, and how much smaller. */
+    /* The margin says how much larger sums may be than those that predict their range, and the slack how much smaller, in
+     * quarters of an octave. */
     NF_RANGE_MARGIN = 2,
     NF_RANGE_SLACK = 12,
 };
 
-/* Random bits of a row, the same at all workers, and the worker's part of the dither. */
+/* The random bits of a row are the same at all workers; each worker has its part of the dither. */
 struct nf_rotation {
     uint64_t fingerprint; /* of the call */
     int64_t row;
     int64_t rank, workers;
 };
 
-/* `width` floats, a power of two, to width / 4 lanes. `exponent`: byte of the largest magnitude (nf_exponent), finite. `range`: byte of the range
- * of the sum over all workers. Returns whether all codes fit; if not, `to` is undefined. */
+/* Packs `width` floats, a power of two, into width / 4 lanes. `exponent`: byte of the largest magnitude (nf_exponent), finite.
+ * `range`: byte of the range of the sum over all workers. Returns whether all codes fit; if not, `to` is undefined. */
 NF_API int nf_rotate_pack(uint32_t *to, const float *from, int64_t width, uint8_t exponent, uint8_t range,
                           const struct nf_rotation *r);
 
-/* Summed lanes to `width` floats, divided by `divisor`. Returns the range byte that holds the sums. */
+/* Unpacks summed lanes to `width` floats, divided by `divisor`. Returns the range byte that holds the sums. */
 NF_API uint8_t nf_rotate_unpack(float *to, const uint32_t *from, int64_t width, uint8_t range, double divisor,
                                 const struct nf_rotation *r);
 
-/* What the codes of nf_rotate_pack leave of `width` floats: `from` less the values of their codes, or 0 if they do not fit. */
+/* Computes by how much the codes of nf_rotate_pack miss `width` floats: `from` less the values of their codes, or 0 if they do
+ * not fit. */
 NF_API void nf_rotate_remainder(float *to, const float *from, int64_t width, uint8_t exponent, uint8_t range,
                                 const struct nf_rotation *r);
 
-/* The smallest range byte that holds sums of this mean square. NF_UNKNOWN_RANGE: it is not finite. */
+/* Returns the smallest range byte that holds sums of this mean square, or NF_UNKNOWN_RANGE if it is not finite. */
 NF_API uint8_t nf_range_of(double mean_square);
 
-/* The range that sums of an earlier call predict. NF_UNKNOWN_RANGE: a code of any range would be too coarse or too fine. */
+/* Returns the range that sums of an earlier call predict, or NF_UNKNOWN_RANGE if a code of any range would be too coarse or too
+ * fine. */
 static inline uint8_t nf_predicted_range(uint8_t observed) {
     int is_usable = observed != NF_BELOW_RANGES && observed + NF_RANGE_MARGIN < NF_ABOVE_RANGES;
     return (uint8_t)(is_usable ? observed + NF_RANGE_MARGIN : NF_UNKNOWN_RANGE);
 }
 
-/* Whether sums of a row that is not all zeros are within the error bound of `range`. */
+/* Returns whether sums of a row that is not all zeros are within the error bound of `range`. */
 static inline int nf_fits_range(uint8_t observed, uint8_t range) {
     return observed != NF_BELOW_RANGES && observed <= range && observed + NF_RANGE_SLACK >= range;
 }

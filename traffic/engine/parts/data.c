@@ -7,12 +7,12 @@
 #include "parts.h"
 #include "rotated.h"
 
-/* Whether no earlier row of the call is on the row's channel. */
+/* Returns whether no earlier row of the call is on the row's channel. */
 static int is_first(const struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row) {
     return s->stripe == 0 && row < call_run(c, t->index, 0).first + rows_ahead(t);
 }
 
-/* The next row of the row's channel, or -1. */
+/* Returns the next row of the row's channel, or -1. */
 static int64_t next_row(const struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row) {
     const struct nf_balance *b = c->attempt.balance;
     if (b) return nf_balance_next_row(b, t->index, s->stripe, row, rows_ahead(t));
@@ -62,7 +62,7 @@ static void fill(const struct tree *t, const struct segment *s, int64_t chunk, s
         nf_row_pack(codec, lanes_of(h), from, nf_row_bits(codec, agreed), 0);
 }
 
-/* Scaled floats: the result's exponent is that of the next row on the channel. */
+/* Takes scaled floats: the result's exponent is that of the next row on the channel. */
 static int64_t take_block_float(struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row,
                                 struct header *h) {
     struct call_rows *rows = &c->rows;

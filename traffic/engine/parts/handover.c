@@ -27,7 +27,7 @@ void handover_finish(struct nf_call *c) {
 
 static int64_t unit_count(const struct nf_call *c) { return call_bytes(c) / 2 + (int64_t)sizeof c->handover.verdict / 2; }
 
-/* A unit of 16 bits: of the array, behind it of the verdict. */
+/* Returns a unit of 16 bits of the array, or of the verdict behind it. */
 static uint8_t *unit_at(const struct nf_call *c, uint8_t *array, int64_t unit) {
     int64_t rest = unit - call_bytes(c) / 2;
     return rest < 0 ? array + 2 * unit : (uint8_t *)c->handover.verdict + 2 * rest;

@@ -1,8 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Handover: workers that have the result of a call transfer it in a new epoch to those that lack it, docs/reference/protocol.md, section
- * 5.3: the array and how the call ended, as numbers of 16 bits. Every holder adds it, so the sum is a multiple of it. */
+/* By a handover workers that have the result of a call transfer it in a new epoch to those that lack it,
+ * docs/reference/protocol.md, section 5.3. It carries the array and how the call ended, as numbers of 16 bits. Every holder
+ * adds it, so the sum is a multiple of it. */
 
 #ifndef NETFOLD_HANDOVER_H
 #define NETFOLD_HANDOVER_H
@@ -13,10 +14,10 @@
  * `is_holder`: this worker does. */
 void handover_prepare(struct nf_call *c, const struct nf_assignment *a, int64_t contributors, int64_t holders, int is_holder);
 
-/* The result is complete. */
+/* Completes the call, whose result is here. */
 void handover_finish(struct nf_call *c);
 
-/* Number of chunks that the result takes, all in the first tree. */
+/* Returns the number of chunks that the result takes, all in the first tree. */
 int64_t handover_chunks(const struct nf_call *c, int64_t lanes);
 
 #endif

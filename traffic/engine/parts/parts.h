@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The parts of a call, docs/reference/protocol.md, sections 5.3 and 6: what the chunks of each carry, and what is done with their
+/* The parts of a call, docs/reference/protocol.md, sections 5.3 and 6, know what their chunks carry and what is done with the
  * results. The owner of their segments is the call. No part changes the state of a call: `take` returns a status. */
 
 #ifndef NETFOLD_PARTS_H
@@ -10,12 +10,13 @@
 #include <string.h>
 
 #include "../call/call.h"
-#include "../transport/tree.h"
+#include "../transport/tree_state.h"
 
 struct call_part {
     struct part_ops ops;
 
-    /* Prepares the part; returns the number of its chunks in a tree. -1: no memory. NULL: the session divides it itself. */
+    /* Prepares the part; returns the number of its chunks in a tree, or -1 if there is no memory. It is NULL where the session
+     * divides the part itself. */
     int64_t (*plan)(struct nf_call *c, const struct tree *t);
 };
 
@@ -28,7 +29,7 @@ extern const struct call_part reencoded_part; /* rows once more, at another scal
 extern const struct call_part closing_part; /* proves that all workers have the result of a large call */
 extern const struct call_part handover_part; /* the retained result of an earlier epoch */
 
-/* Chunks of a handover between other workers, to which this worker adds nothing. The owner is not used. */
+/* These chunks belong to a handover between other workers, to which this worker adds nothing. The owner is not used. */
 extern const struct part_ops pass_through_ops;
 
 static inline void clear_lanes(const struct tree *t, struct header *h) { memset(lanes_of(h), 0, (size_t)(4 * t->lanes)); }

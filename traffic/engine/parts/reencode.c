@@ -20,7 +20,7 @@ static int64_t find(const int64_t *sorted, int64_t count, int64_t wanted) {
     return low < count && sorted[low] == wanted ? low : -1;
 }
 
-/* Chunks of a row: a rotated one has more elements than one that is re-encoded. */
+/* Returns the chunks of a row: a rotated one has more elements than one that is re-encoded. */
 static int64_t chunks_of_row(const struct nf_call *c) {
     struct nf_codec codec;
     nf_codec_reencoder(&codec, &c->rows.codec);

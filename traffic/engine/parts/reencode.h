@@ -9,10 +9,10 @@
 
 #include "parts.h"
 
-/* Whether rows have to be re-encoded: for the first time or, with a quorum, once more. */
+/* Returns whether rows have to be re-encoded: for the first time or, with a quorum, once more. */
 int reencode_is_due(const struct nf_call *c);
 
-/* After the last one: joins the halves of int32. NF_SUM_OVERFLOW if a sum does not fit, else NF_DONE. */
+/* Joins the halves of int32 after the last row. Returns NF_SUM_OVERFLOW if a sum does not fit, else NF_DONE. */
 int64_t reencode_finish(struct nf_call *c);
 
 #endif

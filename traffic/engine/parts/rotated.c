@@ -34,7 +34,7 @@ void rotated_take(struct nf_call *c, int64_t row, struct header *h) {
     uint8_t observed = nf_row_unpack_rotated(codec, to, count, lanes_of(h), range, &rotation);
     c->rows.needs_reencode[row] = (uint8_t)ranges_note_rotated(c, row, observed);
     uint8_t own = c->rows.own_exp[row];
-    /* forged results may accept a row that this worker did not encode: that leaves 0, too */
+    /* A forged result may accept a row that this worker did not encode: that leaves 0, too. */
     if (!c->request.remainder || c->rows.needs_reencode[row] || own == NF_NOT_FINITE) return;
     nf_row_remainder(codec, c->request.remainder + at, count, call_input_row(c, row), own, range, &rotation);
 }

@@ -35,8 +35,8 @@ void resume_offer(struct resume_votes *v, int64_t call, int64_t chunks) {
     if (!v->newcomers) v->chunks[call % CALL_MODULUS] = chunks;
 }
 
-/* The calls that were voted for: [first, end], and whether one behind `first` was not started in an earlier epoch. Returns the
- * number of votes. */
+/* Finds the calls that were voted for, [first, end], and whether one behind `first` was not started in an earlier epoch.
+ * Returns the number of votes. */
 static int64_t range_of_votes(const struct resume_terms *terms, int64_t around, const int64_t *calls, int64_t *first,
                               int64_t *end, int64_t *first_new) {
     int64_t count = 0;

@@ -1,8 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Resume: how the workers of a new epoch find out in which calls they are, docs/reference/protocol.md, sections 5.3 and 5.6. Pure: votes
- * in; the calls to hand over, their holders and the next call out. All workers receive the same sums, so all conclude alike.
+/* The resume exchange tells the workers of a new epoch in which calls they are, docs/reference/protocol.md, sections 5.3 and
+ * 5.6. It is pure: votes go in; the calls to hand over, their holders and the next call come out. All workers receive the same
+ * sums, so all conclude alike.
  *
  * Where newcomers are allowed, the greatest call number of all comes first, one byte a chunk: exponents are merged by maximum.
  * Then each worker votes for the first call whose result it lacks. */
@@ -15,14 +16,14 @@
 #include "../wire/call_numbers.h"
 #include "../wire/header.h"
 
-/* Equal at all workers of the epoch. */
+/* The terms are equal at all workers of the epoch. */
 struct resume_terms {
     int64_t workers;
     int64_t depth; /* calls that may be in flight */
     int has_quorum, has_newcomers;
 };
 
-/* This worker. */
+/* The state of this worker. */
 struct resume_worker {
     int64_t next_call; /* the first call whose result it lacks */
     int64_t first_call; /* it has no results of calls before this one */
@@ -30,7 +31,8 @@ struct resume_worker {
     int was_started; /* `next_call` was started in an earlier epoch */
 };
 
-/* Where the resume chunk's lanes have a worker's nonce: no other worker adds to these bits. The mask is 0 where there is no room. */
+/* The bits of the resume chunk's lanes that have a worker's nonce: no other worker adds to them. The mask is 0 where there is
+ * no room. */
 struct resume_nonce_field {
     int64_t lane;
     int shift;
@@ -44,7 +46,7 @@ struct resume_number {
     int64_t newest_call;
 };
 
-/* The resume chunk: what this worker votes; and the sums over all. */
+/* The votes of this worker in the resume chunk, or the sums over all workers. */
 struct resume_votes {
     int64_t calls[2 * CALL_MODULUS]; /* workers, by the call that they vote for (vote_lane) */
     int64_t missing[CALL_MODULUS]; /* by call modulo: workers past it that do not have its result */
@@ -58,28 +60,28 @@ struct resume_outcome {
     int64_t next_call; /* of this worker: the newest one for a newcomer */
     int64_t first_call;
     int64_t stable_until; /* all workers have the results of the calls before */
-    /* by call - first: */
+    /* These are indexed by the call less `first`. */
     int64_t holders[NF_MAX_CALLS_IN_FLIGHT + 1]; /* workers that have the result */
     int64_t contributors[NF_MAX_CALLS_IN_FLIGHT + 1]; /* workers that are in the call */
     int64_t chunks[NF_MAX_CALLS_IN_FLIGHT + 1]; /* of its handover, where newcomers are allowed */
 };
 
-/* The next byte of the number that this worker sends. */
+/* Determines the next byte of the number that this worker sends. */
 void resume_send_call_byte(struct resume_number *n, const struct resume_worker *w);
 
-/* The maximum of all workers is known. */
+/* Takes the maximum of all workers. */
 void resume_take_call_byte(struct resume_number *n);
 
-/* Votes without the chunks, which the caller adds by resume_offer. */
+/* Returns the votes without the chunks, which the caller adds by resume_offer. */
 struct resume_votes resume_vote(const struct resume_terms *terms, const struct resume_worker *w);
 
-/* This worker has a retained result. */
+/* Adds that this worker has a retained result. */
 void resume_offer(struct resume_votes *v, int64_t call, int64_t chunks);
 
 struct resume_outcome resume_evaluate_votes(const struct resume_terms *terms, const struct resume_worker *w,
                                             int64_t newest_call, const struct resume_votes *sums);
 
-/* The lanes of the resume chunk; `lanes`: their number. */
+/* Writes or reads the lanes of the resume chunk; `lanes` is their number. */
 void resume_write_votes(const struct resume_terms *terms, const struct resume_votes *v, struct header *h);
 void resume_read_votes(const struct resume_terms *terms, struct resume_votes *sums, struct header *h, int64_t lanes);
 
@@ -88,8 +90,8 @@ struct resume_nonce_field resume_nonce_field(const struct resume_terms *terms, i
 /* Adds the nonce of this process to the lanes of the resume chunk. */
 void resume_write_nonce(struct resume_nonce_field field, int64_t nonce, struct header *h);
 
-/* Whether the sum is one to which this process contributed. If not, the nodes took its packets for duplicates of another process's,
- * and their results are those of that one's calls. */
+/* Returns whether the sum is one to which this process contributed. If not, the nodes took its packets for duplicates of
+ * another process's, and their results are those of that one's calls. */
 int resume_has_nonce(struct resume_nonce_field field, int64_t nonce, struct header *h);
 
 #endif

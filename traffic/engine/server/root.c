@@ -176,7 +176,7 @@ static double monotonic(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What a full socket does not take is lost, and retransmitted to. */
+/* Sends a batch. The packets that a full socket does not take are lost, and retransmissions follow. */
 static void send_rows(struct nf_root *r, const uint8_t *const *rows, const struct sockaddr_in *to, int64_t count) {
     if (r->link)
         link_send(r->link, rows, to, count, monotonic());

@@ -19,7 +19,7 @@ enum { QUEUE = 512, CACHE_LINE = 64, RUN_BITS = 4 };
 
 _Static_assert(1 << RUN_BITS == NF_RUN_SLOTS, "a shard has whole runs of slots");
 
-/* Of one writer and one reader. The packets of [taken, filled), modulo QUEUE, are the reader's. */
+/* A queue has one writer and one reader. The packets of [taken, filled), modulo QUEUE, are the reader's. */
 struct queue {
     uint64_t filled __attribute__((aligned(CACHE_LINE))); /* atomic, */
     uint64_t written; /* the writer's: up to here packets are in, */
@@ -86,7 +86,7 @@ void nf_shards_destroy(struct nf_shards *s) {
     free(s);
 }
 
-/* The kernel runs the program on the payload of the first packet; what is too short for it goes to shard 0. */
+/* The kernel runs the program on the payload of the first packet; a packet that is too short for it goes to shard 0. */
 int nf_shards_steer(int fd, int64_t count) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct header, slot)),

@@ -1,10 +1,10 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The slots of a parameter server, divided over threads, and the packets that one thread hands over to another. The sockets of all
- * threads share a port, and a program in the kernel steers a datagram by its first packet's slot. So what the kernel merged, or
- * what was there before the program, may reach another thread than its slot's. Queues have one writer and one reader, without
- * locks. */
+/* The slots of a parameter server, divided over threads, and the packets that one thread hands over to another. The sockets of
+ * all threads share a port, and a program in the kernel steers a datagram by its first packet's slot. So datagrams that the
+ * kernel merged, or that were there before the program, may reach another thread than their slot's. Queues have one writer and
+ * one reader, without locks. */
 
 #ifndef NETFOLD_SHARDS_H
 #define NETFOLD_SHARDS_H
@@ -19,28 +19,30 @@ enum { NF_SHARDS_MAX = 64 };
 
 struct nf_shards;
 
-/* `count` shards, 1 to NF_SHARDS_MAX, for packets of so many lanes. NULL: no memory, or no file descriptors. */
+/* Creates `count` shards, 1 to NF_SHARDS_MAX, for packets of this many lanes. Returns NULL if there is no memory, or no file
+ * descriptors. */
 NF_API struct nf_shards *nf_shards_create(int64_t count, int64_t lanes);
 NF_API void nf_shards_destroy(struct nf_shards *s);
 
 /* Lets the kernel steer between `count` sockets that share a port: in the order in which they were bound, that of their shards.
- * `fd`: one of them. 0, or an errno. */
+ * `fd` is one of them. Returns 0 or an errno. */
 NF_API int nf_shards_steer(int fd, int64_t count);
 
-/* The shard of a slot in every tree. */
+/* Returns the shard of a slot, which is the same in every tree. */
 int64_t shards_of_slot(const struct nf_shards *s, int64_t slot);
 
-/* From the thread of shard `from` to that of `to`. 0: the queue is full, the packet is lost. `to` sees it after shards_notify. */
+/* Hands a packet over from the thread of shard `from` to that of `to`, which sees it after shards_notify. Returns 0 if the
+ * queue is full: the packet is lost. */
 int shards_hand_over(struct nf_shards *s, int64_t from, int64_t to, const uint8_t *packet, int marked,
                      const struct sockaddr_in *sender);
 
-/* Publishes what this thread has handed over since, and wakes its readers. */
+/* Publishes the packets that this thread has handed over since the last call, and wakes their readers. */
 void shards_notify(struct nf_shards *s, int64_t from);
 
-/* Passes on what was handed over to this shard. Returns the number of packets. */
+/* Passes the packets that were handed over to this shard to the sink. Returns their number. */
 int64_t shards_take(struct nf_shards *s, int64_t shard, on_datagram *take, void *context);
 
-/* Readable after shards_notify, until shards_take. */
+/* Returns a descriptor that is readable after shards_notify, until shards_take. */
 int shards_fd(const struct nf_shards *s, int64_t shard);
 
 #endif

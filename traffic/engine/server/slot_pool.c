@@ -41,7 +41,7 @@ static NF_VECTOR void claim_lanes(int32_t *restrict sums, const uint32_t *restri
     for (int64_t i = 0; i < count; i++) sums[i] = (int32_t)__builtin_bswap32(lanes[i]);
 }
 
-/* Saturating; a saturated sum stays saturated. */
+/* Adds with saturation; a saturated sum stays saturated. */
 static NF_VECTOR void add(int32_t *restrict sums, const uint32_t *restrict lanes, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         int32_t sum = sums[i], lane = (int32_t)__builtin_bswap32(lanes[i]);
@@ -51,7 +51,7 @@ static NF_VECTOR void add(int32_t *restrict sums, const uint32_t *restrict lanes
     }
 }
 
-/* float32 lanes, with one NaN. */
+/* Adds float32 lanes, with one NaN. */
 static NF_VECTOR void add_floats(int32_t *restrict sums, const uint32_t *restrict lanes, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         uint32_t total = nf_bits_of(nf_float_of((uint32_t)sums[i]) + nf_float_of(__builtin_bswap32(lanes[i])));
@@ -69,7 +69,7 @@ static NF_VECTOR int copy_sums(uint32_t *restrict lanes, const int32_t *restrict
     return saturated;
 }
 
-/* Whether the contributions of the first `count` children are in. */
+/* Returns whether the contributions of the first `count` children are in. */
 static int has_all(const uint64_t *bitmap, int64_t count) {
     int64_t whole = count / WORD_BITS, rest = count % WORD_BITS;
     for (int64_t i = 0; i < whole; i++)
@@ -92,13 +92,13 @@ static void update_seal(struct nf_slot_seal *s, const struct header *h, int is_d
     s->is_requested |= (h->flags & FLAG_SEAL) != 0;
 }
 
-/* Whether the sum has enough contributions. */
+/* Returns whether the sum has enough contributions. */
 static int seal(const struct nf_slot_pool *p, struct nf_slot_seal *s, const uint64_t *bitmap) {
     if (!s->is_sealed) s->is_sealed = s->is_requested ? s->count >= p->min_contributions : has_all(bitmap, p->direct_children);
     return s->is_sealed;
 }
 
-/* A contribution that is late: the sum was sealed, or its slot is reused. */
+/* Handles a contribution that is late: the sum was sealed, or its slot is reused. */
 static enum nf_verdict answer_late(struct nf_slot_pool *p, int64_t slot, const struct header *h, int marked,
                                    struct header *result) {
     if (__builtin_bswap32(h->tag) < p->tags[slot]) {

@@ -1,8 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The slots of one node of a tree, and the state machine of docs/reference/protocol.md, section 3: what a GRADIENT does there. No I/O. The
- * root of a parameter server runs it, and the nodes of the packet simulator. */
+/* The slots of one node of a tree, and the state machine that handles a GRADIENT there, docs/reference/protocol.md, section 3.
+ * It has no I/O. The root of a parameter server runs it, and so do the nodes of the packet simulator. */
 
 #ifndef NETFOLD_SLOT_POOL_H
 #define NETFOLD_SLOT_POOL_H
@@ -12,10 +12,10 @@
 #include "../wire/export.h"
 #include "../wire/header.h"
 
-/* ROOT makes results of complete sums, INNER_NODE partial sums. */
+/* A ROOT makes results of complete sums, an INNER_NODE partial sums. */
 enum nf_role { NF_ROOT, NF_INNER_NODE };
 
-/* Of a slot, in a job with a quorum. */
+/* The state of a slot in a job with a quorum. */
 struct nf_slot_seal {
     uint8_t count; /* contributions */
     uint8_t is_requested, is_sealed;
@@ -34,15 +34,15 @@ struct nf_slot_pool {
     struct nf_slot_seal *seals;
 };
 
-/* 0, or -1: no memory. */
+/* Returns 0, or -1 if there is no memory. */
 NF_API int nf_slot_pool_init(struct nf_slot_pool *p, enum nf_role role, int64_t slots, int64_t lanes, int64_t children);
 NF_API void nf_slot_pool_free(struct nf_slot_pool *p);
 
-/* Sums may be sealed with `min_contributions`. 0, or -1: no memory. */
+/* Allows sums to be sealed with `min_contributions`. Returns 0, or -1 if there is no memory. */
 NF_API int nf_slot_pool_set_quorum(struct nf_slot_pool *p, int64_t direct_children, int64_t min_contributions);
 
-/* Adds a contribution of the child with this bit. `marked`: with an ECN mark. NF_RESULT_*, NF_SUM_*, NF_LATE, NF_SLOT_REUSED:
- * `result` is the packet to send (it may be the memory of `h`); of a partial sum the caller sets the child. */
+/* Adds a contribution of the child with this bit. `marked`: with an ECN mark. After NF_RESULT_*, NF_SUM_*, NF_LATE and
+ * NF_SLOT_REUSED `result` is the packet to send (it may be the memory of `h`); in a partial sum the caller sets the child. */
 NF_API enum nf_verdict nf_slot_pool_accumulate(struct nf_slot_pool *p, int64_t child, const struct header *h, int marked,
                                                struct header *result);
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "segments.h"
+
 void calls_append(struct nf_core *core, struct nf_call *call) {
     if (core->last)
         core->last->next = call;
@@ -58,11 +60,12 @@ void calls_end_all(struct nf_core *core, int64_t status) {
 void calls_release_stable(struct nf_core *core) {
     struct nf_call **at = &core->retained, *call;
     while ((call = *at) && call->outcome.number < core->stable_until) {
-        if (!call->progress.outstanding) {
+        int is_sent = has_segment(core, call); /* as a handover */
+        if (!is_sent) {
             free(call->rows.input);
             call->rows.input = NULL;
         }
-        if (call->progress.outstanding || call->progress.epoch) {
+        if (is_sent || call->progress.epoch) {
             at = &call->next;
             continue;
         }
@@ -79,11 +82,7 @@ void calls_mark_stable(struct nf_core *core, int64_t number) {
 }
 
 void calls_reset(struct nf_core *core) {
-    for (struct nf_call *call = core->first; call; call = call->next) {
-        call->progress.outstanding = 0;
-        call->progress.state = CALL_WAITING;
-    }
-    for (struct nf_call *call = core->retained; call; call = call->next) call->progress.outstanding = 0;
+    for (struct nf_call *call = core->first; call; call = call->next) call->progress.state = CALL_WAITING;
 }
 
 void calls_free(struct nf_core *core) {

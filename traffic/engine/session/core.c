@@ -1,9 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The course of calls, docs/reference/protocol.md, section 5.3. Once in each epoch the workers synchronize their call numbers; results that
- * some workers lack are handed over; then calls start in their order, a few at a time, and finish in it. A worker retains the
- * results of the last calls until it knows that all workers have them.
+/* The course of calls, docs/reference/protocol.md, section 5.3: once in each epoch the workers synchronize their call numbers;
+ * results that some workers lack are handed over; then calls start in their order, a few at a time, and finish in it. A worker
+ * retains the results of the last calls until it knows that all workers have them.
  *
  * Only this file ends an epoch: functions below return a step or a status. */
 
@@ -12,10 +12,12 @@
 #include <stdlib.h>
 
 #include "../parts/parts.h"
+#include "../transport/tree.h"
 #include "calls.h"
 #include "departures.h"
 #include "timeout_message.h"
 #include "scheduler.h"
+#include "segments.h"
 #include "state.h"
 #include "synchronize.h"
 
@@ -25,7 +27,7 @@ struct nf_core *nf_core_create(void) {
     return core;
 }
 
-/* Nothing is in flight any more. */
+/* Stops all trees: nothing is in flight any more. */
 static void stop_trees(struct nf_core *core) {
     for (int64_t i = 0; i < core->tree_count; i++) {
         core->totals.retransmits += core->trees[i].retransmits;
@@ -90,8 +92,8 @@ void nf_core_release(struct nf_core *core, struct nf_call *call) {
 
 /* ---- failures ---- */
 
-/* A call failed half-way: chunk numbers differ between workers from here on, so nothing more is sent in this epoch, and later
- * calls cannot continue. Retained results stay. */
+/* Ends all calls after one failed half-way. From now on chunk numbers differ between workers, so nothing more is sent in this
+ * epoch, and later calls cannot continue. Retained results stay. */
 static void fail_epoch(struct nf_core *core, int64_t status) {
     calls_finish_closing(core);
     struct nf_call *call = core->first;
@@ -114,8 +116,8 @@ void nf_core_fail_epoch_waiters(struct nf_core *core) {
 
 /* ---- results ---- */
 
-/* What the result of a chunk proves beside its lanes. A worker sends a chunk of a call only if it has the results of the call
- * `depth` before, and a closing chunk only if it has those of the call. */
+/* Notes which calls all workers have, as the result of a chunk proves. A worker sends a chunk of a call only if it has the
+ * results of the call `depth` before, and a closing chunk only if it has those of the call. */
 static void note_stable(struct nf_core *core, const struct nf_call *call, const struct part_ops *ops) {
     int is_first_part = ops == &opening_part.ops || ops == &data_part.ops;
     if (is_first_part && !call->handover.holders) calls_mark_stable(core, call->outcome.number - core->depth + 1);
@@ -127,10 +129,7 @@ static void on_result(struct nf_core *core, struct tree *t, struct segment *s, i
     struct nf_call *call = s->owner == &core->resume ? NULL : s->owner;
     if (s->ops == &opening_part.ops) tree_release(t, call, &data_part.ops);
     if (call && status == NF_PENDING) note_stable(core, call, s->ops);
-    if (s->remaining == 0) {
-        --*s->outstanding;
-        free(s);
-    }
+    if (s->remaining == 0) free(s);
     if (status == NF_PENDING) return;
     if (call->progress.is_retained)
         fail_epoch(core, status);
@@ -165,14 +164,14 @@ void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *pack
 
 /* ---- progress ---- */
 
-static int64_t next_step(struct nf_core *core, double now) {
-    int64_t step = departures_step(core);
-    if (step != STEP_WAIT) return step;
+static struct step next_step(struct nf_core *core, double now) {
+    struct step step = departures_step(core);
+    if (step.type != WAIT) return step;
     if (!core->is_synchronized) return synchronize(core);
     struct nf_call *call = core->first;
     if (call && call->progress.state != CALL_WAITING && call->attempt.is_opened) {
-        if (call->attempt.error != NF_PENDING) return call->attempt.error;
-        if (can_advance(call)) return advance_call(core, call, now);
+        if (call->attempt.error != NF_PENDING) return step_fail((enum nf_status)call->attempt.error);
+        if (can_advance(core, call)) return advance_call(core, call, now);
     }
     if (core->next_handover < core->handover_end) return start_next_handover(core);
     return start_next_call(core);
@@ -180,10 +179,10 @@ static int64_t next_step(struct nf_core *core, double now) {
 
 /* Advances calls as far as possible without further results. */
 static void advance(struct nf_core *core, double now) {
-    int64_t step = STEP_AGAIN;
-    while (core->tree_count && !core->totals.unusable_epoch && step == STEP_AGAIN) step = next_step(core, now);
-    if (step == STEP_NEW_EPOCH) core->totals.unusable_epoch = core->assignment.epoch;
-    if (step > STEP_WAIT) fail_epoch(core, step);
+    struct step step = STEP_AGAIN;
+    while (core->tree_count && !core->totals.unusable_epoch && step.type == AGAIN) step = next_step(core, now);
+    if (step.type == NEW_EPOCH) core->totals.unusable_epoch = core->assignment.epoch;
+    if (step.type == FAIL) fail_epoch(core, step.status);
 }
 
 static void check_deadlines(struct nf_core *core, double now) {
@@ -236,7 +235,7 @@ struct nf_totals nf_core_totals(const struct nf_core *core) {
     totals.next_call = core->next_call;
     totals.must_serve_handover = core->tree_count && core->retained && !core->is_synchronized;
     for (const struct nf_call *call = core->retained; call; call = call->next)
-        totals.must_serve_handover |= call->progress.outstanding > 0;
+        totals.must_serve_handover |= has_segment(core, call);
     for (int64_t i = 0; i < core->tree_count; i++) {
         totals.retransmits += core->trees[i].retransmits;
         totals.late_contributions += core->trees[i].late_contributions;
@@ -248,9 +247,13 @@ int64_t nf_core_trees(const struct nf_core *core) { return core->tree_count; }
 
 struct nf_tree_report nf_core_report(const struct nf_core *core, int64_t tree) {
     const struct tree *t = &core->trees[tree];
-    return (struct nf_tree_report){t->spec.tree,       nf_window_cwnd(&t->window),
-                                   t->window.max_cwnd, t->retransmits,
-                                   t->probes,          t->results,
-                                   t->marked,          t->rtt.srtt,
+    return (struct nf_tree_report){t->spec.tree,
+                                   nf_window_cwnd(&t->window),
+                                   t->window.state.cwnd.max,
+                                   t->retransmits,
+                                   t->probes,
+                                   t->results,
+                                   t->marked,
+                                   t->rtt.srtt,
                                    t->rtt.min_rtt};
 }

@@ -9,7 +9,7 @@
 
 #include "state.h"
 
-/* The step (state.h) of the first call after workers have left; STEP_WAIT: departures do not concern it. */
-int64_t departures_step(struct nf_core *core);
+/* Returns the step of the first call after workers have left; STEP_WAIT: departures do not concern it. */
+struct step departures_step(struct nf_core *core);
 
 #endif

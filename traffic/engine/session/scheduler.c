@@ -4,7 +4,6 @@
 #include "scheduler.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "../call/fingerprint.h"
 #include "../call/ranges.h"
@@ -12,7 +11,12 @@
 #include "../parts/handover.h"
 #include "../parts/parts.h"
 #include "../parts/reencode.h"
+#include "../transport/tree.h"
 #include "calls.h"
+#include "segments.h"
+
+/* Larger calls end with a closing chunk: their results are not retained. PyTorch's first bucket is a little above 1 MiB. */
+enum { MAX_RETAINED_BYTES = 2 << 20 };
 
 /* The part that a call in a state waits for. */
 static const struct call_part *const PART_OF_STATE[] = {
@@ -20,7 +24,7 @@ static const struct call_part *const PART_OF_STATE[] = {
     [CALL_REENCODED] = &reencoded_part, [CALL_CLOSING] = &closing_part,
 };
 
-/* The state after the part of `call` is complete. */
+/* Returns the state after the part of `call` is complete. */
 static enum call_state next_state(const struct nf_call *call) {
     switch (call->progress.state) {
     case CALL_DATA:
@@ -29,93 +33,80 @@ static enum call_state next_state(const struct nf_call *call) {
         return CALL_REENCODED;
     case CALL_REENCODED:
         if (reencode_is_due(call)) return CALL_SPECIALS;
-        return call_bytes(call) > NF_MAX_RETAINED_BYTES ? CALL_CLOSING : CALL_FINISHED;
+        return call_bytes(call) > MAX_RETAINED_BYTES ? CALL_CLOSING : CALL_FINISHED;
     default: /* CALL_HANDOVER, CALL_CLOSING */
         return CALL_FINISHED;
     }
 }
 
-int64_t schedule_segment(struct tree *t, const struct segment *of) {
-    struct segment *s = malloc(sizeof *s);
-    if (!s) return NF_NO_MEMORY;
-    *s = *of;
-    if (!tree_append(t, s)) {
-        free(s);
-        return NF_EXHAUSTED;
-    }
-    ++*s->outstanding;
-    return NF_PENDING;
-}
-
-/* A call that does not fit into an epoch of its own fits into none. */
-static int64_t schedule_call_segment(struct nf_call *call, struct tree *t, const struct segment *of) {
-    int64_t status = of->count ? schedule_segment(t, of) : NF_PENDING;
-    if (status != NF_EXHAUSTED) return status;
+/* Returns STEP_AGAIN if the segment is scheduled. A call that does not fit into an epoch of its own fits into none. */
+static struct step schedule_call_segment(struct nf_call *call, struct tree *t, const struct segment *of) {
+    enum nf_status status = of->count ? schedule_segment(t, of) : NF_PENDING;
+    if (status == NF_PENDING) return STEP_AGAIN;
+    if (status != NF_EXHAUSTED) return step_fail(status);
     const struct stream *r = stream_of(t, of->ops->stream);
     snprintf(call->outcome.message, NF_MESSAGE_BYTES,
              "tree %lld: epoch %lld has %lld chunk numbers left and the call needs %lld", (long long)t->spec.tree,
              (long long)t->epoch, (long long)(r->limit - r->end), (long long)of->count);
-    return call->progress.is_first_of_epoch ? NF_EXHAUSTED : STEP_NEW_EPOCH;
+    return call->progress.is_first_of_epoch ? step_fail(NF_EXHAUSTED) : STEP_NEW_EPOCH;
 }
 
 /* Gives each tree its segment of a part. */
-static int64_t schedule_part(struct nf_core *core, struct nf_call *call, const struct call_part *part) {
+static struct step schedule_part(struct nf_core *core, struct nf_call *call, const struct call_part *part) {
     int has_quorum = core->assignment.quorum && part->ops.can_seal && !call->handover.holders;
     for (int64_t i = 0; i < core->tree_count; i++) {
         int64_t count = part->plan(call, &core->trees[i]);
-        if (count < 0) return NF_NO_MEMORY;
-        struct segment s = {.ops = &part->ops, .owner = call, .outstanding = &call->progress.outstanding, .count = count};
+        if (count < 0) return step_fail(NF_NO_MEMORY);
+        struct segment s = {.ops = &part->ops, .owner = call, .count = count};
         s.first = call->attempt.run[i].first;
         s.is_held = part == &data_part && waits_for_opening(call);
         s.quorum = has_quorum ? &call->attempt.quorum_tracker : NULL;
-        int64_t step = schedule_call_segment(call, &core->trees[i], &s);
-        if (step != NF_PENDING) return step;
+        struct step step = schedule_call_segment(call, &core->trees[i], &s);
+        if (step.type != AGAIN) return step;
     }
-    return NF_PENDING;
+    return STEP_AGAIN;
 }
 
 /* Gives each tree its rows of the stripe that was assigned last. The last rows of each channel are held: they carry the scales of
  * the next stripe's first rows, so they wait until that is assigned. */
-static int64_t schedule_stripe(struct nf_core *core, struct nf_call *call) {
+static struct step schedule_stripe(struct nf_core *core, struct nf_call *call) {
     int64_t stripe = call->attempt.balance->assigned_stripes - 1;
     for (int64_t i = 0; i < core->tree_count; i++) {
         struct tree *t = &core->trees[i];
         struct nf_run run = call_run(call, i, stripe);
         int64_t tail = call_is_assigned(call) || run.first == run.last ? 0 : rows_ahead(t);
         tree_release(t, call, &stripe_tail_part.ops);
-        struct segment s = {.ops = &data_part.ops, .owner = call, .outstanding = &call->progress.outstanding};
+        struct segment s = {.ops = &data_part.ops, .owner = call};
         s.first = run.first;
         s.stripe = stripe;
         s.count = run.last - run.first - tail;
         s.is_held = stripe == 0 && waits_for_opening(call);
-        int64_t step = schedule_call_segment(call, t, &s);
-        if (step != NF_PENDING) return step;
+        struct step step = schedule_call_segment(call, t, &s);
+        if (step.type != AGAIN) return step;
         s.ops = &stripe_tail_part.ops;
         s.first += s.count;
         s.count = tail;
         s.is_held = 1;
         step = schedule_call_segment(call, t, &s);
-        if (step != NF_PENDING) return step;
+        if (step.type != AGAIN) return step;
     }
-    return NF_PENDING;
+    return STEP_AGAIN;
 }
 
-static int64_t again_if_pending(int64_t step) { return step == NF_PENDING ? STEP_AGAIN : step; }
-
 /* Assigns the next stripe if the reports for it are known, or reports. */
-static int64_t advance_striped_call(struct nf_core *core, struct nf_call *call, double now) {
+static struct step advance_striped_call(struct nf_core *core, struct nf_call *call, double now) {
     struct nf_balance *b = call->attempt.balance;
     if (b->has_reports) {
         nf_balance_assign_stripe(b, now);
-        return again_if_pending(schedule_stripe(core, call));
+        return schedule_stripe(core, call);
     }
     if (!nf_balance_report_due(b)) return STEP_WAIT;
     nf_balance_report(b, now);
-    return again_if_pending(schedule_part(core, call, &rate_report_part));
+    return schedule_part(core, call, &rate_report_part);
 }
 
-/* All results of the first call's part are here. */
-static int64_t start_next_part(struct nf_core *core, struct nf_call *call) {
+/* Starts the next part of the first call, once all results of its part are here. */
+static struct step start_next_part(struct nf_core *core, struct nf_call *call) {
     enum call_state next = next_state(call);
     if (call->progress.state == CALL_REENCODED && next != CALL_SPECIALS) call->result = reencode_finish(call);
     if (call->progress.state == CALL_HANDOVER) {
@@ -127,31 +118,33 @@ static int64_t start_next_part(struct nf_core *core, struct nf_call *call) {
         return STEP_AGAIN;
     }
     call->progress.state = next;
-    return again_if_pending(schedule_part(core, call, PART_OF_STATE[next]));
+    return schedule_part(core, call, PART_OF_STATE[next]);
 }
 
 static int is_division_complete(const struct nf_call *call) {
     return call->progress.state != CALL_DATA || call_is_assigned(call);
 }
 
-int can_advance(const struct nf_call *call) { return !is_division_complete(call) || call->progress.outstanding == 0; }
+int can_advance(const struct nf_core *core, const struct nf_call *call) {
+    return !is_division_complete(call) || !has_segment(core, call);
+}
 
-int64_t advance_call(struct nf_core *core, struct nf_call *call, double now) {
+struct step advance_call(struct nf_core *core, struct nf_call *call, double now) {
     return is_division_complete(call) ? start_next_part(core, call) : advance_striped_call(core, call, now);
 }
 
 /* Schedules the opening and the part of the state. A retained call stays finished. */
-static int64_t start_call(struct nf_core *core, struct nf_call *call, enum call_state state) {
+static struct step start_call(struct nf_core *core, struct nf_call *call, enum call_state state) {
     if (!call->progress.is_retained) call->progress.state = state;
     call->progress.is_first_of_epoch = !core->has_started_call;
     core->has_started_call = 1;
-    int64_t step = schedule_part(core, call, &opening_part);
-    if (step != NF_PENDING) return step;
+    struct step step = schedule_part(core, call, &opening_part);
+    if (step.type != AGAIN) return step;
     int is_striped = state == CALL_DATA && call->attempt.balance;
-    return again_if_pending(is_striped ? schedule_stripe(core, call) : schedule_part(core, call, PART_OF_STATE[state]));
+    return is_striped ? schedule_stripe(core, call) : schedule_part(core, call, PART_OF_STATE[state]);
 }
 
-int64_t start_handover(struct nf_core *core, struct nf_call *call) { return start_call(core, call, CALL_HANDOVER); }
+struct step start_handover(struct nf_core *core, struct nf_call *call) { return start_call(core, call, CALL_HANDOVER); }
 
 /* All workers have finished the calls up to `last` when they start the next one, so all have learned from these, and from no
  * others. */
@@ -166,7 +159,7 @@ static void learn_scales(struct nf_core *core, int64_t last) {
     calls_release_stable(core);
 }
 
-int64_t start_next_call(struct nf_core *core) {
+struct step start_next_call(struct nf_core *core) {
     int64_t ahead = 0, channels[NF_TREES_MAX];
     struct nf_call *call = core->first;
     for (; call && call->progress.state != CALL_WAITING; call = call->next) {
@@ -178,10 +171,10 @@ int64_t start_next_call(struct nf_core *core) {
     call->outcome.number = core->next_call + ahead;
     learn_scales(core, call->outcome.number - depth);
     int scheme = ranges_choose_scheme(call, &core->assignment, &core->predictor);
-    if (scheme < 0 || call_cut_rows(call, core->assignment.lanes, (enum nf_scheme)scheme)) return NF_NO_MEMORY;
+    if (scheme < 0 || call_cut_rows(call, core->assignment.lanes, (enum nf_scheme)scheme)) return step_fail(NF_NO_MEMORY);
     call_start_attempt(call, &core->assignment);
     for (int64_t i = 0; i < core->tree_count; i++) channels[i] = rows_ahead(&core->trees[i]);
-    if (call_divide_rows(call, &core->assignment, channels)) return NF_NO_MEMORY;
+    if (call_divide_rows(call, &core->assignment, channels)) return step_fail(NF_NO_MEMORY);
     scales_predict(call, &core->predictor);
     fingerprint_compute(call);
     fingerprint_add_division(call);

@@ -9,15 +9,25 @@
 #include "../call/call.h"
 #include "../call/scale_predictor.h"
 #include "../resume/resume.h"
-#include "core.h"
+#include "../transport/tree_state.h"
+#include "../wire/call_numbers.h"
+#include "report.h"
 
-/* What a step of the session resulted in: one of these, or the nf_status with which all calls end (positive). */
-enum { STEP_NEW_EPOCH = -2, STEP_AGAIN = -1, STEP_WAIT = NF_PENDING };
+/* How a step of the session ends: it waits for results, another step follows, the calls need another epoch, or they fail. */
+enum step_type { WAIT, AGAIN, NEW_EPOCH, FAIL };
+
+struct step {
+    enum step_type type;
+    enum nf_status status; /* of the calls that FAIL */
+};
+
+static const struct step STEP_WAIT = {.type = WAIT}, STEP_AGAIN = {.type = AGAIN}, STEP_NEW_EPOCH = {.type = NEW_EPOCH};
+
+static inline struct step step_fail(enum nf_status status) { return (struct step){FAIL, status}; }
 
 /* The exchange that starts an epoch; its outcome holds until the next one. */
 struct resume_exchange {
     int is_sent; /* the chunk of the current step */
-    int64_t outstanding;
     struct resume_terms terms;
     struct resume_number number;
     struct resume_votes votes, sums;

@@ -9,6 +9,7 @@
 #include "../parts/handover.h"
 #include "calls.h"
 #include "scheduler.h"
+#include "segments.h"
 
 static void fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
     const struct resume_exchange *e = s->owner;
@@ -36,13 +37,15 @@ static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk
 
 static const struct part_ops resume_part_ops = {CONTROL, 0, fill, take};
 
-static int64_t schedule(struct nf_core *core, const struct part_ops *ops, int64_t count) {
-    struct segment s = {.ops = ops, .owner = &core->resume, .outstanding = &core->resume.outstanding, .count = count};
-    int64_t status = schedule_segment(&core->trees[0], &s);
-    return status == NF_EXHAUSTED ? STEP_NEW_EPOCH : status;
+/* Returns STEP_AGAIN if the segment is scheduled. */
+static struct step schedule(struct nf_core *core, const struct part_ops *ops, int64_t count) {
+    struct segment s = {.ops = ops, .owner = &core->resume, .count = count};
+    enum nf_status status = schedule_segment(&core->trees[0], &s);
+    if (status == NF_PENDING) return STEP_AGAIN;
+    return status == NF_EXHAUSTED ? STEP_NEW_EPOCH : step_fail(status);
 }
 
-static int64_t send_chunk(struct nf_core *core) {
+static struct step send_chunk(struct nf_core *core) {
     core->resume.is_sent = 1;
     return schedule(core, &resume_part_ops, 1);
 }
@@ -66,14 +69,14 @@ void synchronize_reset(struct nf_core *core) {
     core->resume.nonce_field = resume_nonce_field(&core->resume.terms, a->lanes, a->rank);
 }
 
-static int64_t send_call_byte(struct nf_core *core) {
+static struct step send_call_byte(struct nf_core *core) {
     struct resume_worker worker = this_worker(core);
     resume_send_call_byte(&core->resume.number, &worker);
     return send_chunk(core);
 }
 
 /* Votes tell few calls apart. A worker further behind was dropped, and continues as a newcomer. */
-static int64_t take_call_byte(struct nf_core *core) {
+static struct step take_call_byte(struct nf_core *core) {
     struct resume_number *number = &core->resume.number;
     resume_take_call_byte(number);
     if (number->byte < CALL_ID_BYTES) return send_call_byte(core);
@@ -85,7 +88,7 @@ static int64_t take_call_byte(struct nf_core *core) {
     return STEP_AGAIN;
 }
 
-static int64_t send_votes(struct nf_core *core) {
+static struct step send_votes(struct nf_core *core) {
     struct resume_exchange *e = &core->resume;
     struct resume_worker worker = this_worker(core);
     e->votes = resume_vote(&e->terms, &worker);
@@ -95,13 +98,13 @@ static int64_t send_votes(struct nf_core *core) {
     return send_chunk(core);
 }
 
-static int64_t take_votes(struct nf_core *core) {
+static struct step take_votes(struct nf_core *core) {
     struct resume_exchange *e = &core->resume;
     if (e->is_of_other_process) {
         if (core->first)
             snprintf(core->first->outcome.message, NF_MESSAGE_BYTES,
                      "another process of this worker has taken part in the epoch");
-        return NF_CALL_DESYNC;
+        return step_fail(NF_CALL_DESYNC);
     }
     struct resume_worker worker = this_worker(core);
     e->outcome = resume_evaluate_votes(&e->terms, &worker, e->number.newest_call, &e->sums);
@@ -111,7 +114,7 @@ static int64_t take_votes(struct nf_core *core) {
         if (core->first)
             snprintf(core->first->outcome.message, NF_MESSAGE_BYTES, "it is in call %lld, others are in calls %lld to %lld",
                      (long long)core->next_call, (long long)e->outcome.first, (long long)e->outcome.end);
-        return NF_CALL_DESYNC;
+        return step_fail(NF_CALL_DESYNC);
     }
     core->is_synchronized = 1;
     core->is_newcomer = 0;
@@ -121,24 +124,23 @@ static int64_t take_votes(struct nf_core *core) {
     return STEP_AGAIN;
 }
 
-int64_t synchronize(struct nf_core *core) {
+struct step synchronize(struct nf_core *core) {
     struct resume_exchange *e = &core->resume;
     int is_complete = e->number.byte == CALL_ID_BYTES;
-    if (e->is_sent && e->outstanding) return STEP_WAIT;
+    if (e->is_sent && has_segment(core, e)) return STEP_WAIT;
     if (e->is_sent) return is_complete ? take_votes(core) : take_call_byte(core);
     if (!core->first && (core->assignment.quorum || !core->retained)) return STEP_WAIT;
     return is_complete ? send_votes(core) : send_call_byte(core);
 }
 
 /* A handover between other workers uses its chunks; this newcomer adds nothing to them. */
-static int64_t pass_through(struct nf_core *core, int64_t chunks) {
-    if (chunks <= 0) return NF_CALL_DESYNC;
-    int64_t step = schedule(core, &pass_through_ops, 1); /* the opening */
-    if (step == NF_PENDING) step = schedule(core, &pass_through_ops, chunks);
-    return step == NF_PENDING ? STEP_AGAIN : step;
+static struct step pass_through(struct nf_core *core, int64_t chunks) {
+    if (chunks <= 0) return step_fail(NF_CALL_DESYNC);
+    struct step step = schedule(core, &pass_through_ops, 1); /* the opening */
+    return step.type == AGAIN ? schedule(core, &pass_through_ops, chunks) : step;
 }
 
-/* The call of this number: retained, or not finished. */
+/* Returns the call of this number, which is retained or not finished. */
 static struct nf_call *find_call(const struct nf_core *core, int64_t number) {
     struct nf_call *call = number < core->next_call ? core->retained : core->first;
     if (number < core->next_call)
@@ -148,7 +150,7 @@ static struct nf_call *find_call(const struct nf_core *core, int64_t number) {
     return call;
 }
 
-int64_t start_next_handover(struct nf_core *core) {
+struct step start_next_handover(struct nf_core *core) {
     const struct resume_outcome *o = &core->resume.outcome;
     int64_t number = core->next_handover, i = number - o->first, submitted = core->next_call;
     if (number < core->joined_at_call) {
@@ -160,7 +162,7 @@ int64_t start_next_handover(struct nf_core *core) {
     core->next_handover++;
     int is_holder = number < core->next_call;
     struct nf_call *call = find_call(core, number);
-    if (!call || (is_holder && !call->rows.input)) return NF_CALL_DESYNC;
+    if (!call || (is_holder && !call->rows.input)) return step_fail(NF_CALL_DESYNC);
     call->outcome.number = number;
     handover_prepare(call, &core->assignment, o->contributors[i], o->holders[i], is_holder);
     return start_handover(core, call);

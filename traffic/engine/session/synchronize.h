@@ -1,21 +1,21 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The start of an epoch, docs/reference/protocol.md, section 5.3: the resume exchange, then the handover of results that some workers
- * lack. Functions that return int64_t return a step (state.h). */
+/* The start of an epoch, docs/reference/protocol.md, section 5.3: the resume exchange, then the handover of results that some
+ * workers lack. */
 
 #ifndef NETFOLD_SYNCHRONIZE_H
 #define NETFOLD_SYNCHRONIZE_H
 
 #include "state.h"
 
-/* A new epoch was assigned, or the old one ended. */
+/* Resets the exchange: a new epoch was assigned, or the old one ended. */
 void synchronize_reset(struct nf_core *core);
 
 /* Advances the resume exchange. */
-int64_t synchronize(struct nf_core *core);
+struct step synchronize(struct nf_core *core);
 
-/* Starts the next handover; STEP_WAIT: its program has not submitted the call yet. */
-int64_t start_next_handover(struct nf_core *core);
+/* Starts the next handover. Returns STEP_WAIT if its program has not submitted the call yet. */
+struct step start_next_handover(struct nf_core *core);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What acknowledgments tell about RTT and congestion. */
+/* Acknowledgments as samples of RTT and congestion. */
 
 #ifndef NETFOLD_ACKS_H
 #define NETFOLD_ACKS_H
 
-#include "tree.h"
+#include "tree_state.h"
 
-/* The chunk in flight on a channel has its result. */
+/* Records that the chunk in flight on a channel has its result. */
 void acks_record(struct tree *t, const struct channel *c, int marked, double now);
 
 /* Updates RTT and window by the recorded results, if they are a whole window. */

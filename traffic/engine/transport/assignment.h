@@ -20,7 +20,7 @@ struct nf_tree_spec {
     char destination[16];
 };
 
-/* Workers that have left the job, docs/reference/protocol.md, section 5.7. All zero: none. */
+/* Workers that have left the job, docs/reference/protocol.md, section 5.7. All members are 0 if there are none. */
 struct nf_departures {
     int64_t is_limited; /* calls from `call_limit` on are not completed in this epoch */
     int64_t call_limit;

@@ -30,7 +30,7 @@ static inline void heap_pop(int64_t *heap, int64_t *count) {
     heap[at] = last;
 }
 
-/* Removes a number from anywhere; returns whether it was found. */
+/* Removes a number from any place; returns whether it was found. */
 static inline int heap_remove(int64_t *heap, int64_t *count, int64_t number) {
     int64_t at = 0;
     while (at < *count && heap[at] != number) at++;

@@ -6,7 +6,7 @@
 #ifndef NETFOLD_IN_FLIGHT_H
 #define NETFOLD_IN_FLIGHT_H
 
-#include "tree.h"
+#include "tree_state.h"
 
 /* Appends a channel that is sent `now`. */
 void in_flight_append(struct tree *t, int32_t channel, double now);

@@ -12,23 +12,24 @@ int loss_is_overtaken(const struct tree *t) {
     return t->channels[t->oldest].sent_at < t->newest_acked_sent_at - nf_rtt_reorder_window(&t->rtt, &t->timing);
 }
 
-/* Tail loss probe (RFC 8985): after two RTTs of silence the oldest chunk is retransmitted, once. Not where the RTO is not much
- * longer than that: the probe would mostly reach workers that wait for slower ones. Nor where many chunks are in flight and
- * none is acknowledged: a loss stops one channel only. */
+/* Returns the time of the tail loss probe (RFC 8985): after two RTTs of silence the oldest chunk is retransmitted, once. There
+ * is no probe where the RTO is not much longer than that, because it would mostly reach workers that wait for slower ones. Nor
+ * is there one where many chunks are in flight and none is acknowledged: a loss stops one channel only. */
 static double tail_probe_at(const struct tree *t) {
     if (t->tail_probed || t->oldest == NO_CHANNEL || t->in_flight > MAX_TAIL || t->rtt.srtt == 0) return NF_UNKNOWN;
     if (nf_rtt_rto(&t->rtt, &t->timing) < TAIL_FACTOR * t->rtt.srtt) return NF_UNKNOWN;
     return t->last_activity_at + 2 * t->rtt.srtt + t->timing.min_reorder_window;
 }
 
-/* Of the oldest chunk, or of its last probe. */
+/* Returns when the oldest chunk, or its last probe, times out. */
 static double timeout_at(const struct tree *t) {
     double sent_at = t->channels[t->oldest].sent_at;
     return (t->probed_at > sent_at ? t->probed_at : sent_at) + nf_rtt_rto(&t->rtt, &t->timing);
 }
 
-/* A retransmitted chunk is acknowledged, an earlier one is not, and for an RTT nothing was received: then that is lost, too. If
- * the wait were for a slow worker, its other chunks would arrive meanwhile. */
+/* Returns when the oldest chunk is lost although no later one was acknowledged that was sent once: a retransmitted chunk is
+ * acknowledged, an earlier one is not, and for an RTT nothing was received. If the wait were for a slow worker, its other
+ * chunks would arrive meanwhile. */
 static double retx_overtaken_at(const struct tree *t) {
     double last = t->newest_retx_acked_sent_at - nf_rtt_reorder_window(&t->rtt, &t->timing);
     if (t->newest_retx_acked_sent_at <= t->newest_acked_sent_at || t->channels[t->oldest].sent_at >= last) return NF_UNKNOWN;

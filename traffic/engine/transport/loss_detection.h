@@ -6,18 +6,19 @@
 #ifndef NETFOLD_LOSS_DETECTION_H
 #define NETFOLD_LOSS_DETECTION_H
 
-#include "tree.h"
+#include "tree_state.h"
 
 /* Applies the timers: schedules a probe of the oldest chunk, or reduces the window. */
 void loss_apply_timers(struct tree *t, double now);
 
-/* Whether a chunk that was sent later than the oldest in flight, by more than the reordering window, is acknowledged. */
+/* Returns whether a chunk that was sent later than the oldest in flight, by more than the reordering window, is
+ * acknowledged. */
 int loss_is_overtaken(const struct tree *t);
 
-/* Whether the oldest chunk is to be retransmitted. */
+/* Returns whether the oldest chunk is to be retransmitted. */
 int loss_must_retransmit(const struct tree *t);
 
-/* When loss_apply_timers has something to do if nothing is received. A chunk is in flight. */
+/* Returns when loss_apply_timers has something to do if nothing is received. A chunk has to be in flight. */
 double loss_next_deadline(const struct tree *t);
 
 #endif

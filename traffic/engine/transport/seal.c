@@ -10,8 +10,9 @@
 
 enum { SHORT_TIMEOUT = 4 }; /* RTTs that suffice where a worker is missing anyway */
 
-/* After a sum of the call was sealed without a worker, a few RTTs suffice for the workers that are present. 0 if the last partial sum
- * had exactly k contributions: waiting cannot add one. */
+/* Returns the time after which a chunk requests sealing. After a sum of the call was sealed without a worker, a few RTTs
+ * suffice for the workers that are present. It is 0 if the last partial sum had exactly k contributions: waiting cannot add
+ * one. */
 double seal_timeout(const struct tree *t, const struct segment *s) {
     if (!t->quorum || !s->quorum) return NF_UNKNOWN;
     int64_t count = s->quorum->last_partial_count;

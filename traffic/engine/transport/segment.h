@@ -1,8 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A segment: consecutive places of a stream with one meaning. What its chunks carry is its part's (parts/); the transport knows
- * only these operations. */
+/* A segment is consecutive places of a stream with one meaning. Its part (parts/) knows what its chunks carry; the transport
+ * knows only these operations. */
 
 #ifndef NETFOLD_SEGMENT_H
 #define NETFOLD_SEGMENT_H
@@ -14,7 +14,7 @@
 struct segment;
 struct tree;
 
-/* MAIN: what calls carry, known in advance. CONTROL: what only results determine. */
+/* MAIN has the chunks of calls that are known in advance, CONTROL those that only results determine. */
 enum stream_id { MAIN, CONTROL, STREAMS };
 
 struct part_ops {
@@ -29,7 +29,7 @@ struct part_ops {
     int64_t (*take)(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h, double now);
 };
 
-/* In a job with a quorum: how a call's sums were sealed lately. */
+/* Tracks how a call's sums were sealed lately, in a job with a quorum. */
 struct quorum_tracker {
     int64_t last_partial_count; /* contributions in the last sum that was sealed without all; 0: none was */
 };
@@ -38,7 +38,6 @@ struct segment {
     struct segment *next;
     const struct part_ops *ops;
     void *owner; /* of the part */
-    int64_t *outstanding; /* the owner's count of segments that are not complete */
     int64_t first, stripe; /* of data: the first row, and the stripe that it is in */
     int64_t base, count, remaining; /* first place; chunks; chunks without a result */
     struct quorum_tracker *quorum; /* NULL: all have to contribute */

@@ -49,8 +49,9 @@ int tree_init(struct tree *t, const struct nf_assignment *a, int64_t index, doub
         h->lanes = __builtin_bswap16((uint16_t)t->lanes);
     }
     nf_rtt_init(&t->rtt, &t->timing);
-    nf_window_init(&t->window, (enum nf_congestion)a->congestion, t->spec.window, t->timing.delay_threshold,
-                   nf_window_increase((double)a->wire_bytes, t->spec.share));
+    struct nf_window_settings settings = {t->spec.window, t->timing.delay_threshold,
+                                          nf_window_increase((double)a->wire_bytes, t->spec.share)};
+    nf_window_init(&t->window, (enum nf_congestion)a->congestion, &settings);
     nf_pacer_init(&t->pacer, a->rate_mbps, (double)a->wire_bytes, t->spec.share, t->timing.pacing_burst, now);
     return 0;
 }
@@ -110,14 +111,14 @@ static void remove_segment(struct stream *r, struct segment *s) {
     if (r->last == s) r->last = before;
 }
 
-/* The segment of a place, or an earlier one that is held. */
+/* Returns the segment of a place, or an earlier one that is held. */
 static struct segment *segment_of(const struct stream *r, int64_t place) {
     struct segment *s = r->first;
     while (place >= s->base + s->count && !s->is_held) s = s->next;
     return s;
 }
 
-/* The chunk number that a channel awaits or sends next: c and c + A/2 follow each other on a channel. */
+/* Returns the chunk number that a channel awaits or sends next: c and c + A/2 follow each other on a channel. */
 static int64_t chunk_number(const struct tree *t, const struct stream *r, int64_t channel) {
     return t->channels[channel].next_place / r->count * t->channel_count + channel;
 }
@@ -222,7 +223,7 @@ static int64_t send_retransmissions(struct tree *t, struct nf_out *out, int64_t 
     return n;
 }
 
-/* Chunks of a stream that are sent for the first time, by the rules of section 5.1. */
+/* Sends chunks of a stream for the first time, by the rules of section 5.1. */
 static int64_t send_new(struct tree *t, struct stream *r, struct nf_out *out, int64_t capacity, int64_t allowance, double now) {
     int64_t n = 0, cwnd = nf_window_cwnd(&t->window);
     while (n < capacity && r->ready_count) {
