@@ -27,7 +27,7 @@ WIDE = "softswitch-wide"
 V1MODEL_TARGETS = ("softswitch", WIDE, "bmv2")
 TARGETS = [
     "softswitch",
-    WIDE,
+    pytest.param(WIDE, marks=pytest.mark.slow),
     *([] if bmv2.missing() else [BMV2]),
     *([] if why_not("tofino") else [CHIP]),
     *(["remote"] if remote.described() else []),
