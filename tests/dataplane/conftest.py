@@ -18,7 +18,7 @@ from tests.dataplane.chip_builds import ChipBuilds, why_not
 from tests.dataplane.device import Device, SoftDevice, compiled
 from tests.dataplane.frames import LANES
 
-BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root])
+BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root, pytest.mark.slow])
 CHIP = pytest.param(
     "tofino", marks=[pytest.mark.p4c, pytest.mark.long, pytest.mark.timeout(900 * chip.PATIENCE)]
 )
