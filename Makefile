@@ -102,9 +102,19 @@ bench: $(VENV)/.ready-dev ## the benchmarks, as ratios against peers in the same
 
 # ---- working on it ----------------------------------------------------------------------------------------------
 
+PARALLEL_TESTS := $(ISOLATED) $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+
 .PHONY: test
-test: $(VENV)/.ready-test lint ## all tests but those with targets of their own (what needs a missing tool is skipped loudly)
-	$(ISOLATED) $(BIN)/pytest -m "not long and not machines and not mpi" -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS)
+test: $(VENV)/.ready-test lint ## what a contributor runs: linters, and the tests that find most in five minutes
+	$(PARALLEL_TESTS) -m "not slow and not long and not machines and not mpi" $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: $(VENV)/.ready-test lint ## all tests but those with targets of their own (what needs a missing tool is skipped loudly)
+	$(PARALLEL_TESTS) -m "not long and not machines and not mpi" $(PYTEST_ARGS)
+
+.PHONY: test-tools
+test-tools: $(VENV)/.ready-test ## those of test-all that need p4c or simple_switch_grpc on PATH
+	$(PARALLEL_TESTS) -m "(bmv2 or p4c) and not long" $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
@@ -119,7 +129,7 @@ test-web: $(VENV)/.ready-test-web ## the web page in Chromium, alone and beside 
 	$(ISOLATED) $(BIN)/pytest tests/web/test_page.py tests/web/test_live.py -m long $(PYTEST_ARGS)
 
 .PHONY: test-docs
-test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides
+test-docs: $(VENV)/.ready-test-mpi ## the commands of README, tutorials and guides
 	$(ISOLATED) $(BIN)/pytest tests/docs -m long --timeout 900 $(PYTEST_ARGS)
 
 # Only test-frameworks runs them, whichever environments are there already.

@@ -256,6 +256,7 @@ def test_ports(start) -> None:
     assert "veth7" not in run("show_ports")
 
 
+@pytest.mark.slow
 def test_the_command_talks_to_a_switch_by_its_socket_or_thrift_port(tmp_path: Path) -> None:
     def cli(*arguments: object, text: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from softswitch.cli import main; main()", "cli"]

@@ -4,8 +4,9 @@
 
     python -m netfold.testbed.network.isolated COMMAND...
 
-As root: here. Else in new namespaces of a user namespace; where those are forbidden, through sudo; without sudo, here:
-tests then skip what needs namespaces.
+In new namespaces, with a folder for the files of networks that is seen only there: two runs on one machine do not meet.
+As root with root's rights, else in a user namespace; where those are forbidden, through sudo; without sudo, here: tests
+then skip what needs namespaces.
 """
 
 from __future__ import annotations
@@ -18,23 +19,28 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from netfold.protocol.runtime import RUN_DIRECTORY_VARIABLE
 from netfold.testbed.network.isolation import holder_command, is_isolated
-from netfold.testbed.network.modes import ModeChoice, NetworkMode, choose
+from netfold.testbed.network.modes import ModeChoice, choose
 from netfold.testbed.network.sudo_user import sudo_command
+
+_MOUNT = f'mount -t tmpfs -o mode=755 netfold "${RUN_DIRECTORY_VARIABLE}" && exec "$@"'
+_IN_OWN_FOLDER = ["unshare", "--mount", "sh", "-c", _MOUNT, "sh"]
+"""The holder needs the folder that it has, so another mount namespace hides it."""
 
 
 def main(command: Sequence[str]) -> NoReturn:
     choice = ModeChoice(None, {}) if is_isolated() else choose()
-    if choice.mode is NetworkMode.ROOTLESS:
+    if choice.mode is not None:
         name = "i" + "".join(random.SystemRandom().choices(string.ascii_lowercase, k=5))
-        os.execv(sys.executable, [*holder_command("create", name, choice.mode), *command])
+        holder = holder_command("create", name, choice.mode)
+        os.execv(sys.executable, [*holder, *_IN_OWN_FOLDER, *command])
     for mode, reason in choice.refused.items():
-        if choice.mode is None:
-            sys.stderr.write(f"netfold: {mode} does not work here: {reason}\n")
-    sudo = sudo_command() if os.geteuid() != 0 and choice.mode is None and not is_isolated() else None
+        sys.stderr.write(f"netfold: {mode} does not work here: {reason}\n")
+    sudo = sudo_command() if os.geteuid() != 0 and not is_isolated() else None
     if sudo is None:
         os.execvp(command[0], list(command))
-    code = subprocess.run([*sudo, *command], check=False).returncode
+    code = subprocess.run([*sudo, *sys.orig_argv], check=False).returncode
     # Results and caches of root become the files of the user, as root's they could not be removed.
     owner = f"{os.getuid()}:{os.getgid()}"
     subprocess.run([sudo[0], "chown", "-R", "--from=root", owner, "."], check=False)

@@ -184,6 +184,7 @@ async def _killed_everywhere(name: str, step: int, folder) -> None:
         await _killed_after(OPERATIONS[name], after, folder / str(after))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["install", "remove", "raise_epoch"])
 def test_killed_after_every_write(name, tmp_path):
     asyncio.run(_killed_everywhere(name, 1, tmp_path))

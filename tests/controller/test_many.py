@@ -21,6 +21,7 @@ from tests.controller.deployment import deployed
 from tests.controller.members import running
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("jobs", [HISTORY + 50, pytest.param(10_000, marks=pytest.mark.long)])
 def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):

@@ -59,6 +59,7 @@ def entries(deployment: Deployment) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 def test_all_groups_of_a_mesh_of_8_x_8_are_jobs_at_once(tmp_path: Path):
     async def scenario() -> None:
         fabric = leaf_spine(SIDE, 4, SIDE)

@@ -201,7 +201,9 @@ def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
     _run(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("what", HANGS)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[] if what == "loop" else [pytest.mark.slow]) for what in HANGS]
+)
 def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
     async def scenario(operator: Operator):
         async with operator.controller("--watchdog-s", "5", prelude=HANGS[what]) as first:
@@ -239,6 +241,7 @@ def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_pat
     _run(tmp_path, scenario)
 
 
+@pytest.mark.slow
 def test_without_a_limit_a_controller_that_hangs_stays(tmp_path):
     async def scenario(operator: Operator):
         async with operator.controller("--watchdog-s", "0", prelude=HANGS["loop"]) as process:
@@ -250,6 +253,7 @@ def test_without_a_limit_a_controller_that_hangs_stays(tmp_path):
     _run(tmp_path, scenario)
 
 
+@pytest.mark.slow
 def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_systemd_kills_it(tmp_path):
     async def scenario(operator: Operator):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
@@ -277,6 +281,7 @@ def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_systemd
     _run(tmp_path, scenario)
 
 
+@pytest.mark.slow
 def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tmp_path):
     async def scenario(operator: Operator):
         own = f"unix:{operator.folder}/standby.sock"
@@ -304,6 +309,7 @@ def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tmp_path
     _run(tmp_path, scenario)
 
 
+@pytest.mark.slow
 def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path):
     async def scenario(operator: Operator):
         async with operator.controller() as first:
@@ -314,7 +320,7 @@ def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path
     _run(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("has_them", [True, False])
+@pytest.mark.parametrize("has_them", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tmp_path):
     tls = make_certificate(tmp_path)
     (tmp_path / "tokens").write_text("a-token-of-an-operator\n")

@@ -116,6 +116,7 @@ def with_jobs(fabric: Fabric, folder: Path, count: int, trees: int) -> tuple[Fab
     return config, registry.all()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("fabric", "count", "trees"),

@@ -19,7 +19,7 @@ from tests.dataplane.chip_builds import ChipBuilds, why_not
 from tests.dataplane.device import Device, SoftDevice, compiled
 from tests.dataplane.frames import LANES
 
-BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root])
+BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root, pytest.mark.slow])
 CHIP = pytest.param(
     "tofino", marks=[pytest.mark.p4c, pytest.mark.long, pytest.mark.timeout(900 * chip.PATIENCE)]
 )
@@ -28,7 +28,7 @@ WIDE = "softswitch-wide"
 V1MODEL_TARGETS = ("softswitch", WIDE, "bmv2")
 TARGETS = [
     "softswitch",
-    WIDE,
+    pytest.param(WIDE, marks=pytest.mark.slow),
     *([] if bmv2.missing() else [BMV2]),
     *([] if why_not("tofino") else [CHIP]),
     *(["remote"] if remote.described() else []),

@@ -43,7 +43,9 @@ class Size:
 SIZES = [Size(WIDE[0], WORD + 1), *(Size(bits, bits) for bits in WIDE)]
 
 
-@pytest.fixture(params=SIZES, ids=str)
+@pytest.fixture(
+    params=[SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])], ids=str
+)
 def size(request: pytest.FixtureRequest) -> Size:
     return request.param
 

@@ -48,7 +48,8 @@ def _each_chip() -> Iterator[ParameterSet]:
     for name in CHIPS:
         why = why_not(name)
         skip = [] if why is None else [pytest.mark.skip(reason=f"{why}: nothing runs on the model of {name}")]
-        yield pytest.param(name, marks=skip)
+        slow = [] if name == "tofino" else [pytest.mark.slow]
+        yield pytest.param(name, marks=[*skip, *slow])
 
 
 EACH_CHIP = list(_each_chip())
@@ -94,7 +95,7 @@ def add_up_many(
 
 @pytest.mark.p4c
 @pytest.mark.timeout(900 * chip.PATIENCE)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
 @pytest.mark.parametrize("name", EACH_CHIP)
 def test_a_chip_agrees_with_the_oracle(name: str, seed: int, chips: Chips, tally: Tally):
     play(name, seed, chips, tally)

@@ -22,7 +22,7 @@ SEED, PACKETS = 45, 400
 LIMITS = (10, 2**29, 2**31 - 1)
 
 
-@pytest.fixture(params=BMV2_LANES)
+@pytest.fixture(params=[pytest.param(n, marks=[] if n == 256 else [pytest.mark.slow]) for n in BMV2_LANES])
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[SoftDevice, SoftDevice, int]]:
     lanes = request.param
     ordinary, own = Profile(lanes), Profile(lanes, form=Form.BMV2)

@@ -232,7 +232,7 @@ def fresh(devices: Devices, target: str, tally: Tally, switches: int) -> Iterato
         yield Bench(device, LANES, tally, target)
 
 
-@pytest.mark.parametrize("switches", SHAPES, ids=SHAPES.values())
+@pytest.mark.parametrize("switches", [1, pytest.param(3, marks=pytest.mark.slow)], ids=SHAPES.get)
 def test_an_attacker_changes_nothing_of_others(switches: int, target: str, devices: Devices, tally: Tally):
     frames = {"softswitch": 3000}.get(target, 300)
     besiege(list(fresh(devices, target, tally, switches)), LANES, switches, frames)

@@ -75,7 +75,9 @@ def prove(fabric: Fabric, job: JobRecord, spare: list[SoftDevice], seed: int) ->
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", FABRICS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n == "fat-tree" else []) for n in FABRICS]
+)
 def test_every_scheme_s_plan_adds_up(name: str, scheme: str, spare: list[SoftDevice]):
     prove(FABRICS[name], placed(FABRICS[name], scheme), spare, seed=1)
 
@@ -109,6 +111,7 @@ def test_more_hosts_under_a_leaf_than_32_are_one_node_with_a_wider_program(hosts
         assert run.refusals() == {}
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40,
     deadline=None,

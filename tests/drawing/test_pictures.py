@@ -54,7 +54,7 @@ def _planned(fabric: Fabric, name: str | None = None) -> Plan:
     return make_plan(fabric, default_job(fabric).spec)
 
 
-@pytest.mark.parametrize("theme", Theme)
+@pytest.mark.parametrize("theme", [Theme.LIGHT, pytest.param(Theme.DARK, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [*SPECS, *LARGE])
 def test_a_plan_on_every_fabric_is_readable(name: str, theme: Theme):
     fabric = LARGE[name] if name in LARGE else load_fabric(name)

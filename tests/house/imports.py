@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -19,6 +20,7 @@ _INCLUDE = re.compile(r'^\s*#include\s+"([^"]+)"', re.MULTILINE)
 Graph = nx.DiGraph  # of module names
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module of the package, by its name."""
     found = {"netfold": PACKAGE / "__init__.py"}

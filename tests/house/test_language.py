@@ -69,12 +69,18 @@ def lines(*suffixes: str) -> Iterator[tuple[str, str]]:
 
 
 @cache
+def trees() -> list[tuple[Path, ast.Module]]:
+    """The product's Python."""
+    return [(path, ast.parse(path.read_text())) for path in filter(is_product, files(".py"))]
+
+
+@cache
 def classes() -> list[tuple[str, ast.ClassDef]]:
     """Place and definition of every class of the product's Python."""
     return [
         (f"{path.relative_to(REPOSITORY)}:{node.lineno}", node)
-        for path in filter(is_product, files(".py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, tree in trees()
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     ]
 
@@ -96,8 +102,8 @@ def test_actors_are_named():
 def test_programs_are_not_people():
     found = [
         f"{path.relative_to(REPOSITORY)}:{node.lineno}: {name}"
-        for path in filter(is_product, files(".py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, tree in trees()
+        for node in ast.walk(tree)
         for name in identifiers(node)
         if PEOPLE_VERBS & set(name.lower().split("_"))
     ]

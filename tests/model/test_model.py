@@ -49,6 +49,13 @@ SMALL = {
     "three levels": System(THREE_LEVELS, window=1, slots=2, chunks=3),
 }
 
+SECONDS = (
+    "flat, 2 workers, W=2, epoch raised",
+    "flat, 3 workers, epoch raised",
+    "two levels, 2 workers and 1 at the root, W=2",
+)
+"""Those of SMALL that take seconds."""
+
 LARGE = {
     "two levels, 2 workers and 1 at the root, epoch raised": System(
         two_levels(2, direct=1), window=1, slots=2, chunks=3, lives=RAISED
@@ -66,7 +73,9 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SECONDS else []) for name in SMALL]
+)
 def test_all_invariants_and_progress_hold_in_every_state(name: str, record_property: Callable[..., None]):
     _prove(SMALL[name], name, record_property)
 

@@ -35,6 +35,7 @@ def _looks_after(*jobs: int) -> list[dict[str, dict[str, int]]]:
     return looks
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "looks_at",

@@ -84,7 +84,9 @@ def contributors(row: dict[str, Any], value: float) -> int:
     raise AssertionError(f"{value} is no average of {row['least']} to {row['most']} workers")
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.01], ids=["no loss", "1 % loss"])
+@pytest.mark.parametrize(
+    "loss", [pytest.param(0.0, marks=pytest.mark.slow), 0.01], ids=["no loss", "1 % loss"]
+)
 def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(
     system: Deployment, tmp_path: Path, loss: float
 ) -> None:
@@ -114,8 +116,12 @@ def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(
     assert told[workers[3]]["late"] + told[workers[3]]["straggled"] > 0
 
 
-@pytest.mark.parametrize("elastic", [True, False], ids=["elastic", "fixed"])
-@pytest.mark.parametrize("scheme", ["switchml", "none"], ids=["switches", "parameter server"])
+@pytest.mark.parametrize(
+    "elastic", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["elastic", "fixed"]
+)
+@pytest.mark.parametrize(
+    "scheme", ["switchml", pytest.param("none", marks=pytest.mark.slow)], ids=["switches", "parameter server"]
+)
 def test_a_worker_that_leaves_stops_no_other_workers_call(
     system: Deployment, tmp_path: Path, elastic: bool, scheme: str
 ) -> None:
@@ -135,6 +141,7 @@ def test_a_worker_that_leaves_stops_no_other_workers_call(
         assert (f"{workers[2]} left the job after 5 calls" in told[host]["error"]) is not elastic
 
 
+@pytest.mark.slow
 def test_a_straggler_of_a_quorum_hears_that_the_others_have_left(system: Deployment, tmp_path: Path) -> None:
     """They do not wait for it, and its own calls end at once instead of at their deadline."""
     job = Job(system, "straggler", tmp_path)

@@ -84,6 +84,7 @@ def finish_jobs_under_attack(system: Deployment, per_second: int) -> None:
         assert sum(r["socket_errors"] for r in of_job.values()) == 0, "a switch let an error through"
 
 
+@pytest.mark.slow
 def test_jobs_finish_under_attack_with_all_sums_right(system: Deployment) -> None:
     finish_jobs_under_attack(system, per_second=1000)
 

@@ -106,6 +106,7 @@ def test_a_killed_worker_fails_the_job_and_the_others_say_so(unharmed: Deploymen
     assert unharmed.service.wait_ended("killed", 10.0).reason
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_without_a_killed_worker_if_it_says_so(unharmed: Deployment) -> None:
     job = unharmed.start_job("smaller", LONG, FEW, scheme="switchml", on_worker_loss="continue")
     wait_for_progress(unharmed, job)
@@ -127,6 +128,7 @@ def started_again(
         yield running
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_started_again_at_once_fails_the_job_by_name(unharmed: Deployment) -> None:
     job = unharmed.start_job("again", LONG, FEW, scheme="switchml", lease_ms=60_000)
     wait_for_progress(unharmed, job)
@@ -138,6 +140,7 @@ def test_a_worker_that_is_started_again_at_once_fails_the_job_by_name(unharmed: 
     assert all(f"the worker of {victim} was started again" in line for _, line in outcomes.values()), outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quorum", [0, len(FEW)])
 def test_a_server_that_is_started_again_at_once_costs_an_epoch_and_no_sum(
     unharmed: Deployment, quorum: int
@@ -190,6 +193,7 @@ def test_a_killed_controller_is_not_missed_and_takes_up_where_it_was(system: Dep
     assert max(r["restarts"] for r in results.values()) == 0, "traffic of a running job was touched"
 
 
+@pytest.mark.slow
 def test_a_dead_switch_ends_a_run_with_one_line(system: Deployment) -> None:
     job = system.start_job("doomed", LONG, FEW, scheme="switchml")
     wait_for_progress(system, job)
@@ -198,6 +202,7 @@ def test_a_dead_switch_ends_a_run_with_one_line(system: Deployment) -> None:
         system.finish(job, FINISH_S)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_ends_the_wait_for_it_with_one_line(unharmed: Deployment) -> None:
     job = unharmed.start_job("cut-short", LONG, FEW, scheme="switchml")
     wait_for_progress(unharmed, job)
@@ -215,6 +220,7 @@ def test_a_killed_controller_ends_a_run_with_one_line(system: Deployment) -> Non
         system.finish(job, FINISH_S)
 
 
+@pytest.mark.slow
 def test_a_worker_that_fails_ends_the_wait_with_its_own_words(unharmed: Deployment) -> None:
     job = unharmed.start_job(
         "broken", ["--workload", "no-such-model"], workers=unharmed.workers[:2], scheme="switchml"

@@ -119,6 +119,7 @@ def test_random_packets_do_not_corrupt_the_parameter_server(server: Path, seed: 
     assert "answers" in fuzz(server, seed, 30_000)
 
 
+@pytest.mark.slow
 def test_the_threads_of_workers_and_their_server_have_no_data_race(tmp_path: Path):
     """Submitting, waiting, finishing and watching at once, and a new epoch in the middle. All sums are right."""
     program = built(tmp_path, "engine_threads", SOURCES, "-fsanitize=thread", "-DNF_PLAIN", "-pthread")

@@ -229,6 +229,7 @@ def test_rows_below_the_least_byte_go_once():
     assert len(link.received) == 2 * (1 + 8 * 2)  # the resume; of each call the opening and one row
 
 
+@pytest.mark.slow
 def test_a_call_that_closes_and_sums_of_integers():
     port, hosts = next(PORTS), [host(0), host(1)]
     rng = np.random.default_rng(3)

@@ -120,6 +120,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_operation_is_found(tmp_path: Path, mutant: str):
     old, new = MUTANTS[mutant]

@@ -84,7 +84,7 @@ def test_the_error_of_a_row_as_large_as_predicted_is_the_documented_one(workers:
 
 
 @pytest.mark.parametrize("width", [1024, 2048])
-@pytest.mark.parametrize("workers", [1, 8, 64])
+@pytest.mark.parametrize("workers", [1, 8, pytest.param(64, marks=pytest.mark.slow)])
 def test_accepted_sums_of_every_size_keep_the_error_bound(workers: int, width: int):
     """Ranges begin above a root mean square of 2^-44 and end at 2^19.25: sums are accepted within the bound or not at
     all. Half of the rows have all of their energy in one half."""
@@ -104,7 +104,7 @@ def test_accepted_sums_of_every_size_keep_the_error_bound(workers: int, width: i
     assert (min(accepted), max(accepted)) == pytest.approx((-43.9, 18.6))
 
 
-@pytest.mark.parametrize("workers", [1, 3, 16])
+@pytest.mark.parametrize("workers", [1, 3, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["normal", "alike", "far below a code", "one element"])
 def test_sums_have_no_bias(workers: int, kind: str):
     """The mean of many trials is as near as independent errors would be."""

@@ -37,6 +37,7 @@ def test_hosts_of_softswitch_keep_their_offloads(place: Place) -> None:
         assert "one by one" not in net.switches["leaf1"].log.read_text()
 
 
+@pytest.mark.slow
 @needs_network
 def test_hosts_send_single_packets_where_the_kernel_refuses_bursts(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

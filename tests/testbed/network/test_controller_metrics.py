@@ -70,6 +70,7 @@ def test_metrics_are_served_outside_the_namespaces(mode: NetworkMode, name: str,
             assert b'netfold_switch_ready{switch="s1"} 0.0' in answer.read()
 
 
+@pytest.mark.slow
 @namespaces
 def test_a_metrics_port_in_use_ends_the_controller(mode: NetworkMode, name: str, tmp_path: Path) -> None:
     with network(name, mode), socket.create_server(("127.0.0.1", 0)) as other:
@@ -80,6 +81,7 @@ def test_a_metrics_port_in_use_ends_the_controller(mode: NetworkMode, name: str,
     assert f"metrics cannot be served at port {port}" in errors
 
 
+@pytest.mark.slow
 @namespaces
 def test_a_tcp_port_that_only_the_network_would_reach_is_refused(
     mode: NetworkMode, name: str, tmp_path: Path

@@ -80,6 +80,7 @@ def test_mn_brings_up_a_fabric_that_a_controller_connects(tmp_path: Path) -> Non
         terminal.close()
 
 
+@pytest.mark.slow
 @needs_network
 @needs_softswitch
 def test_a_program_builds_a_network_of_the_topology(tmp_path: Path) -> None:

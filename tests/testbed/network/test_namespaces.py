@@ -345,3 +345,23 @@ def test_the_trial_is_the_same_in_a_process_with_threads_of_libraries() -> None:
         check=True,
     )
     assert done.stdout.strip().split("|") == [str(try_mode(NetworkMode.ROOTLESS))] * 3
+
+
+@pytest.mark.skipif(choose().mode is None, reason="SKIPPED: no namespaces here")
+def test_two_test_runs_see_nothing_of_each_other(tmp_path: Path) -> None:
+    see = 'ls "$NETFOLD_RUN_DIR"; mkdir "$NETFOLD_RUN_DIR/nf"; readlink /proc/self/ns/net; read line'
+    outside = {k: v for k, v in os.environ.items() if k != NAMESPACE_VARIABLE}
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "netfold.testbed.network.isolated", "sh", "-c", see],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**outside, "NETFOLD_RUN_DIR": str(tmp_path)},
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    seen = {Held("", run).line() for run in runs}
+    for run in runs:
+        run.communicate("\n", timeout=DEADLINE_S)
+    assert len(seen - {f"net:[{identity('net')}]"}) == 2, "two networks, and no file before them"
+    assert [run.returncode for run in runs] == [0, 0]
+    assert not list(tmp_path.iterdir()), "nothing is left"

@@ -53,7 +53,11 @@ def start_holder(place: Place) -> tuple[subprocess.Popen[str], str]:
 
 
 @needs_network
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGINT, signal.SIGHUP))],
+    ids=lambda n: n.name,
+)
 def test_signals_leave_nothing(place: Place, number: signal.Signals) -> None:
     process, run = start_holder(place)
     assert len(processes_of(run)) > len(FABRIC.hosts)

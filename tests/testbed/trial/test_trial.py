@@ -31,6 +31,7 @@ def try_all(seed: int, seconds: float) -> None:
     assert outcome.sums > 0, f"no job got a sum: {outcome}\n{steps}"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_random_jobs_beside_faults_for_half_a_minute() -> None:
     try_all(EVERY_KIND_IN_HALF_A_MINUTE, seconds=30.0)
