@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 
-from netfold.controller.switches import admission_table as admission
-from netfold.controller.switches import delivery, forwarding
+from netfold.controller.switches import tables
 from netfold.controller.switches.devices import SwitchTarget
 from netfold.controller.switches.ecmp_routes import ecmp_routes
 from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
@@ -33,7 +32,7 @@ class BaseEntries:
         for switch, prefix, ports in ecmp_routes(self._config, failed):
             key = (prefix, ports)
             if key not in routes:
-                routes[key] = self._routes.get(key) or forwarding.route(prefix, ports)
+                routes[key] = self._routes.get(key) or tables.route(prefix, ports)
             add(contents[switch], routes[key])
         self._routes = routes
         return contents
@@ -45,10 +44,10 @@ def management_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
     store."""
     loopbacks = (x.port for x in config.fabric.switch(switch).loopbacks)
     for port in (config.device(switch).cpu_port, *loopbacks):
-        yield from admission.slot_access(port, config.management_tree, Kind.READ, Kind.RESET)
+        yield from tables.slot_access(port, config.management_tree, Kind.READ, Kind.RESET)
     for near, port in config.fabric.ports[switch].items():
         if not config.fabric.is_host(near):
-            yield from admission.slot_access(port, config.management_tree, Kind.READ)
+            yield from tables.slot_access(port, config.management_tree, Kind.READ)
 
 
 def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
@@ -58,14 +57,12 @@ def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
     for near, port in fabric.ports[switch].items():
         if fabric.is_host(near):
             host = known.hosts[near]
-            yield delivery.to_host(port, own, host.mac, host.ip)
+            yield tables.to_host(port, own, host.mac, host.ip)
         else:
-            yield delivery.to_switch(port, own, known.switches[near].mac)
-        yield delivery.ecn_threshold(
-            port, _marking_threshold(config, switch, fabric.link(switch, near).queue)
-        )
+            yield tables.to_switch(port, own, known.switches[near].mac)
+        yield tables.ecn_threshold(port, _marking_threshold(config, switch, fabric.link(switch, near).queue))
     for loopback in fabric.switch(switch).loopbacks:
-        yield delivery.ecn_threshold(loopback.port, _marking_threshold(config, switch, loopback.queue))
+        yield tables.ecn_threshold(loopback.port, _marking_threshold(config, switch, loopback.queue))
 
 
 def _marking_threshold(config: FabricConfig, switch: str, queue: int) -> int:
@@ -80,14 +77,14 @@ def _static_entries(config: FabricConfig) -> dict[str, Contents]:
     contents: dict[str, Contents] = {s.name: {} for s in config.fabric.switches}
     for switch, entries in contents.items():
         if config.device(switch).target is SwitchTarget.V1MODEL:
-            add(entries, forwarding.hash_seed(known.switches[switch].device_id))
+            add(entries, tables.hash_seed(known.switches[switch].device_id))
         for entity in (*management_entries(config, switch), *_port_entries(config, switch)):
             add(entries, entity)
     for host in known.hosts.values():
-        add(contents[host.switch], forwarding.route(_host_prefix(host.ip), [host.port]))
+        add(contents[host.switch], tables.route(_host_prefix(host.ip), [host.port]))
     for rack in known.switches.values():
         if rack.prefix is not None:
-            add(contents[rack.name], forwarding.arp_answer(rack.prefix, rack.mac))
+            add(contents[rack.name], tables.arp_answer(rack.prefix, rack.mac))
     return contents
 
 
