@@ -69,7 +69,7 @@ class Device:
 
     @property
     def full_width(self) -> bool:
-        """Whether numbers are written with leading zeros (widths.py)."""
+        """Whether numbers are written with leading zeros (server_forms.py)."""
         return self.target is SwitchTarget.TOFINO and self.server is TofinoServer.DRIVERS
 
 

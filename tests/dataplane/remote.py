@@ -52,9 +52,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from netfold.controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
 from netfold.controller.switches.program_limits import max_children
-from netfold.controller.switches.selectors import expand_action_sets
+from netfold.controller.switches.server_forms import expand_action_sets, pad_packet_to_width, pad_to_width
 from netfold.controller.switches.tables import CPU_PORT, downlink, multicast_results, result_group
-from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames
 from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradient
