@@ -13,7 +13,7 @@ from netfold.controller.lifecycle.job_admission import PacketModel
 from netfold.controller.lifecycle.timing import frame_part, link_rate_of, pace_of, timing_of
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.quorum_feature import indirect_senders
-from netfold.traffic.membership.assignment import Timing
+from netfold.protocol.congestion import Timing
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from netfold.controller.jobs.records import Transport
 from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.roce import ROCE_SIDE
+from netfold.protocol.lane_bits import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 from netfold.topologies.fabric import Fabric
-from netfold.traffic.numerics import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 
 MIN_HALF_BITS = {"half": 4, "auto": 1}
-"""Minimum bits of a value that the scheme half has to keep (traffic/numerics.py), by the job's numerics. `auto` is half
-for float16 and bfloat16 alone."""
+"""Minimum bits of a value that the scheme half has to keep (protocol/lane_bits.py), by the job's numerics. `auto` is
+half for float16 and bfloat16 alone."""
 
 FLOAT_LANES = (64,)
 """Lane counts of the v1model programs that add floats (p4src/v1model/lanes_float.p4)."""

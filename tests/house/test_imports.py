@@ -17,7 +17,7 @@ ALLOWED = {
     "p4src": {"protocol"},
     "topologies": set(),
     "traffic": {"protocol"},
-    "controller": {"protocol", "topologies", "traffic"},
+    "controller": {"protocol", "topologies"},
     "simulator": {"protocol", "controller", "topologies", "traffic"},
     "testbed": {"protocol", "topologies", "traffic", "controller"},
     "evaluation": {"protocol", "topologies", "traffic", "controller", "simulator", "testbed"},

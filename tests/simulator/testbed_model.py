@@ -16,6 +16,7 @@ from netfold.controller.lifecycle.timing import timing_of
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol.congestion import Timing
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.packet.run import simulate
@@ -23,7 +24,6 @@ from netfold.simulator.scenario import Bucket, InNetworkCollective, Job, Model, 
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, Unit
 from netfold.topologies.spec import load_fabric
-from netfold.traffic.membership.assignment import Timing
 
 LANES = 256
 FRAME = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES
