@@ -27,9 +27,8 @@ from netfold.controller.health.failure_monitor import FailureMonitor
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
 from netfold.controller.health.link_probes import LinkProbes
 from netfold.controller.health.link_room import LinkRoom
-from netfold.controller.health.recycle import Recycler
 from netfold.controller.health.reroute import REROUTE_PERIOD_S, Rerouter
-from netfold.controller.health.slot_access import SlotAccess
+from netfold.controller.health.slot_access import Recycler, SlotAccess
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.revisions import Revision

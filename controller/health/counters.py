@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.session import SwitchUnreachableError
-from netfold.controller.switches.verdicts import NO_TREE, cell
+from netfold.controller.switches.tables import NO_TREE, verdict_cell
 from netfold.protocol.wire import Verdict
 
 NO_JOB = ""
@@ -91,7 +91,7 @@ class Counters:
             await self._read_alone(switch, places)
 
     async def _read_alone(self, switch: str, places: dict[SwitchTree, str]) -> None:
-        cells = {cell(tree, v): ((switch, tree), v) for _, tree in places for v in Verdict}
+        cells = {verdict_cell(tree, v): ((switch, tree), v) for _, tree in places for v in Verdict}
         counted = await self._fleet.sessions[switch].read_counters(cells)
         now: dict[SwitchTree, dict[Verdict, int]] = {p: {} for p in places}
         for index, (place, verdict) in cells.items():

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.controller.health.cross_traffic import MAX_SHARE, NOISE
 from netfold.controller.planning.plan import Loads
 from netfold.controller.switches.port_counters import PortCounts
 from netfold.topologies.fabric import Fabric
@@ -36,6 +35,13 @@ MOVING = 0.05
 
 Link = tuple[str, str]
 """Sender and receiver of a direction of a link."""
+
+NOISE = 0.02
+"""Fraction of a link's rate below which cross traffic is ignored (ARP, an operator's terminal, the controller's
+probes)."""
+
+MAX_SHARE = 0.9
+"""Maximum fraction of a link's rate that cross traffic counts for. It may be elastic, and then yields to a job."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,7 @@ class LinkLoads:
         return LinkLoad(*self._loads[row].tolist())
 
     def cross_traffic(self) -> Loads:
-        """The measured cross traffic, as loads that a plan assumes (cross_traffic.py)."""
+        """The measured cross traffic, as loads that a plan assumes."""
         measured = self._loads[:, 0]
         rows = np.flatnonzero((measured > NOISE * self._rates) & (self._at >= self._now() - STALE_S))
         counted = np.minimum(measured[rows], MAX_SHARE * self._rates[rows])
@@ -161,3 +167,8 @@ def _directions(fabric: Fabric, switch: str) -> list[Link]:
 def _has_restarted(before: _Reading, after: _Reading) -> bool:
     """Whether a counter went backwards: the switch was restarted, or its pipeline pushed."""
     return after.counts is not before.counts and bool((after.counts < before.counts).any())
+
+
+def planning_load(load: float, rate: float) -> float:
+    """The cross traffic that a plan assumes if `load` is measured on a link of `rate`; 0: none."""
+    return min(load, MAX_SHARE * rate) if load > NOISE * rate else 0.0

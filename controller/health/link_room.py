@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from netfold.controller.health.cross_traffic import MAX_SHARE
-from netfold.controller.health.link_loads import Link, LinkLoads
+from netfold.controller.health.link_loads import MAX_SHARE, Link, LinkLoads
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.member_status import MemberStatus

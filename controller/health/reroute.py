@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from netfold.controller.health.cross_traffic import MAX_SHARE
-from netfold.controller.health.link_loads import Link
+from netfold.controller.health.link_loads import MAX_SHARE, Link
 from netfold.controller.health.link_room import MIN_KEPT_FRACTION, LinkRoom
 from netfold.controller.health.reroute_policy import MIN_GAIN, RerouteState
 from netfold.controller.jobs.file import JobFile, Reroute

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 
-from netfold.controller.health.cross_traffic import planning_load
+from netfold.controller.health.link_loads import planning_load
 from netfold.controller.planning.document import plan_from_document
 from netfold.controller.planning.plan import Loads
 from netfold.controller.planning.validate import add_loads

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.tables import CPU_PORT
 from netfold.protocol.constants import PORT_FIRST, PORT_LAST
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_bytes
 

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from netfold.controller.health.cross_traffic import planning_load
+from netfold.controller.health.link_loads import planning_load
 from netfold.protocol import netfold_pb2 as pb
 
 Cell = tuple[str, str, int, str]

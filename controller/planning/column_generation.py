@@ -19,8 +19,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.controller.planning.highs import new_solver
 from netfold.controller.planning.packing_problem import PackingProblem
+from netfold.controller.planning.sparse import new_solver
 from netfold.controller.planning.tree_columns import TreeColumn
 from netfold.controller.planning.tree_pricing import TreePricing
 

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from netfold.controller.planning.grid import repair, round_once
 from netfold.controller.planning.layout import SLACK, Draft, feasible_rate, finish, route_results
 from netfold.controller.planning.plan import Plan, PlanningError, Tree
 from netfold.controller.planning.reduction import mirror
-from netfold.controller.planning.rounding import repair, round_once
 from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.search import TRIALS, improve
 

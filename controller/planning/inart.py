@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from netfold.controller.planning.grid import relax_and_round
 from netfold.controller.planning.plan import Plan
-from netfold.controller.planning.relax_and_round import relax_and_round
 from netfold.controller.planning.scheme import Task
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netfold.controller.planning.draft_editor import DraftEditor
+from netfold.controller.planning.grid import upper_bound
 from netfold.controller.planning.layout import Draft, finish
 from netfold.controller.planning.plan import Plan
-from netfold.controller.planning.relax_and_round import upper_bound
 from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.search import improve
 

@@ -17,14 +17,12 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from netfold.controller.planning.formulation import Formulation, NoSolutionError
+from netfold.controller.planning.formulation import FixedShares, Formulation, FreeShares, NoSolutionError
+from netfold.controller.planning.grid import drafts_of, upper_bound
 from netfold.controller.planning.inart import plan_inart
 from netfold.controller.planning.layout import feasible_rate, finish, fit_shares
-from netfold.controller.planning.models import FixedShares, FreeShares
 from netfold.controller.planning.packing import packing_bound
 from netfold.controller.planning.plan import Plan, PlanningError
-from netfold.controller.planning.relax_and_round import upper_bound
-from netfold.controller.planning.rounding import drafts_of
 from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.search import improve
 from netfold.controller.planning.sparse import Effort, Stopped

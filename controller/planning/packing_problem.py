@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netfold.controller.planning.plan import PlanningError
-from netfold.controller.planning.residual_network import ResidualNetwork
+from netfold.controller.planning.residual_network import ResidualNetwork, Route
 
 Floats = NDArray[np.float64]
 
@@ -96,3 +96,32 @@ class PackingProblem:
 
 def _cut_off(network: ResidualNetwork, workers: Sequence[str]) -> str:
     return next(w for w in workers if network.access_limit((w,)) <= 0)
+
+
+Floats = NDArray[np.float64]
+
+
+class Paths:
+    """Cheapest paths; `cost[a, b]` is from switch a to switch b. The argument `cost` is of the links, above 0, in the
+    order of `problem.link`."""
+
+    def __init__(self, problem: PackingProblem, cost: Floats) -> None:
+        # Not at the top: SciPy takes half a second, and a controller may never need it.
+        from scipy.sparse import csr_array  # noqa: PLC0415
+        from scipy.sparse.csgraph import dijkstra  # noqa: PLC0415
+
+        n = len(problem.switches)
+        usable = np.isfinite(cost)
+        # Of 32 bits: SciPy 1.13 keeps the type, and its Dijkstra takes no other.
+        ends = tuple(e[usable].astype(np.int32) for e in (problem.tail, problem.head))
+        graph = csr_array((cost[usable], ends), shape=(n, n))
+        self._problem = problem
+        self.cost, self._before = dijkstra(graph, return_predecessors=True)
+
+    def route(self, first: int, last: int) -> Route:
+        links: list[int] = []
+        while last != first:
+            before = int(self._before[first, last])
+            links.append(self._problem.link_between[before, last])
+            last = before
+        return tuple(reversed(links))

@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from netfold.controller.planning.formulation import Solution
+from netfold.controller.planning.formulation import FixedShares, Solution
 from netfold.controller.planning.layout import Draft, Report
-from netfold.controller.planning.models import FixedShares
 from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
 from netfold.controller.planning.residual_network import ResidualNetwork
 

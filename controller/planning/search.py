@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from netfold.controller.planning.draft_editor import DraftEditor
+from netfold.controller.planning.draft_editor import EPS, DraftEditor, LoadChange
 from netfold.controller.planning.layout import (
     Draft,
     feasible_rate,
@@ -25,7 +25,6 @@ from netfold.controller.planning.layout import (
 )
 from netfold.controller.planning.plan import PlanningError
 from netfold.controller.planning.residual_network import ResidualNetwork, Route
-from netfold.controller.planning.resource_loads import EPS, LoadChange
 
 TRIALS = 60_000
 RESULT_TREE_TRIALS = 20

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defines a sparse linear or mixed-integer program, and solves it by HiGHS: one thread and a fixed seed, stopped by the
 number of its steps, so that every run has the same result. The time limit is only a safety net; a result states whether
-it was reached."""
+it was reached.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,6 @@ from enum import StrEnum
 import highspy
 import numpy as np
 from numpy.typing import NDArray
-
-from netfold.controller.planning.highs import new_solver
 
 INF: float = highspy.kHighsInf
 SIMPLEX_COLUMNS = 3_000
@@ -135,3 +134,21 @@ class LinearProgram:
             solver.setOptionValue("run_crossover", "off")
         solver.passModel(lp)
         return solver
+
+
+class _SilentHighs(highspy.Highs):  # type: ignore[misc]
+    """HiGHS without its banner, which newer versions print when the constructor enables the callbacks, before an option
+    can be set. Standard output belongs to the command."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802 (of highspy)
+        self.silent()
+        super().enableCallbacks()
+
+
+def new_solver() -> highspy.Highs:
+    """A solver without output, with one thread and a fixed seed, so that every run has the same result."""
+    solver = _SilentHighs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("random_seed", 0)
+    return solver

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.controller.planning.cheapest_paths import Paths
-from netfold.controller.planning.packing_problem import PackingProblem
+from netfold.controller.planning.packing_problem import PackingProblem, Paths
 from netfold.controller.planning.tree_shape import Source, TreeShape
 
 Floats = NDArray[np.float64]

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.controller.planning.cheapest_paths import Paths
-from netfold.controller.planning.packing_problem import PackingProblem
+from netfold.controller.planning.packing_problem import PackingProblem, Paths
 from netfold.controller.planning.steiner import Arrival, SetMove, SteinerTable
 from netfold.controller.planning.tree_columns import (
     TreeColumn,

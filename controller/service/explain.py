@@ -20,7 +20,7 @@ from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
 from netfold.controller.planning.planner import full_nodes
 from netfold.controller.switches.session import SwitchUnreachableError
-from netfold.controller.switches.verdicts import NO_TREE
+from netfold.controller.switches.tables import NO_TREE
 from netfold.protocol.listing import listing
 from netfold.protocol.wire import Kind, Verdict
 

@@ -1,20 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the entries of every switch that do not depend on jobs: management, ports, hosts, routes."""
+"""Makes the entries of every switch that do not depend on jobs: management, ports, hosts, and equal-cost routes between
+racks around failed elements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 
-from netfold.controller.switches import admission_table as admission
-from netfold.controller.switches import delivery, forwarding
+from netfold.controller.switches import tables
 from netfold.controller.switches.devices import SwitchTarget
-from netfold.controller.switches.ecmp_routes import ecmp_routes
 from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol.wire import Kind
+from netfold.topologies.distances import distances
+from netfold.topologies.fabric import Fabric
+
+MAX_NEXT_HOPS = 512
+"""Maximum members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
 
 
 class BaseEntries:
@@ -33,7 +37,7 @@ class BaseEntries:
         for switch, prefix, ports in ecmp_routes(self._config, failed):
             key = (prefix, ports)
             if key not in routes:
-                routes[key] = self._routes.get(key) or forwarding.route(prefix, ports)
+                routes[key] = self._routes.get(key) or tables.route(prefix, ports)
             add(contents[switch], routes[key])
         self._routes = routes
         return contents
@@ -45,10 +49,10 @@ def management_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
     store."""
     loopbacks = (x.port for x in config.fabric.switch(switch).loopbacks)
     for port in (config.device(switch).cpu_port, *loopbacks):
-        yield from admission.slot_access(port, config.management_tree, Kind.READ, Kind.RESET)
+        yield from tables.slot_access(port, config.management_tree, Kind.READ, Kind.RESET)
     for near, port in config.fabric.ports[switch].items():
         if not config.fabric.is_host(near):
-            yield from admission.slot_access(port, config.management_tree, Kind.READ)
+            yield from tables.slot_access(port, config.management_tree, Kind.READ)
 
 
 def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
@@ -58,14 +62,12 @@ def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
     for near, port in fabric.ports[switch].items():
         if fabric.is_host(near):
             host = known.hosts[near]
-            yield delivery.to_host(port, own, host.mac, host.ip)
+            yield tables.to_host(port, own, host.mac, host.ip)
         else:
-            yield delivery.to_switch(port, own, known.switches[near].mac)
-        yield delivery.ecn_threshold(
-            port, _marking_threshold(config, switch, fabric.link(switch, near).queue)
-        )
+            yield tables.to_switch(port, own, known.switches[near].mac)
+        yield tables.ecn_threshold(port, _marking_threshold(config, switch, fabric.link(switch, near).queue))
     for loopback in fabric.switch(switch).loopbacks:
-        yield delivery.ecn_threshold(loopback.port, _marking_threshold(config, switch, loopback.queue))
+        yield tables.ecn_threshold(loopback.port, _marking_threshold(config, switch, loopback.queue))
 
 
 def _marking_threshold(config: FabricConfig, switch: str, queue: int) -> int:
@@ -80,16 +82,49 @@ def _static_entries(config: FabricConfig) -> dict[str, Contents]:
     contents: dict[str, Contents] = {s.name: {} for s in config.fabric.switches}
     for switch, entries in contents.items():
         if config.device(switch).target is SwitchTarget.V1MODEL:
-            add(entries, forwarding.hash_seed(known.switches[switch].device_id))
+            add(entries, tables.hash_seed(known.switches[switch].device_id))
         for entity in (*management_entries(config, switch), *_port_entries(config, switch)):
             add(entries, entity)
     for host in known.hosts.values():
-        add(contents[host.switch], forwarding.route(_host_prefix(host.ip), [host.port]))
+        add(contents[host.switch], tables.route(_host_prefix(host.ip), [host.port]))
     for rack in known.switches.values():
         if rack.prefix is not None:
-            add(contents[rack.name], forwarding.arp_answer(rack.prefix, rack.mac))
+            add(contents[rack.name], tables.arp_answer(rack.prefix, rack.mac))
     return contents
 
 
 def _host_prefix(ip: IPv4Address) -> IPv4Network:
     return IPv4Network((int(ip), 32))
+
+
+def ecmp_routes(
+    config: FabricConfig, failed: FailedElements
+) -> Iterator[tuple[str, IPv4Network, tuple[int, ...]]]:
+    """For each switch and each other rack, yield switch, prefix of the rack, ports of all shortest paths there.
+
+    A switch that does not answer its controller may still forward. Paths avoid it unless no other path exists.
+    """
+    fabric = config.fabric
+    working = _working_neighbors(fabric, failed)
+    with_silent = _working_neighbors(fabric, FailedElements(failed.links)) if failed.switches else working
+    racks = {s.name: s.prefix for s in config.addresses.switches.values() if s.prefix is not None}
+    max_ports = max(1, MAX_NEXT_HOPS // max(1, len(racks)) - 1)
+    for rack, prefix in racks.items():
+        hops = distances(working, rack)
+        hops_with_silent = distances(with_silent, rack) if failed.switches else hops
+        for switch, distance in hops_with_silent.items():
+            if distance == 0:
+                continue
+            graph, known = (working, hops) if switch in hops else (with_silent, hops_with_silent)
+            closer = known[switch] - 1
+            ports = [fabric.ports[switch][n] for n in graph[switch] if known.get(n) == closer]
+            yield switch, prefix, tuple(ports[:max_ports])
+
+
+def _working_neighbors(fabric: Fabric, failed: FailedElements) -> dict[str, list[str]]:
+    """For each switch, the switches behind its working links."""
+
+    def works(a: str, b: str) -> bool:
+        return not fabric.is_host(b) and not failed.covers(a, b)
+
+    return {s.name: [n for n in fabric.neighbors[s.name] if works(s.name, n)] for s in fabric.switches}

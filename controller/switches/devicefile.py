@@ -20,7 +20,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.controller.switches.devices import (
     TOFINO_CPU_PORTS,
     Device,
@@ -29,6 +28,7 @@ from netfold.controller.switches.devices import (
     packet_cells,
 )
 from netfold.controller.switches.endpoint import Pipeline, Tls
+from netfold.controller.switches.tables import CPU_PORT
 from netfold.topologies.fabric import Fabric, Switch
 from netfold.topologies.model_errors import model_problems
 from netfold.topologies.yaml_locations import Place, SpecError, read_document

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.controller.switches.endpoint import Pipeline, Tls
+from netfold.controller.switches.tables import CPU_PORT
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.ports import Chip
 
@@ -69,7 +69,7 @@ class Device:
 
     @property
     def full_width(self) -> bool:
-        """Whether numbers are written with leading zeros (widths.py)."""
+        """Whether numbers are written with leading zeros (server_forms.py)."""
         return self.target is SwitchTarget.TOFINO and self.server is TofinoServer.DRIVERS
 
 

@@ -38,7 +38,7 @@ class Endpoint:
     management_tree  tree number of the entry with the revision of its slots (revision_entry.py)
     pipeline    its own pipeline; None: that of all switches
     one_shot    ECMP sets are written with their routes (one-shot action sets)
-    full_width  numbers are written with leading zeros (widths.py)
+    full_width  numbers are written with leading zeros (server_forms.py)
     rx_ports    ports whose received bytes are read
     tx_ports    ports whose sent bytes are read
     """

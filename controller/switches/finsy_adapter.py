@@ -26,7 +26,7 @@ from netfold.controller.switches.entries import Codec, Contents, Entity
 from netfold.controller.switches.install import Op, WriteBatch
 from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.port_counters import PortCounts, PortReader
-from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
+from netfold.controller.switches.server_forms import pad_packet_to_width, pad_to_width
 
 _PUSH = "SetForwardingPipelineConfig"
 _LOST = "Internal error from Core"

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from netfold.controller.switches import features
-from netfold.controller.switches.admission_table import is_management, is_refusal
 from netfold.controller.switches.entries import (
     Contents,
     Entity,
@@ -23,6 +22,7 @@ from netfold.controller.switches.entries import (
     SelectorMember,
 )
 from netfold.controller.switches.install_phase import Phase
+from netfold.controller.switches.tables import is_management, is_refusal
 
 MAX_BATCH = 200
 """Maximum updates in one WriteRequest. A server may reorder them (P4Runtime spec 12), so a request has one phase."""

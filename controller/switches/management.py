@@ -12,8 +12,8 @@ from ipaddress import IPv4Address
 
 import finsy as fy
 
-from netfold.controller.switches.admission_table import MANAGEMENT_PORT
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.tables import MANAGEMENT_PORT
 from netfold.protocol.wire import VERSION, Flag, Kind
 
 _ETHERNET = struct.Struct("!6s6sH")

@@ -3,13 +3,17 @@
 """Reads the counters `port_rx` and `port_tx`: packets and bytes that each port of a switch received and sent, those of
 jobs apart from cross traffic, at port * 2 + 1 and port * 2 (p4src/v1model/netfold.p4).
 
-One request, made once for a connection, reads all wanted cells of a switch.
+One request, made once for a connection, reads all wanted cells of a switch. It is sent periodically, twice as often
+while the load of the ports changes. Each reading is also the keepalive of the connection: a switch that hangs closes no
+connection, but it answers no read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, NoReturn
 
 import finsy as fy
 import numpy as np
@@ -26,6 +30,9 @@ PortCounts = NDArray[np.int64]
 """Bytes on the wire since the switch started, framing included. A row for each port whose `port_rx` is read, then for
 each port whose `port_tx` is read, has [cross traffic, jobs]; UNKNOWN if the program has no such counter. The array is
 read-only."""
+
+FAST_POLL_FACTOR = 0.5
+"""Fraction of the period after which a changed load is read again."""
 
 
 class AnswerError(Exception):
@@ -82,3 +89,22 @@ class PortReader:
         if not np.array_equal(counts, self._counts):
             self._counts = counts
         return self._counts
+
+
+class PortCounterPoller:
+    """Polls by `poll()`, which reads, and returns True while the load changes; `now`: the clock of the event loop."""
+
+    def __init__(
+        self, poll: Callable[[], Awaitable[bool]], period_s: float, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._poll = poll
+        self._period_s = period_s
+        self._now = now
+
+    async def run(self) -> NoReturn:
+        """Poll until canceled, or until a reading fails: raises SwitchUnreachableError, AnswerError."""
+        while True:
+            began = self._now()
+            period_s = self._period_s * (FAST_POLL_FACTOR if await self._poll() else 1.0)
+            # counters have no event
+            await asyncio.sleep(max(0.0, began + period_s - self._now()))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from netfold.controller.planning.plan import Edge, Tree
-from netfold.controller.switches import admission_table as admission
-from netfold.controller.switches import tree_routes
+from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Entity
 from netfold.controller.switches.tree_feature import InstalledTree, TreeFeature
 
@@ -30,7 +29,7 @@ class QuorumFeature(TreeFeature):
         """Entities of the quorum at each node, and of the paths of late contributions from inner nodes to the root."""
         numbers, tree = self._installed.numbers, self._installed.tree
         for node in numbers.bases:
-            yield node, tree_routes.quorum(numbers.tree, numbers.quorum if node == tree.root else 0)
+            yield node, tables.quorum(numbers.tree, numbers.quorum if node == tree.root else 0)
         for place, number in enumerate(indirect_senders(tree)):
             yield from self._late_path(place, number)
 
@@ -46,9 +45,9 @@ class QuorumFeature(TreeFeature):
                 continue
             sender = self._installed.sender(fabric.ports[at][previous], number)
             if following is not None:
-                yield at, admission.forward_up(sender, fabric.ports[at][following])
+                yield at, tables.forward_up(sender, fabric.ports[at][following])
                 continue
-            for entity in admission.accumulate(
+            for entity in tables.accumulate(
                 sender,
                 root=True,
                 bit=children + place,

@@ -9,8 +9,8 @@ packets of a new epoch (install.py), so a switch has seen no epoch that is newer
 from __future__ import annotations
 
 from netfold.controller.jobs.revisions import REVISIONS, TERMS, Revision
-from netfold.controller.switches.admission_table import MANAGEMENT_PORT, refuse_all
 from netfold.controller.switches.entries import Contents, Field, TableEntry
+from netfold.controller.switches.tables import MANAGEMENT_PORT, refuse_all
 from netfold.protocol.wire import Kind
 
 _KIND = Kind.RESULT

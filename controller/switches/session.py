@@ -32,11 +32,9 @@ from netfold.controller.switches.desired_contents import DesiredContents, Desire
 from netfold.controller.switches.election import controller_election_id
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.finsy_adapter import FinsyConnection, error_text, is_late, is_task_canceled
-from netfold.controller.switches.installed_state import ForeignStateError, InstalledState
-from netfold.controller.switches.port_counter_poller import PortCounterPoller
-from netfold.controller.switches.port_counters import AnswerError, PortCounts
-from netfold.controller.switches.reconciler import Reconciler
-from netfold.controller.switches.selectors import expand_action_sets
+from netfold.controller.switches.port_counters import AnswerError, PortCounterPoller, PortCounts
+from netfold.controller.switches.reconciler import ForeignStateError, InstalledState, Reconciler
+from netfold.controller.switches.server_forms import expand_action_sets
 from netfold.controller.switches.switch_health import Health, HealthReporter
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from functools import reduce
 
 from netfold.controller.planning.pipes import Loop, loops
 from netfold.controller.planning.plan import Tree
-from netfold.controller.switches import admission_table as admission
-from netfold.controller.switches import groups, tree_routes
+from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Entity
 from netfold.controller.switches.features import features_of
 from netfold.controller.switches.tree_feature import InstalledTree, TreeFeature
@@ -52,21 +51,21 @@ def _contributions(
     if not fabric.is_host(edge.child):
         yield (
             edge.child,
-            tree_routes.uplink(installed.numbers.tree, fabric.ports[edge.child][path[1]], number),
+            tables.uplink(installed.numbers.tree, fabric.ports[edge.child][path[1]], number),
         )
     for previous, at, following in zip(path, path[1:], path[2:], strict=False):
         sender = installed.sender(entry_port(at, previous), number)
-        yield at, admission.forward_up(sender, fabric.ports[at][following])
+        yield at, tables.forward_up(sender, fabric.ports[at][following])
     if fabric.is_host(edge.parent):
         return
     children = tree.children(edge.parent)
     sender = installed.sender(entry_port(edge.parent, path[-2]), number)
     if loop is not None:
-        yield edge.parent, admission.forward_up(sender, loop.loopback)
+        yield edge.parent, tables.forward_up(sender, loop.loopback)
         sender = replace(sender, port=loop.loopback)
         if edge.parent == tree.root:
-            yield edge.parent, admission.forward_result(sender, loop.entry)
-    for entity in admission.accumulate(
+            yield edge.parent, tables.forward_result(sender, loop.entry)
+    for entity in tables.accumulate(
         sender,
         root=edge.parent == tree.root,
         bit=children.index(edge.child),
@@ -81,11 +80,11 @@ def _results(installed: InstalledTree) -> Iterator[tuple[str, Entity]]:
     fabric, number = installed.fabric, installed.numbers.tree
     ports = result_ports(fabric, installed.tree)
     for switch, chosen in ports.items():
-        yield switch, groups.result_group(number, chosen)
-        yield switch, tree_routes.downlink(number, number)
+        yield switch, tables.result_group(number, chosen)
+        yield switch, tables.downlink(number, number)
     for above, at in installed.tree.result_links:
         if at in ports:
-            entity = admission.multicast_results(
+            entity = tables.multicast_results(
                 fabric.ports[at][above], installed.udp_port, number, installed.epoch
             )
             yield at, entity
@@ -130,11 +129,11 @@ def _resent_results(
                 receiver = reduce(lambda host, f: f.resend_receiver(host), features, back[step + 1])
                 for sender in senders:
                     request = installed.sender(port, sender)
-                    yield at, admission.forward_result(request, fabric.ports[at][receiver])
+                    yield at, tables.forward_result(request, fabric.ports[at][receiver])
             elif wanted <= reached[at]:
                 yield (
                     at,
-                    admission.multicast_results(
+                    tables.multicast_results(
                         port, installed.udp_port, installed.numbers.tree, installed.epoch
                     ),
                 )

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.planning.plan import Tree
-from netfold.controller.switches.admission_table import Sender
 from netfold.controller.switches.entries import Entity
+from netfold.controller.switches.tables import Sender
 from netfold.topologies.fabric import Fabric
 
 

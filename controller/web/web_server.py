@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Serves the page until the process is told to stop."""
+"""Serves the page until the process is told to stop, over connections that are limited in number and in time: any
+process of the machine may open them."""
 
 from __future__ import annotations
 
@@ -11,16 +12,22 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from netfold.controller.web.access import is_loopback
 from netfold.controller.web.app import make_app
-from netfold.controller.web.bounded_connections import BoundedConnection
 from netfold.controller.web.source import LineSource
 
 GRACE_S = 1
 BACKLOG = 128
+
+MAX_CONNECTIONS = 256
+
+REQUEST_S = 10.0
+"""A connection without a whole request is closed after this time, or twice that."""
 
 
 class WebError(Exception):
@@ -137,3 +144,47 @@ def _listener(options: WebOptions) -> socket.socket:
         return socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:
         raise WebError(f"cannot listen at {options.host}:{options.port}: {error}") from error
+
+
+class BoundedConnection(H11Protocol):
+    """At MAX_CONNECTIONS a new connection takes the place of the one that has waited longest for a request. Where all
+    have a request, the new one is closed."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._began = self.loop.time()
+        self._seen: object = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if len(self.connections) >= MAX_CONNECTIONS and not self._make_room():
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(REQUEST_S, self._check)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is None:  # it was refused
+            return
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _make_room(self) -> bool:
+        idle = [c for c in self.connections if isinstance(c, BoundedConnection) and c.is_idle]
+        if not idle:
+            return False
+        oldest = min(idle, key=lambda c: c._began)
+        self.connections.discard(oldest)  # its end is told later
+        oldest.transport.abort()
+        return True
+
+    def _check(self) -> None:
+        if self.is_idle and self.cycle is self._seen:
+            self.transport.abort()
+            return
+        self._seen = self.cycle
+        self._timer = self.loop.call_later(REQUEST_S, self._check)

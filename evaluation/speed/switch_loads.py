@@ -19,9 +19,8 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from netfold.controller.switches import admission_table as admission
-from netfold.controller.switches import delivery, groups, tree_routes
 from netfold.controller.switches import roce as connections
+from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Codec, Encoded, Entity
 from netfold.controller.switches.program_limits import max_children
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, Flag, Kind, Packet
@@ -90,10 +89,10 @@ def aggregation(
     codec = Codec(fy.P4Schema(config.p4info))
     made: list[Entity] = []
     for port in range(1, WORKERS + 1):
-        sender = admission.Sender(port, UDP_PORT, TREE, port - 1, EPOCH, SLOTS)
-        made += admission.accumulate(sender, root=True, bit=port - 1, full=(1 << WORKERS) - 1, base=0)
-        made.append(delivery.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
-    made += [groups.result_group(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]
+        sender = tables.Sender(port, UDP_PORT, TREE, port - 1, EPOCH, SLOTS)
+        made += tables.accumulate(sender, root=True, bit=port - 1, full=(1 << WORKERS) - 1, base=0)
+        made.append(tables.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
+    made += [tables.result_group(TREE, range(1, WORKERS + 1)), tables.downlink(TREE, TREE)]
     updates = _inserts(config, [codec.encode(entity) for entity in made])
     frames = tuple(_gradient(port, lanes, floats) for port in range(1, WORKERS + 1))
     at = FRAME_OVERHEAD_BYTES + 4
@@ -139,9 +138,9 @@ def roce(lanes: int) -> SwitchLoad:
     root = int(IPv4Address("10.0.0.254"))
     made: list[Entity] = []
     for port in range(1, WORKERS + 1):
-        sender = admission.Sender(connections.ROCE_SIDE + port, UDP_PORT, TREE, port - 1, EPOCH, SLOTS)
-        made += admission.accumulate(sender, root=True, bit=port - 1, full=(1 << WORKERS) - 1, base=0)
-        made.append(delivery.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
+        sender = tables.Sender(connections.ROCE_SIDE + port, UDP_PORT, TREE, port - 1, EPOCH, SLOTS)
+        made += tables.accumulate(sender, root=True, bit=port - 1, full=(1 << WORKERS) - 1, base=0)
+        made.append(tables.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
         after = port % WORKERS + 1
         own, theirs = (int(IPv4Address(address(p))) for p in (port, after))
         connection = connections.RoceConnection(
@@ -149,7 +148,7 @@ def roce(lanes: int) -> SwitchLoad:
         )
         made.append(connections.contributions(connection, child=port - 1, epoch=EPOCH, root=root))
         made.append(connections.sums(connection))
-    made += [groups.result_group(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]
+    made += [tables.result_group(TREE, range(1, WORKERS + 1)), tables.downlink(TREE, TREE)]
     updates = _inserts(config, [codec.encode(entity) for entity in made])
     frames = tuple(_send(port, lanes) for port in range(1, WORKERS + 1))
     return SwitchLoad(f"roce-{lanes}", config, updates, frames, ETHERNET_IP_UDP + 8, 0, _bmv2_config(lanes))

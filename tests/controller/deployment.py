@@ -36,7 +36,7 @@ from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.fleet import FleetOptions
 from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
-from netfold.controller.switches.selectors import expand_action_sets
+from netfold.controller.switches.server_forms import expand_action_sets
 from netfold.controller.switches.session import RPC_TIMEOUT_S
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc

@@ -15,7 +15,7 @@ from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, TofinoServer
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec
-from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
+from netfold.controller.switches.server_forms import pad_packet_to_width, pad_to_width
 from netfold.topologies.yaml_locations import SpecError
 from tests.controller.deployment import PIPELINE, deployed
 from tests.controller.test_tofino import SPEC, chips

@@ -9,9 +9,7 @@ from ipaddress import IPv4Network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netfold.controller.switches import admission_table as admission
-from netfold.controller.switches import delivery, forwarding, groups, tree_routes
-from netfold.controller.switches.admission_table import Sender
+from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Contents, Entity
 from netfold.controller.switches.install import (
     MAX_BATCH,
@@ -22,6 +20,7 @@ from netfold.controller.switches.install import (
     write_batches,
 )
 from netfold.controller.switches.install_phase import Phase
+from netfold.controller.switches.tables import Sender
 from netfold.protocol.wire import Kind
 
 TREES = st.integers(1, 6)
@@ -31,18 +30,18 @@ def _tree(number: int) -> list[Entity]:
     """What one tree puts into a switch that is an inner node of it."""
     sender = Sender(port=1, udp_port=61440, tree=number, child=0, epoch=1, slots=64)
     return [
-        *admission.accumulate(sender, root=False, bit=0, full=1, base=64 * number),
-        admission.multicast_results(2, 61440, number, 1),
-        tree_routes.uplink(number, 2, 7),
-        tree_routes.downlink(number, number),
-        groups.result_group(number, [1, number + 1]),
+        *tables.accumulate(sender, root=False, bit=0, full=1, base=64 * number),
+        tables.multicast_results(2, 61440, number, 1),
+        tables.uplink(number, 2, 7),
+        tables.downlink(number, number),
+        tables.result_group(number, [1, number + 1]),
     ]
 
 
 def _contents(trees: set[int], marks: int) -> Contents:
-    entities: list[Entity] = [delivery.ecn_threshold(p, marks) for p in (1, 2)]
-    entities += [delivery.to_switch(1, "02:00:00:00:00:01", "02:00:00:00:00:02")]
-    entities += admission.slot_access(510, 2000, Kind.READ, Kind.RESET)
+    entities: list[Entity] = [tables.ecn_threshold(p, marks) for p in (1, 2)]
+    entities += [tables.to_switch(1, "02:00:00:00:00:01", "02:00:00:00:00:02")]
+    entities += tables.slot_access(510, 2000, Kind.READ, Kind.RESET)
     entities += [e for t in trees for e in _tree(t)]
     return {e.key: e for e in entities}
 
@@ -77,7 +76,7 @@ def test_the_mark_of_the_store_is_written_with_the_first_phase():
 
 
 def test_a_changed_prefix_is_modified_in_place():
-    old = forwarding.route(IPv4Network("10.1.0.0/16"), [1, 2])
-    new = forwarding.route(IPv4Network("10.1.0.0/16"), [2])
+    old = tables.route(IPv4Network("10.1.0.0/16"), [1, 2])
+    new = tables.route(IPv4Network("10.1.0.0/16"), [2])
     [step] = write_batches({old.key: old}, {new.key: new})
     assert (step.op, step.entities) == (Op.MODIFY, (new,))

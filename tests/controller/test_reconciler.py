@@ -10,8 +10,7 @@ from typing import cast
 from netfold.controller.switches.desired_contents import DesiredContents, DesiredContentsInbox
 from netfold.controller.switches.entries import Contents
 from netfold.controller.switches.install import WriteBatch
-from netfold.controller.switches.installed_state import InstalledState
-from netfold.controller.switches.reconciler import Reconciler
+from netfold.controller.switches.reconciler import InstalledState, Reconciler
 from netfold.controller.switches.switch_health import HealthReporter
 
 AUDIT_S = 30.0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netfold.controller.jobs.revisions import REVISIONS, TERMS, Revision
-from netfold.controller.switches import admission_table as admission
+from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Contents
 from netfold.controller.switches.install import phase_of
 from netfold.controller.switches.install_phase import Phase
@@ -22,15 +22,15 @@ TREE = 40_000
 @given(st.integers(0, TERMS - 1), st.integers(1, REVISIONS - 1))
 def test_a_switch_gives_back_the_revision_among_its_other_entries(term, number):
     entities = [
-        *admission.slot_access(admission.CPU_PORT, TREE, Kind.READ, Kind.RESET),
-        revision_entry(admission.CPU_PORT, TREE, Revision(term, number)),
-        revision_entry(admission.CPU_PORT, TREE + 1, Revision(term, number)),
+        *tables.slot_access(tables.CPU_PORT, TREE, Kind.READ, Kind.RESET),
+        revision_entry(tables.CPU_PORT, TREE, Revision(term, number)),
+        revision_entry(tables.CPU_PORT, TREE + 1, Revision(term, number)),
     ]
     contents: Contents = {e.key: e for e in entities}
     assert revisions_in(contents, TREE) == [Revision(term, number)]
 
 
 def test_it_precedes_what_admits_packets_of_an_epoch():
-    entity = revision_entry(admission.CPU_PORT, TREE, Revision(1, 1))
+    entity = revision_entry(tables.CPU_PORT, TREE, Revision(1, 1))
     assert phase_of(entity) < Phase.ADMISSION
-    assert admission.is_refusal(entity)
+    assert tables.is_refusal(entity)

@@ -26,7 +26,7 @@ from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.install import phase_of, write_batches
 from netfold.controller.switches.install_phase import Phase
-from netfold.controller.switches.selectors import expand_action_sets
+from netfold.controller.switches.server_forms import expand_action_sets
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
 from netfold.topologies.generators import fat_tree, leaf_spine

@@ -21,7 +21,7 @@ from netfold.controller.operator.top_screen import screen, share_lines
 from netfold.controller.service.metrics import ControllerCollector
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.switch_health import Health
-from netfold.controller.switches.verdicts import cell
+from netfold.controller.switches.tables import verdict_cell
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import single_switch
@@ -52,7 +52,7 @@ def _run(tmp_path, scenario):
 def test_packets_are_counted_for_their_job_also_when_the_switch_starts_from_zero(tmp_path):
     async def scenario(deployment, stub, tree):
         counters = deployment.controller.counters
-        accumulated = cell(tree, Verdict.ACCUMULATED)
+        accumulated = verdict_cell(tree, Verdict.ACCUMULATED)
         switch = deployment.switches["s1"].state.counters
         for value in (5, 12, 3):  # the last after a restart
             switch[accumulated] = value
@@ -218,9 +218,9 @@ def test_top_shows_rates_since_the_last_look(tmp_path):
             return Snapshot(at, tuple(jobs.jobs), await stub.GetStatus(pb.StatusRequest()))
 
         switch = deployment.switches["s1"].state.counters
-        switch[cell(tree, Verdict.ACCUMULATED)] = 10
+        switch[verdict_cell(tree, Verdict.ACCUMULATED)] = 10
         before = await look(1.0)
-        switch[cell(tree, Verdict.ACCUMULATED)] = 30
+        switch[verdict_cell(tree, Verdict.ACCUMULATED)] = 30
         now = await look(3.0)
         row = {
             "switch": "s1",

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from netfold.controller.health.cross_traffic import planning_load
-from netfold.controller.health.link_loads import Link, LinkLoad
+from netfold.controller.health.link_loads import Link, LinkLoad, planning_load
 from netfold.controller.health.link_room import LinkRoom
 from netfold.controller.health.reroute import Rerouter
 from netfold.controller.jobs.file import ResolvedJob, resolve_job

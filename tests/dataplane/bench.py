@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.protocol.wire import Kind, Verdict
 from tests.dataplane.device import Device, Frames
 from tests.dataplane.frames import Netfold, gradient, ip

@@ -32,10 +32,8 @@ from finsy.proto.p4.v1 import p4runtime_pb2_grpc
 from softswitch.testing import simple_switch
 from softswitch.testing.ports import free_port
 
-from netfold.controller.switches.admission_table import CPU_PORT, multicast_results
 from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
-from netfold.controller.switches.groups import result_group
-from netfold.controller.switches.tree_routes import downlink
+from netfold.controller.switches.tables import CPU_PORT, downlink, multicast_results, result_group
 from netfold.p4src.tools.p4build import BMV2_LANES, CHILDREN, Form, Profile
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames, compiled

@@ -23,8 +23,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 
-from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
+from netfold.controller.switches.tables import CPU_PORT
 from netfold.topologies.fabric import CHIP_CHILDREN
 from tests.dataplane.device import VERDICTS, Device, Frames
 

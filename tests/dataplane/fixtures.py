@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from netfold.controller.switches.admission_table import MANAGEMENT_PORT
+from netfold.controller.switches.tables import MANAGEMENT_PORT
 from netfold.protocol.wire import Kind
 from tests.dataplane.frames import ECT0, JOB_PORT, LANES, Ip, Netfold, gradient
 from tests.dataplane.node import ArpAnswer, Child, Management, Neighbor, Pass, Route, TreeAt

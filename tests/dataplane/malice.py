@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from netfold.controller.switches.admission_table import MANAGEMENT_PORT
+from netfold.controller.switches.tables import MANAGEMENT_PORT
 from netfold.protocol.wire import Kind
 from tests.dataplane.disguises import Disguises
 from tests.dataplane.frames import (

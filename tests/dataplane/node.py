@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
 
-from netfold.controller.switches import admission_table as admission
-from netfold.controller.switches import delivery, forwarding, groups, tree_routes
+from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Entity
 from netfold.protocol.wire import Kind
 from tests.dataplane.frames import JOB_PORT
@@ -60,26 +59,26 @@ class TreeAt:
         full = (1 << len(self.children)) - 1
         for bit, child in enumerate(self.children):
             sender = self._sender(child)
-            yield from admission.accumulate(sender, root=self.root, bit=bit, full=full, base=self.base)
+            yield from tables.accumulate(sender, root=self.root, bit=bit, full=full, base=self.base)
         for bit, child in enumerate(self.below, len(self.children)):
             sender = self._sender(child)
-            yield from admission.accumulate(sender, root=True, bit=bit, full=full, base=self.base)
+            yield from tables.accumulate(sender, root=True, bit=bit, full=full, base=self.base)
         if self.quorum is not None:
-            yield tree_routes.quorum(self.tree, self.quorum)
+            yield tables.quorum(self.tree, self.quorum)
         for way in self.passes:
-            yield admission.forward_up(self._sender(way), way.to_port)
+            yield tables.forward_up(self._sender(way), way.to_port)
         for way in self.answers:
-            yield admission.forward_result(self._sender(way), way.to_port)
+            yield tables.forward_result(self._sender(way), way.to_port)
         if self.results_from is not None:
-            yield admission.multicast_results(self.results_from, self.udp_port, self.tree, self.epoch)
+            yield tables.multicast_results(self.results_from, self.udp_port, self.tree, self.epoch)
         if self.down:
-            yield groups.result_group(self.tree, self.down)
-            yield tree_routes.downlink(self.tree, self.tree)
+            yield tables.result_group(self.tree, self.down)
+            yield tables.downlink(self.tree, self.tree)
         if self.up is not None:
-            yield tree_routes.uplink(self.tree, *self.up)
+            yield tables.uplink(self.tree, *self.up)
 
-    def _sender(self, sender: Child | Pass) -> admission.Sender:
-        return admission.Sender(sender.port, self.udp_port, self.tree, sender.number, self.epoch, self.slots)
+    def _sender(self, sender: Child | Pass) -> tables.Sender:
+        return tables.Sender(sender.port, self.udp_port, self.tree, sender.number, self.epoch, self.slots)
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,9 @@ class Neighbor:
 
     def entities(self) -> Iterator[Entity]:
         if self.address is None:
-            yield delivery.to_switch(self.port, self.src, self.dst)
+            yield tables.to_switch(self.port, self.src, self.dst)
         else:
-            yield delivery.to_host(self.port, self.src, self.dst, IPv4Address(self.address))
+            yield tables.to_host(self.port, self.src, self.dst, IPv4Address(self.address))
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Route:
     ports: tuple[int, ...]
 
     def entities(self) -> Iterator[Entity]:
-        yield forwarding.route(IPv4Network(self.prefix), self.ports)
+        yield tables.route(IPv4Network(self.prefix), self.ports)
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class ArpAnswer:
     mac: str
 
     def entities(self) -> Iterator[Entity]:
-        yield forwarding.arp_answer(IPv4Network(self.prefix), self.mac)
+        yield tables.arp_answer(IPv4Network(self.prefix), self.mac)
 
 
 MANAGED = 0xFFFF  # the tree number under which the controller reads and resets slots
@@ -123,11 +122,11 @@ MANAGED = 0xFFFF  # the tree number under which the controller reads and resets 
 class Management:
     """READ and RESET of every slot, from the CPU port, or from another way in of the controller."""
 
-    port: int = admission.CPU_PORT
+    port: int = tables.CPU_PORT
 
     def entities(self) -> Iterator[Entity]:
         kinds = (Kind.READ, Kind.RESET)
-        yield from admission.slot_access(self.port, MANAGED, *kinds)
+        yield from tables.slot_access(self.port, MANAGED, *kinds)
 
 
 Setting = TreeAt | Neighbor | Route | ArpAnswer | Management

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
-from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.p4src.tools.p4build import CHILDREN
 from netfold.protocol.wire import (
     FLAGS,

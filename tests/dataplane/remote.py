@@ -50,13 +50,10 @@ from finsy.proto import p4r
 from finsy.proto.p4.v1 import p4runtime_pb2_grpc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from netfold.controller.switches.admission_table import CPU_PORT, multicast_results
 from netfold.controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
-from netfold.controller.switches.groups import result_group
 from netfold.controller.switches.program_limits import max_children
-from netfold.controller.switches.selectors import expand_action_sets
-from netfold.controller.switches.tree_routes import downlink
-from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
+from netfold.controller.switches.server_forms import expand_action_sets, pad_packet_to_width, pad_to_width
+from netfold.controller.switches.tables import CPU_PORT, downlink, multicast_results, result_group
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames
 from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradient

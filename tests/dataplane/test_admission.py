@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.protocol.wire import Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, UPLINK, inner, passing, root, sent

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.p4src.tools.p4build import PROFILES
 from netfold.protocol.wire import Flag, Kind, Packet, Verdict
 from tests.dataplane.bench import Bench, Tally

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from netfold.controller.switches.delivery import ecn_threshold
+from netfold.controller.switches.tables import ecn_threshold
 from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Flag, Kind, Packet
 from tests.dataplane.device import Frames, SoftDevice, compiled

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.tables import CPU_PORT
 from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Kind, Verdict
 from tests.dataplane.bench import Bench

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
-from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.protocol.wire import Flag, Kind, Packet
 from netfold.traffic.numerics import floats_error_bound
 from tests.dataplane.bench import Bench

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.tables import CPU_PORT
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import OWN_MAC, SETTINGS, UPLINK, root, sent
 from tests.dataplane.frames import CE, TCP, UDP, Ip, arp_request, ethernet, mac, udp

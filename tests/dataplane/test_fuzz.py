@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.tables import CPU_PORT
 from netfold.protocol.wire import Kind
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent

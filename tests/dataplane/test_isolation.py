@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.protocol.wire import PORT_FIRST, PORT_LAST, Kind
 from tests.dataplane import bmv2
 from tests.dataplane.bench import Bench, Tally

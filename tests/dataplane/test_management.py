@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.tables import CPU_PORT
 from netfold.protocol.wire import LANE_MAX, Flag, Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, root, sent

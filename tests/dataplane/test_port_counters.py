@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
+from netfold.controller.switches.tables import CPU_PORT
 from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Kind
 from tests.dataplane import roce_fixtures

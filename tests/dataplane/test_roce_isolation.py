@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.protocol.wire import Kind
 from tests.dataplane.bench import Tally
 from tests.dataplane.conftest import Devices

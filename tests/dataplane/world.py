@@ -15,7 +15,7 @@ from random import Random
 
 import numpy as np
 
-from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.protocol.wire import FLAGS, Flag, Kind, Packet, Verdict, WireError, make_tag
 from tests.dataplane.bench import Bench
 from tests.dataplane.frames import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from netfold.controller.switches import admission_table, management
+from netfold.controller.switches import management, tables
 from netfold.p4src.tools.p4build import REPOSITORY
 from netfold.protocol import generate, wire
 from netfold.protocol.wire import Flag, Kind
@@ -128,7 +128,7 @@ def test_the_controller_packs_the_same_header():
     )
     packet = wire.Packet.parse(packed[wire.FRAME_OVERHEAD_BYTES :])
     assert packet == wire.Packet(Kind.READ, 0x1234, 0, 0, 0x5678, 0x9ABC, (0,) * LANES)
-    assert wire.PORT_FIRST <= admission_table.MANAGEMENT_PORT <= wire.PORT_LAST
+    assert wire.PORT_FIRST <= tables.MANAGEMENT_PORT <= wire.PORT_LAST
 
 
 @pytest.mark.parametrize("name", ["overflow", "congestion", "quorum", "seal", "slot_reused", "floats"])

@@ -8,7 +8,7 @@ import ast
 
 from tests.house.imports import modules
 
-SILENT = "netfold.controller.planning.highs"
+SILENT = "netfold.controller.planning.sparse"
 
 
 def test_the_solver_is_made_in_the_module_that_silences_it():

@@ -19,9 +19,8 @@ from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.residual_network import ResidualNetwork
-from netfold.controller.planning.tree_choice import choose_trees
 from netfold.controller.planning.tree_columns import TreeColumn
-from netfold.controller.planning.tree_packing import ROUNDS
+from netfold.controller.planning.tree_packing import ROUNDS, choose_trees
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.generators import fat_tree, leaf_spine
 from tests.planning.asymmetric_cases import AsymmetricCase, asymmetric_case

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import netfold.controller.planning.optimal as optimal_module
+from netfold.controller.planning.formulation import FixedShares
+from netfold.controller.planning.grid import drafts_of
 from netfold.controller.planning.layout import Draft, feasible_rate, pass_single_children
-from netfold.controller.planning.models import FixedShares
 from netfold.controller.planning.plan import JobSpec, Loads, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.residual_network import ResidualNetwork
-from netfold.controller.planning.rounding import drafts_of
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.planning.search import improve
 from netfold.controller.planning.sparse import Effort, LinearProgram, Outcome, Stopped
