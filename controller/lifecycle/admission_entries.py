@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from weakref import ref
 
 from netfold.controller.jobs.records import AllocatedTree, Placement
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.tree_entities import UnroutableError, tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree

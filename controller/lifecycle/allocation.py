@@ -14,7 +14,8 @@ from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement, Transport
 from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
-from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.roce_entries import check_connections
 from netfold.controller.lifecycle.switch_requirements import check_requirements, quorum_of
 from netfold.controller.lifecycle.tree_numbers import TreeNumbers

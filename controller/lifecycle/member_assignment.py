@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timing import frame_part, link_rate_of, pace_of, timing_of
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.quorum_feature import indirect_senders

@@ -16,6 +16,7 @@ from netfold.controller.jobs.records import (
     Transport,
 )
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.departures import departures_of, summary
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
@@ -26,7 +27,6 @@ from netfold.controller.lifecycle.events import (
     LeaseExpired,
     MembersRejoining,
 )
-from netfold.controller.lifecycle.job_admission import RefusedError
 from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import MemberStatus

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Transport
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
 

@@ -10,6 +10,7 @@ import logging
 
 from netfold.controller.jobs.records import JobRecord, JobState, QueuePairs
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.lifecycle.capacity import uses_failed
 from netfold.controller.lifecycle.change_notifier import ChangeNotifier
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
@@ -20,7 +21,6 @@ from netfold.controller.lifecycle.events import (
     JobStranded,
 )
 from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_admission import uses_failed
 from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import Holder, MemberStatus

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import Transport
-from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.roce import ROCE_SIDE
 from netfold.protocol.lane_bits import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits

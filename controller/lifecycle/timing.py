@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from netfold.controller.lifecycle.allocation import longest_delay_s
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.controller.switches.devices import SwitchTarget
 from netfold.controller.switches.fabric_config import FabricConfig

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import grpc
 
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.job_admission import PacketModel
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.member_status import MemberStatus
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.messages import (
     Context,

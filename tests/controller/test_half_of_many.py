@@ -9,8 +9,10 @@ from contextlib import nullcontext
 import pytest
 
 from netfold.controller.jobs.file import resolve_job
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.switch_requirements import check_half, check_requirements
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.topologies.generators import leaf_spine
 
 FABRIC = leaf_spine(65, 16, 16)

@@ -10,8 +10,8 @@ from contextlib import suppress
 import grpc
 import pytest
 
-from netfold.controller.lifecycle.job_admission import PlanRequest
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.service.standby import ServiceProxy
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.netfold_pb2_grpc import ControllerServicer

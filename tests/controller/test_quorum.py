@@ -11,9 +11,11 @@ import pytest
 
 from netfold.controller.jobs.file import JobError, resolve_job
 from netfold.controller.jobs.records import AllocatedTree
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.switch_requirements import check_quorum, quorum_of
 from netfold.controller.planning.plan import Edge, Tree
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.switches.program_limits import limit_children
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.failed_elements import FailedElements

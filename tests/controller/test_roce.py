@@ -19,7 +19,9 @@ from netfold.controller.jobs.records import (
     Transport,
 )
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig

@@ -93,7 +93,8 @@ def test_the_simulate_command_imports_jobs_and_admission_only(graph: Graph):
         "controller.drawing",
         "controller.recording",
         "controller.jobs",
-        "controller.lifecycle.job_admission",
+        "controller.lifecycle.capacity",
+        "controller.scheduling.job_planner",
     )
     assert [b for b in beyond if not b.removeprefix("netfold.").startswith(allowed)] == []
 

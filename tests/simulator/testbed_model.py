@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from netfold.controller.jobs.lookup import default_job
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timing import timing_of
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.planner import make_plan
@@ -28,7 +28,7 @@ from netfold.topologies.spec import load_fabric
 LANES = 256
 FRAME = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES
 HOST_RTT_S = 0.002
-"""Delay of hosts and switches in an RTT: the controller's figure (lifecycle/job_admission.py) for windows.
+"""Delay of hosts and switches in an RTT: the controller's figure (lifecycle/packet_model.py) for windows.
 Here it lies on the eight links of a long round trip."""
 
 KERNEL = PacketOptions(
