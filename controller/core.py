@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import finsy as fy
 
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.counters import Counters
 from netfold.controller.health.failure_monitor import FailureMonitor
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
@@ -150,7 +151,7 @@ class Controller:
         self.lifecycle = Lifecycle(
             self.registry,
             self.fleet,
-            DesiredState(config),
+            DesiredState(config, FEATURES),
             leases,
             self.member_status,
             self.tasks,

@@ -9,9 +9,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from netfold.controller.features.registry import features_in
 from netfold.controller.jobs.file import Reroute, ResolvedJob
-from netfold.controller.jobs.records import Transport
-from netfold.controller.jobs.rings import unpaired_worker
 from netfold.controller.lifecycle.capacity import RefusedError, fits
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import JobSpec, Loads, Plan, PlanningError, Tree
@@ -96,8 +95,9 @@ def _plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
     spec = _with_time_limit(resolved.spec(request.excluded_members), request.time_limit_s)
     if not spec.workers:
         raise RefusedError(f"job '{spec.name}' has no worker left")
-    if resolved.file.transport is Transport.ROCE and (alone := unpaired_worker(fabric, spec.workers)):
-        raise RefusedError(f"job '{spec.name}': {alone}")
+    for feature in features_in(resolved.file):
+        if problem := feature.workers_problem(fabric, spec.workers):
+            raise RefusedError(f"job '{spec.name}': {problem}")
     try:
         working = without_failed(fabric, failed, (*spec.workers, *spec.parameter_servers), request.causes)
         plan = _best_plan(working, spec, request)

@@ -84,7 +84,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
-            steps = explain_from_store(self._current().get(request.name))
+            steps = explain_from_store(self._config.fabric, self._current().get(request.name))
         except UnknownJobError as error:
             await refuse(context, error)
         return pb.Explanation(

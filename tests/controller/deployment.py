@@ -18,6 +18,7 @@ import pytest
 from finsy.proto import p4r
 
 from netfold.controller.core import Controller, Options
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.packet_model import PacketModel
@@ -215,6 +216,7 @@ class Deployment:
             self.store.jobs(),
             broken or self.controller.failures.failed,
             self.controller.registry.revisions(),
+            FEATURES,
         )
         for name, switch in self.switches.items():
             held, exact = switch_contents(switch, self.pipeline), wanted[name]

@@ -31,6 +31,7 @@ CONTROLLER = [
     "recording",
     "jobs",
     "switches",
+    "features",
     "lifecycle",
     "scheduling",
     "health",
