@@ -1,24 +1,37 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Distances in a graph of nodes and their neighbors.
+"""Breadth-first search, for all that looks for nodes or paths with the fewest hops.
 
-Every process that reads a fabric asks for them: a graph library would be a third of such a process's start.
+Every process that reads a fabric searches it, and a planner searches it thousands of times. networkx would take a third
+of the start of such a process, and more time for a search (docs/decisions/0061-searches-of-paths.md).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+Node = TypeVar("Node", bound=Hashable)
 
 
-def distances(neighbors: Mapping[str, Iterable[str]], start: str) -> dict[str, int]:
-    """Hops of the shortest path from `start` to each node that it reaches, nearest first (breadth-first search)."""
-    found = {start: 0}
+def bfs_edges(start: Node, neighbors: Callable[[Node], Iterable[Node]]) -> Iterator[tuple[Node, Node]]:
+    """Yield (node, neighbor) for each node that `start` reaches, nearest first: the search found `neighbor` from
+    `node`."""
+    found = {start}
     queue = deque([start])
     while queue:
         node = queue.popleft()
-        for neighbor in neighbors[node]:
+        for neighbor in neighbors(node):
             if neighbor not in found:
-                found[neighbor] = found[node] + 1
+                found.add(neighbor)
                 queue.append(neighbor)
-    return found
+                yield node, neighbor
+
+
+def distances(neighbors: Mapping[str, Iterable[str]], start: str) -> dict[str, int]:
+    """Hops of the shortest path from `start` to each node that it reaches, nearest first."""
+    hops = {start: 0}
+    for node, neighbor in bfs_edges(start, neighbors.__getitem__):
+        hops[neighbor] = hops[node] + 1
+    return hops

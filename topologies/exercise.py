@@ -15,7 +15,8 @@ from typing import Any
 
 from netfold.topologies.addressing import Addressing, HostAddress
 from netfold.topologies.fabric import FabricError
-from netfold.topologies.yaml_locations import Document, Place
+from netfold.topologies.faults import Place
+from netfold.topologies.yaml_locations import Document
 
 _MAC = re.compile(r"^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$")
 _LISTS = ("table_entries", "multicast_group_entries", "clone_session_entries")

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from netfold.p4src.manifest import usual_children
 from netfold.topologies.distances import distances
+from netfold.topologies.faults import Fault, Place, hint
 from netfold.topologies.ports import Chip, pipe_of, port_faults
 
 if TYPE_CHECKING:
@@ -29,7 +29,11 @@ NAME_RULE = "a name starts with a letter and has at most 32 letters, digits, '_'
 
 
 class FabricError(ValueError):
-    """An invalid fabric; the message has the element and the expected value."""
+    """An invalid fabric; the message has the element and the expected value. `faults`: all errors of its elements."""
+
+    def __init__(self, message: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(message)
+        self.faults = tuple(faults)
 
 
 class SwitchRole(StrEnum):
@@ -128,70 +132,9 @@ class Fabric:
     unit: Unit = field(default_factory=Unit)
 
     def __post_init__(self) -> None:
-        names = [e.name for e in self.elements]
-        for name in names:
-            if not re.match(NAME_PATTERN, name):
-                raise FabricError(f"{self.name}: '{name}': {NAME_RULE}")
-        for name, times in Counter(names).items():
-            if times > 1:
-                raise FabricError(
-                    f"{self.name}: the name '{name}' is used twice; expected unique names of hosts and switches"
-                )
-        known = set(names)
-        pairs: set[frozenset[str]] = set()
-        for link in self.links:
-            for end in (link.a, link.b):
-                if end not in known:
-                    raise FabricError(
-                        f"{self.name}: link {link.a}-{link.b} ends at '{end}', which is no host or switch"
-                    )
-            if link.a == link.b:
-                raise FabricError(f"{self.name}: link {link.a}-{link.b} joins a node with itself")
-            if frozenset((link.a, link.b)) in pairs:
-                raise FabricError(
-                    f"{self.name}: link {link.a}-{link.b} is given twice; add the rates up instead"
-                )
-            pairs.add(frozenset((link.a, link.b)))
-            self._check_link(link)
-        for switch in self.switches:
-            if not 0 <= switch.capacity < math.inf:
-                raise FabricError(
-                    f"{self.name}: switch '{switch.name}' has capacity {switch.capacity}; expected 0 or more"
-                )
-            if switch.children is not None and switch.children < 2:
-                raise FabricError(
-                    f"{self.name}: switch '{switch.name}' takes {switch.children} children; expected 2 or more"
-                )
-            self._check_ports(switch)
-        for host in self.hosts:
-            count = len(self.neighbors[host.name])
-            if count != 1:
-                raise FabricError(f"{self.name}: host '{host.name}' has {count} links; expected exactly one")
-            if self.is_host(self.attachment(host.name)):
-                raise FabricError(f"{self.name}: host '{host.name}' is attached to a host; expected a switch")
-        if names and len(distances(self.neighbors, names[0])) < len(names):
-            raise FabricError(f"{self.name}: the fabric is not connected")
-
-    def _check_link(self, link: Link) -> None:
-        what = f"{self.name}: link {link.a}-{link.b} has"
-        if not 0 < link.rate < math.inf:
-            raise FabricError(f"{what} rate {link.rate}; expected a number above 0")
-        if link.queue < 1:
-            raise FabricError(f"{what} a queue of {link.queue}; expected at least 1 packet")
-        if not 0 <= link.delay_ms < math.inf:
-            raise FabricError(f"{what} a delay of {link.delay_ms} ms; expected 0 or more")
-
-    def _check_ports(self, switch: Switch) -> None:
-        near = self.neighbors[switch.name]
-        loopbacks = [x.port for x in switch.loopbacks]
-        for fault in port_faults(switch.name, switch.chip, dict(switch.ports), loopbacks, near):
-            raise FabricError(f"{self.name}: {fault.message}")
-        for loopback in switch.loopbacks:
-            if not 0 < loopback.rate < math.inf or loopback.queue < 1:
-                raise FabricError(
-                    f"{self.name}: loopback {loopback.port} of switch '{switch.name}' has rate {loopback.rate} "
-                    f"and a queue of {loopback.queue}; expected both above 0"
-                )
+        faults = list(_faults(self))
+        if faults:
+            raise FabricError(f"{self.name}: {faults[0].message}", faults)
 
     @property
     def elements(self) -> tuple[Element, ...]:
@@ -355,6 +298,86 @@ class Fabric:
     @cached_property
     def _switches(self) -> dict[str, Switch]:
         return {s.name: s for s in self.switches}
+
+
+def _faults(fabric: Fabric) -> Iterator[Fault]:
+    """The errors of a fabric's elements, and if there are none, whether it is connected."""
+    neighbors: dict[str, dict[str, None]] = {e.name: {} for e in fabric.elements}
+    faults = [*_name_faults(fabric), *_link_faults(fabric, neighbors)]
+    for switch in fabric.switches:
+        faults += _switch_faults(switch, neighbors[switch.name])
+    linked = {end for link in fabric.links for end in (link.a, link.b)}
+    for host in fabric.hosts:
+        if host.name not in linked:
+            faults.append(
+                Fault(("hosts", host.name), f"host '{host.name}' has no link; expected exactly one")
+            )
+    yield from faults
+    if not faults and neighbors and len(distances(neighbors, next(iter(neighbors)))) < len(neighbors):
+        yield Fault((), "the fabric is not connected")
+
+
+def _name_faults(fabric: Fabric) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for kind, elements in (("switches", fabric.switches), ("hosts", fabric.hosts)):
+        for element in elements:
+            if not re.match(NAME_PATTERN, element.name):
+                yield Fault((kind, element.name), f"'{element.name}': {NAME_RULE}")
+            elif element.name in seen:
+                yield Fault(
+                    (kind, element.name),
+                    f"the name '{element.name}' is used twice; expected unique names of hosts and switches",
+                )
+            seen.add(element.name)
+
+
+def _link_faults(fabric: Fabric, neighbors: Mapping[str, dict[str, None]]) -> Iterator[Fault]:
+    """The errors of links. Those that join two elements are added to `neighbors`."""
+    first: dict[frozenset[str], Place] = {}
+    for i, link in enumerate(fabric.links):
+        place, what = ("links", i), f"link {link.a}-{link.b}"
+        ends = (link.a, link.b)
+        for end in ends:
+            if end not in neighbors:
+                yield Fault(
+                    place, f"{what} ends at '{end}', which is no host or switch{hint(end, neighbors)}"
+                )
+            elif fabric.is_host(end) and neighbors[end]:
+                yield Fault(
+                    place, f"{what} is the second one of '{end}'; expected exactly one link of a host"
+                )
+        if link.a == link.b:
+            yield Fault(place, f"{what} joins '{link.a}' with itself")
+        elif fabric.is_host(link.a) and fabric.is_host(link.b):
+            yield Fault(place, f"host '{link.a}' is attached to a host, '{link.b}'; expected a switch")
+        elif frozenset(ends) in first and not any(map(fabric.is_host, ends)):
+            yield Fault(place, f"{what} is given twice; add the rates up instead", first[frozenset(ends)])
+        first.setdefault(frozenset(ends), place)
+        if link.a in neighbors and link.b in neighbors:
+            neighbors[link.a][link.b] = neighbors[link.b][link.a] = None
+        if not 0 < link.rate < math.inf:
+            yield Fault(place, f"{what} has rate {link.rate}; expected a number above 0")
+        if link.queue < 1:
+            yield Fault(place, f"{what} has a queue of {link.queue}; expected at least 1 packet")
+        if not 0 <= link.delay_ms < math.inf:
+            yield Fault(place, f"{what} has a delay of {link.delay_ms} ms; expected 0 or more")
+
+
+def _switch_faults(switch: Switch, neighbors: Collection[str]) -> Iterator[Fault]:
+    here, what = ("switches", switch.name), f"switch '{switch.name}'"
+    if not 0 <= switch.capacity < math.inf:
+        yield Fault((*here, "capacity"), f"{what} has capacity {switch.capacity}; expected 0 or more")
+    if switch.children is not None and switch.children < 2:
+        yield Fault((*here, "children"), f"{what} takes {switch.children} children; expected 2 or more")
+    loopbacks = [x.port for x in switch.loopbacks]
+    yield from port_faults(switch.name, switch.chip, dict(switch.ports), loopbacks, neighbors)
+    for i, loopback in enumerate(switch.loopbacks):
+        if not 0 < loopback.rate < math.inf or loopback.queue < 1:
+            yield Fault(
+                (*here, "loopbacks", i),
+                f"loopback {loopback.port} of {what} has rate {loopback.rate} and a queue of {loopback.queue}; "
+                "expected both above 0",
+            )
 
 
 _SWITCH_FIELDS = ("slots", "chip", "loopbacks", "children")

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +12,8 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from netfold.topologies.yaml_locations import Document, Place, Problem
+from netfold.topologies.faults import Place, hint
+from netfold.topologies.yaml_locations import Document, Problem
 
 _KINDS: Mapping[str, str] = {
     "int_type": "a whole number",
@@ -157,13 +157,3 @@ def _inner(kind: Any, key: str | int) -> Any:
 
 def _shown(value: object) -> str:
     return reprlib.repr(value)
-
-
-def hint(given: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: a similar one, else all."""
-    names = list(known)
-    close = difflib.get_close_matches(given, names, n=1)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return f"; known are {listed}" if names else ""

@@ -27,7 +27,6 @@ the file; or a switch gives the number of each:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,10 +46,11 @@ from netfold.topologies.fabric import (
     SwitchRole,
     Unit,
 )
-from netfold.topologies.model_errors import hint, model_problems
-from netfold.topologies.ports import LAST_PORT, Chip, port_faults
+from netfold.topologies.faults import Place
+from netfold.topologies.model_errors import model_problems
+from netfold.topologies.ports import LAST_PORT, Chip
 from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
-from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, read_document
+from netfold.topologies.yaml_locations import Document, SpecError, read_document
 
 SPECS = Path(__file__).parent / "specs"
 
@@ -266,14 +266,14 @@ def _validate(document: Document) -> FabricSpec:
 
 
 def _build(document: Document, spec: FabricSpec) -> Fabric:
-    try:
-        if spec.generate is not None:
-            return _generated(document, spec, spec.generate)
+    if spec.generate is None:
         return _listed(document, spec)
+    try:
+        return _generated(document, spec, spec.generate)
     except SpecError:
         raise
     except FabricError as error:
-        raise document.error(("generate",) if spec.generate else (), str(error)) from error
+        raise document.error(("generate",), str(error)) from error
 
 
 def _generated(document: Document, spec: FabricSpec, generate: Generate) -> Fabric:
@@ -290,20 +290,30 @@ def _generated(document: Document, spec: FabricSpec, generate: Generate) -> Fabr
 
 
 def _listed(document: Document, spec: FabricSpec) -> Fabric:
-    problems = [
-        *_name_problems(document, spec),
-        *_link_problems(document, spec),
-        *_port_problems(document, spec),
-    ]
-    if problems:
-        raise SpecError(document.file, problems)
+    if not spec.switches:
+        raise document.error(
+            ("switches",), "expected at least one switch: list 'switches' or 'generate' the fabric"
+        )
     switches = tuple(_switch(document, spec, name, s) for name, s in spec.switches.items())
     hosts = tuple(Host(name, h.parameter_server, h.capacity) for name, h in spec.hosts.items())
     links = [_link(document, spec, ("hosts", name), (name, h.at), h) for name, h in spec.hosts.items()]
     links += [
         _link(document, spec, ("links", i), (x.between[0], x.between[1]), x) for i, x in enumerate(spec.links)
     ]
-    return Fabric(spec.name, hosts, switches, tuple(links), UNITS[spec.unit])
+    try:
+        return Fabric(spec.name, hosts, switches, tuple(links), UNITS[spec.unit])
+    except FabricError as error:
+        raise document.with_lines(error, lambda place: _place_in_file(spec, place)) from None
+
+
+def _place_in_file(spec: FabricSpec, place: Place) -> Place:
+    """The place in the file of a place in the fabric, whose links are those of the hosts and then `links`."""
+    if place[:1] != ("links",):
+        return place
+    number = int(place[1])
+    if number < len(spec.hosts):
+        return ("hosts", list(spec.hosts)[number], "at")
+    return ("links", number - len(spec.hosts), "between")
 
 
 def _switch(document: Document, spec: FabricSpec, name: str, values: SwitchSpec) -> Switch:
@@ -340,58 +350,3 @@ def _link(
         )
     delay = default.delay_ms if values.delay_ms is None else values.delay_ms
     return Link(*ends, rate, values.queue or default.queue, delay)
-
-
-def _name_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
-    if not spec.switches:
-        yield document.problem(
-            ("switches",), "expected at least one switch: list 'switches' or 'generate' the fabric"
-        )
-    for name in spec.hosts:
-        if name in spec.switches:
-            yield document.problem(
-                ("hosts", name), f"'{name}' is also the name of a switch; expected unique names"
-            )
-
-
-def _link_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
-    for name, host in spec.hosts.items():
-        if host.at not in spec.switches:
-            near = hint(host.at, spec.switches)
-            yield document.problem(
-                ("hosts", name, "at"), f"host '{name}' is at '{host.at}', which is no switch{near}"
-            )
-    seen: dict[frozenset[str], int] = {}
-    for i, link in enumerate(spec.links):
-        ends, place = frozenset(link.between), ("links", i, "between")
-        for end in link.between:
-            if end in spec.hosts:
-                yield document.problem(
-                    place, f"'{end}' is a host; its link is given by its 'at', not in 'links'"
-                )
-            elif end not in spec.switches:
-                near = hint(end, spec.switches)
-                yield document.problem(place, f"a link ends at '{end}', which is no switch{near}")
-        if len(ends) == 1:
-            yield document.problem(place, f"a link joins '{link.between[0]}' with itself")
-        elif ends in seen:
-            line = document.problem(("links", seen[ends]), "").line
-            yield document.problem(
-                place,
-                f"the link {link.between[0]}-{link.between[1]} is given twice, first in line {line}: add the rates",
-            )
-        seen.setdefault(ends, i)
-
-
-def _port_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
-    near: dict[str, list[str]] = {name: [] for name in spec.switches}
-    pairs = [(name, host.at) for name, host in spec.hosts.items()]
-    pairs += [(link.between[0], link.between[1]) for link in spec.links]
-    for a, b in (*pairs, *(pair[::-1] for pair in pairs)):
-        if a in near:
-            near[a].append(b)
-    for name, switch in spec.switches.items():
-        chip = switch.chip or spec.defaults.switch.chip
-        loopbacks = [x.port for x in switch.loopbacks]
-        for fault in port_faults(name, chip, switch.ports, loopbacks, near[name]):
-            yield document.problem(("switches", name, *fault.where), fault.message)

@@ -4,19 +4,19 @@
 bandwidth]`.
 
 A switch's end is `s1-p3` (port 3), latency is a text such as "5ms" or a number of ms, bandwidth is in
-Mbit/s. `exercise` reads addresses, host commands and table entries. The order of the links assigns
-every switch the ports of the file; it is an error if no order does.
+Mbit/s. Switches have the port numbers of the file. `exercise` reads addresses, host commands and table entries.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch
-from netfold.topologies.yaml_locations import Document, Place
+from netfold.topologies.faults import Place
+from netfold.topologies.yaml_locations import Document
 
 DEFAULT_RATE = 100.0
 """Mbit/s of a link without a bandwidth (unlimited in Mininet)."""
@@ -48,18 +48,30 @@ def tutorials_fabric(document: Document, name: str) -> Fabric:
         _ported_link(document, ("links", i), entry, hosts, switches)
         for i, entry in enumerate(document.value["links"])
     ]
-    ordered = _in_port_order(document, links_with_ports)
-    links = tuple(w.link for w in ordered)
+    ports: dict[str, dict[str, int]] = {s: {} for s in switches}
+    for ported in links_with_ports:
+        link = ported.link
+        for switch, port in ported.ports:
+            ports[switch][link.b if switch == link.a else link.a] = port
+    links = tuple(ported.link for ported in links_with_ports)
     carried = {s: sum(x.rate for x in links if s in (x.a, x.b)) for s in switches}
     try:
         return Fabric(
             name,
             tuple(Host(h) for h in hosts),
-            tuple(Switch(s, capacity=carried[s]) for s in switches),
+            tuple(Switch(s, capacity=carried[s], ports=tuple(ports[s].items())) for s in switches),
             links,
         )
     except FabricError as error:
-        raise document.error(("links",), str(error)) from error
+        raise document.with_lines(error, lambda place: _place_in_file(links, place)) from None
+
+
+def _place_in_file(links: Sequence[Link], place: Place) -> Place:
+    """The place in the file of a place in the fabric: the port of a switch to a neighbor is at their link."""
+    match place:
+        case ("switches", switch, "ports", neighbor):
+            return ("links", next(i for i, x in enumerate(links) if {x.a, x.b} == {switch, neighbor}))
+    return place
 
 
 def _names(document: Document, key: str) -> list[str]:
@@ -105,27 +117,3 @@ def _bandwidth(document: Document, place: Place, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise document.error(place, f"bandwidth '{value}' must be a number of Mbit/s above 0")
     return float(value)
-
-
-def _in_port_order(document: Document, links_with_ports: list[_PortedLink]) -> list[_PortedLink]:
-    """Sorts the links so that Fabric, which numbers ports in their order, assigns the file's numbers."""
-    at: dict[tuple[str, int], int] = {}
-    for i, ported in enumerate(links_with_ports):
-        for end in ported.ports:
-            if end in at:
-                raise document.error(("links", i), f"port {end[1]} of '{end[0]}' is used twice")
-            at[end] = i
-    earlier: dict[int, set[int]] = {i: set() for i in range(len(links_with_ports))}
-    for (switch, port), i in at.items():
-        if port > 1:
-            if (switch, port - 1) not in at:
-                raise document.error(
-                    ("links", i), f"'{switch}' has port {port} but no port {port - 1}; ports count 1, 2, ..."
-                )
-            earlier[i].add(at[(switch, port - 1)])
-    try:
-        return [links_with_ports[i] for i in TopologicalSorter(earlier).static_order()]
-    except CycleError:
-        raise document.error(
-            ("links",), "no order of the links gives these port numbers; renumber them"
-        ) from None

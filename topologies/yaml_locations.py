@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,9 +12,7 @@ from typing import Any, NoReturn
 import yaml
 
 from netfold.topologies.fabric import FabricError
-
-Place = tuple[str | int, ...]
-"""The path of a value: keys and indices from the top."""
+from netfold.topologies.faults import Place
 
 MAX_BYTES = 4 << 20
 MAX_VALUES = 200_000
@@ -62,6 +60,19 @@ class Document:
 
     def error(self, place: Place, message: str) -> SpecError:
         return SpecError(self.file, [self.problem(place, message)])
+
+    def with_lines(
+        self, error: FabricError, place: Callable[[Place], Place] = lambda place: place
+    ) -> SpecError:
+        """The faults of the fabric that this file describes, with their lines. `place`: the place in the file of a
+        place in the fabric."""
+        problems = []
+        for fault in error.faults:
+            message = fault.message
+            if fault.earlier is not None:
+                message += f"; the first is in line {self.problem(place(fault.earlier), '').line}"
+            problems.append(self.problem(place(fault.place), message))
+        return SpecError(self.file, problems)
 
 
 def read_document(path: Path) -> Document:

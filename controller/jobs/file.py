@@ -19,8 +19,9 @@ from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.protocol.wire import COUNT_MAX
 from netfold.topologies.fabric import Fabric
+from netfold.topologies.faults import Place
 from netfold.topologies.model_errors import model_problems
-from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, parse_document
+from netfold.topologies.yaml_locations import Document, Problem, SpecError, parse_document
 
 MAX_CHARACTERS = 256 << 10
 """Maximum size of a job file."""

@@ -22,12 +22,13 @@ from netfold.controller.drawing.palette import Theme
 from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
 from netfold.controller.operator.controller_client import call_controller, note
 from netfold.controller.operator.live_loads import live_loads
+from netfold.controller.planning.candidate_paths import Limits
 from netfold.controller.planning.document import plan_document
 from netfold.controller.planning.hierarchy import Hierarchy
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import Loads, Plan, PlanningError
 from netfold.controller.planning.planner import full_nodes, make_plan
-from netfold.controller.planning.residual_network import NO_LOADS, Limits
+from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.recording.lines import (
     RecordingSource,

@@ -9,7 +9,6 @@ number of steps is fixed, so that a seed always gives the same trees."""
 
 from __future__ import annotations
 
-import heapq
 import math
 import random
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.controller.planning.layout import Draft, result_tree_by
+from netfold.controller.planning.layout import Draft, cheapest_links, result_tree_by
 from netfold.controller.planning.resend_paths import find_unreached
 from netfold.controller.planning.residual_network import ResidualNetwork
 
@@ -175,7 +174,7 @@ class _Walk:
         return at == wanted
 
     def _connect(self, draft: Draft, child: str, parent: str) -> bool:
-        routes = self.network.routes(child, parent)
+        routes = self.network.paths.routes(child, parent)
         if not routes:
             return False
         draft.connect(child, parent, self.rng.choice(routes))
@@ -195,20 +194,14 @@ class _Walk:
     def _other_down(self, draft: Draft) -> Draft | None:
         """A draft with another result tree: shortest paths by links of random lengths."""
         network, rng = self.network, self.rng
+
+        def cost(a: str, b: str) -> float:
+            length = rng.random()
+            return length if network.capacity[network.link_id[a, b]] > 0 else math.inf
+
         start = network.attachment(draft.root)
-        distance, via = {start: 0.0}, dict[str, int]()
-        queue = [(0.0, start)]
-        while queue:
-            length, at = heapq.heappop(queue)
-            if length > distance[at]:
-                continue
-            for near in network.neighbors[at]:
-                link = network.link_id[at, near]
-                through = length + rng.random()
-                if network.capacity[link] > 0 and through < distance.get(near, math.inf):
-                    distance[near], via[near] = through, link
-                    heapq.heappush(queue, (through, near))
-        if any(network.attachment(w) not in distance for w in self.workers):
+        via = cheapest_links(network, start, cost)
+        if any((switch := network.attachment(w)) != start and switch not in via for w in self.workers):
             return None
         other = draft.copy()
         other.result_links = result_tree_by(network, draft, tuple(self.workers), via)

@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.candidate_paths import Route
 from netfold.controller.planning.draft_editor import DraftEditor
 from netfold.controller.planning.layout import SLACK, Draft, feasible_rate, finish, route_results, total_load
 from netfold.controller.planning.plan import Plan, PlanningError
-from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.scheme import Task
 
 LAYERS = 16

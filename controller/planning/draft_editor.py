@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from netfold.controller.planning.candidate_paths import Route
 from netfold.controller.planning.layout import Draft, total_load
 from netfold.controller.planning.plan import PlanningError
-from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.residual_network import ResidualNetwork
 
 EPS = 1e-9
 _STRICTLY_BELOW = 1 - 1e-7
@@ -130,7 +131,7 @@ class DraftEditor:
     # ---- queries -----------------------------------------------------------------------------------------
 
     def routes(self, child: str, parent: str) -> Sequence[Route]:
-        routes = self.network.routes(child, parent)
+        routes = self.network.paths.routes(child, parent)
         return [r for r in routes if len(r) == len(routes[0])] if self._shortest else routes
 
     def best_route(self, child: str, parent: str, share: float) -> Route | None:

@@ -25,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.candidate_paths import Route
 from netfold.controller.planning.plan import PlanningError
-from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.sparse import INF, Effort, LinearProgram, Stopped
 
 NEGLIGIBLE = 1e-7
@@ -155,7 +156,7 @@ class Formulation(ABC):
         network, most = self.network, self.network.limits.nodes
         if len(nodes) <= most:
             return list(nodes), 0
-        near = {v: sum(network.hops(v, s) for s in self.servers) for v in nodes}
+        near = {v: sum(network.paths.hops(v, s) for s in self.servers) for v in nodes}
         ranked = sorted(nodes, key=lambda v: (-network.capacity[network.switch_id[v]], near[v]))
         return ranked[:most], len(nodes) - most
 
@@ -184,8 +185,8 @@ class Formulation(ABC):
         network, server, size = self.network, self.servers[s], len(group.workers)
         columns: list[tuple[int, str, Route]] = []
         inner: list[tuple[str, int]] = []
-        for parent in (*(v for v in self._candidates(group) if network.routes(v, server, 1)), server):
-            for route in network.routes(group.switch, parent, self.routes_per_pair):
+        for parent in (*(v for v in self._candidates(group) if network.paths.routes(v, server, 1)), server):
+            for route in network.paths.routes(group.switch, parent, self.routes_per_pair):
                 column = self.new_stream(s, size)
                 columns.append((column, parent, route))
                 self._use(route, column, s)
@@ -202,7 +203,8 @@ class Formulation(ABC):
         """The stream of a node: as fast as its fastest member, and no more members than it takes."""
         network, server, program = self.network, self.servers[s], self.program
         streams = [
-            (self.new_stream(s, 1), route) for route in network.routes(node, server, self.routes_per_pair)
+            (self.new_stream(s, 1), route)
+            for route in network.paths.routes(node, server, self.routes_per_pair)
         ]
         for column, route in streams:
             self._use(route, column, s)
@@ -226,7 +228,7 @@ class Formulation(ABC):
         for leaf in dict.fromkeys(g.switch for g in self.groups):
             on_link: dict[int, list[int]] = defaultdict(list)
             ways = []
-            for route in network.routes(server, leaf, self.routes_per_pair):
+            for route in network.paths.routes(server, leaf, self.routes_per_pair):
                 column = self.new_stream(s, 1)
                 ways.append(column)
                 self.result_routes[s].append((column, route))
@@ -255,7 +257,7 @@ class Formulation(ABC):
     @property
     def complete(self) -> bool:
         """Whether the model holds every simple path and every node."""
-        return self.network.all_simple_paths and not self.dropped
+        return self.network.paths.has_all_simple_paths and not self.dropped
 
     def solve(self, effort: Effort = RELAXED) -> Solution:
         """Solve. Raises NoSolutionError when nothing can be sent, or nothing was found."""

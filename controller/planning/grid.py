@@ -97,7 +97,7 @@ def upper_bound(task: Task, servers: Sequence[str], nodes: Sequence[str]) -> flo
     """An upper bound over all shares and all routes: the relaxation with free shares where it holds every
     simple path and every node, the bound with free routing elsewhere."""
     free = free_routing_bound(task.network, task.workers, servers, nodes)
-    if not task.network.all_simple_paths:
+    if not task.network.paths.has_all_simple_paths:
         return free
     return min(free, FreeShares(task.network, task.workers, servers, nodes).solve().bound)
 
@@ -179,7 +179,7 @@ def _drawn_route(
 ) -> tuple[int, ...]:
     streams = solution.streams.get((s, node), ())
     if not streams:
-        return network.routes(node, model.servers[s])[0]
+        return network.paths.routes(node, model.servers[s])[0]
     weights = np.array([w for _, w in streams])
     return streams[int(rng.choice(len(streams), p=weights / weights.sum()))][0]
 

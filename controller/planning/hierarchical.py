@@ -74,7 +74,7 @@ def _star(network: ResidualNetwork, workers: tuple[str, ...], root: str) -> Draf
         raise PlanningError(f"root {root} would have {len(workers)} children")
     draft = Draft(root, 1.0)
     for worker in workers:
-        routes = network.routes(worker, root, 1)
+        routes = network.paths.routes(worker, root, 1)
         if not routes:
             raise PlanningError(f"no route with capacity left leads from {worker} to {root}")
         draft.connect(worker, root, routes[0])

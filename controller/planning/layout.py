@@ -9,17 +9,18 @@ resource for rate 1, so that the rate that all capacities allow is one over the 
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.candidate_paths import Route
 from netfold.controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
 from netfold.controller.planning.plan import Edge, InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
-from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.sparse import INF, Effort, LinearProgram
+from netfold.topologies.distances import bfs_edges
 
 SLACK = 1e-9
 
@@ -100,48 +101,61 @@ def result_tree(
     load: NDArray[np.float64],
     both_ways: bool = False,
 ) -> tuple[int, ...]:
-    """Find a result tree by Dijkstra over the switches; a link costs one hop, and much more if it exceeds the present
-    worst utilization."""
+    """The result tree of cheapest paths: a link costs one hop, and much more if it exceeds the present worst
+    utilization."""
     used = utilization(network, load)
     worst = float(used[np.isfinite(used)].max(initial=1e-12)) or 1e-12
-    start = network.attachment(draft.root)
+
+    def cost(a: str, b: str) -> float:
+        link = network.link_id[a, b]
+        capacity = float(network.capacity[link])
+        if capacity <= 0 or (both_ways and network.capacity[network.link_id[b, a]] <= 0):
+            return INF
+        over = max(0.0, (float(load[link]) + draft.share) / capacity / worst - 1.0)
+        return 1.0 + (10.0 + 10.0 * over if over > SLACK else 0.0)
+
     wanted = {network.attachment(w) for w in workers}
+    via = cheapest_links(network, network.attachment(draft.root), cost, wanted)
+    if cut_off := wanted - via.keys() - {network.attachment(draft.root)}:
+        raise PlanningError(f"no link with capacity left leads from {draft.root} to {min(cut_off)}")
+    return result_tree_by(network, draft, workers, via)
+
+
+def cheapest_links(
+    network: ResidualNetwork,
+    start: str,
+    cost: Callable[[str, str], float],
+    wanted: Collection[str] | None = None,
+) -> dict[str, int]:
+    """The last link of a cheapest path from the switch `start` to each other switch that it reaches (Dijkstra). `cost`
+    is that of the link from a switch to another one, INF if paths cannot use it. The search ends when it has the paths
+    to `wanted`; None: all."""
     distance, via = {start: 0.0}, dict[str, int]()
     queue = [(0.0, network.order[start], start)]
-    open_leaves = set(wanted)
-    while queue and open_leaves:
-        cost, _, at = heapq.heappop(queue)
-        if cost > distance[at]:
+    missing = None if wanted is None else set(wanted)
+    while queue and (missing is None or missing):
+        length, _, at = heapq.heappop(queue)
+        if length > distance[at]:
             continue
-        open_leaves.discard(at)
-        for near in network.neighbors[at]:
-            link = network.link_id[at, near]
-            capacity = float(network.capacity[link])
-            if capacity <= 0 or (both_ways and network.capacity[network.link_id[near, at]] <= 0):
-                continue
-            over = max(0.0, (float(load[link]) + draft.share) / capacity / worst - 1.0)
-            through = cost + 1.0 + (10.0 + 10.0 * over if over > SLACK else 0.0)
-            if through < distance.get(near, float("inf")) - SLACK:
-                distance[near], via[near] = through, link
-                heapq.heappush(queue, (through, network.order[near], near))
-    if open_leaves:
-        raise PlanningError(f"no link with capacity left leads from {draft.root} to {sorted(open_leaves)[0]}")
-    return result_tree_by(network, draft, workers, via)
+        if missing:
+            missing.discard(at)
+        for neighbor in network.neighbors[at]:
+            through = length + cost(at, neighbor)
+            if through < distance.get(neighbor, INF) - SLACK:
+                distance[neighbor], via[neighbor] = through, network.link_id[at, neighbor]
+                heapq.heappush(queue, (through, network.order[neighbor], neighbor))
+    return via
 
 
 def result_tree_within(
     network: ResidualNetwork, draft: Draft, workers: Sequence[str], links: Collection[int]
 ) -> tuple[int, ...]:
     """The result tree within `links`, which reach every worker's switch from the root."""
-    start = network.attachment(draft.root)
-    via, waiting = dict[str, int](), deque([start])
-    while waiting:
-        at = waiting.popleft()
-        for near in network.neighbors[at]:
-            link = network.link_id[at, near]
-            if link in links and near not in via and near != start:
-                via[near] = link
-                waiting.append(near)
+
+    def within(at: str) -> Iterator[str]:
+        return (n for n in network.neighbors[at] if network.link_id[at, n] in links)
+
+    via = {b: network.link_id[a, b] for a, b in bfs_edges(network.attachment(draft.root), within)}
     return result_tree_by(network, draft, workers, via)
 
 

@@ -149,7 +149,7 @@ class Packer:
         )
         most = np.array([min(self.network.max_children(v), len(self.workers)) for v in self.nodes])
         room = np.minimum(np.minimum(whole(left), most), self.local + np.maximum(arriving, 0))
-        room[[not self.network.routes(v, server, 1) for v in self.nodes]] = 0
+        room[[not self.network.paths.routes(v, server, 1) for v in self.nodes]] = 0
         return np.asarray(np.maximum(room, 0), dtype=np.int64)
 
 
@@ -200,7 +200,7 @@ def _places(
     for worker in workers:
         waiting[network.attachment(worker)].append(worker)
     pairs = sorted(
-        (network.hops(switch, parent), rank, parent, switch)
+        (network.paths.hops(switch, parent), rank, parent, switch)
         for rank, parent in enumerate(room)
         for switch in waiting
     )
@@ -221,7 +221,7 @@ def _places(
 def _carried(network: ResidualNetwork, switch: str, parent: str, stream: float) -> int:
     """The number of streams that the candidate routes from a switch to a node carry, as if they shared no link."""
     total = 0
-    for route in network.routes(switch, parent):
+    for route in network.paths.routes(switch, parent):
         if not route:
             return len(network.server_id)
         total += int(min(network.capacity[i] for i in route) / stream * (1 + ROUND_OFF))

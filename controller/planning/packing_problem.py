@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.candidate_paths import Route
 from netfold.controller.planning.plan import PlanningError
-from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.residual_network import ResidualNetwork
 
 Floats = NDArray[np.float64]
 
@@ -96,9 +97,6 @@ class PackingProblem:
 
 def _cut_off(network: ResidualNetwork, workers: Sequence[str]) -> str:
     return next(w for w in workers if network.access_limit((w,)) <= 0)
-
-
-Floats = NDArray[np.float64]
 
 
 class Paths:

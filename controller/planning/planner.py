@@ -8,12 +8,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from netfold.controller.planning.candidate_paths import Limits
 from netfold.controller.planning.fixed_split import plan_fixed_split
 from netfold.controller.planning.hierarchy import Hierarchy
 from netfold.controller.planning.plan import JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.residual_network import (
     NO_LOADS,
-    Limits,
     ResidualNetwork,
     check_job,
     natural_unit,

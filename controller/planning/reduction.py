@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from netfold.controller.planning.candidate_paths import Route
 from netfold.controller.planning.layout import (
     SLACK,
     Draft,
@@ -19,8 +20,9 @@ from netfold.controller.planning.layout import (
     utilization,
 )
 from netfold.controller.planning.plan import Plan, PlanningError
-from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.scheme import Task
+from netfold.topologies.distances import bfs_edges
 
 
 def plan_rooted(
@@ -89,15 +91,15 @@ def _trees(
 
 def _reaches(network: ResidualNetwork, root: str, workers: Sequence[str]) -> bool:
     """Whether links with capacity left in both directions join a root with all workers."""
+
+    def usable(at: str) -> Iterator[str]:
+        for neighbor in network.neighbors[at]:
+            both = (network.link_id[at, neighbor], network.link_id[neighbor, at])
+            if all(network.capacity[i] > 0 for i in both):
+                yield neighbor
+
     start = network.attachment(root)
-    reached, waiting = {start}, [start]
-    while waiting:
-        at = waiting.pop()
-        for near in network.neighbors[at]:
-            both = (network.link_id[at, near], network.link_id[near, at])
-            if near not in reached and all(network.capacity[i] > 0 for i in both):
-                reached.add(near)
-                waiting.append(near)
+    reached = {start, *(switch for _, switch in bfs_edges(start, usable))}
     return all(network.attachment(w) in reached for w in workers)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from netfold.controller.planning.candidate_paths import Route
 from netfold.controller.planning.draft_editor import EPS, DraftEditor, LoadChange
 from netfold.controller.planning.layout import (
     Draft,
@@ -24,7 +25,7 @@ from netfold.controller.planning.layout import (
     route_results,
 )
 from netfold.controller.planning.plan import PlanningError
-from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.residual_network import ResidualNetwork
 
 TRIALS = 60_000
 RESULT_TREE_TRIALS = 20
@@ -136,7 +137,7 @@ class LocalSearch:
             for parent in editor.nodes:
                 if parent in editor.members[tree] or parent == root:
                     continue
-                for route in self._network.routes(child, parent, ROUTES_TRIED):
+                for route in self._network.paths.routes(child, parent, ROUTES_TRIED):
                     if not self._try_route(route, parent, share, removal, limit):
                         continue
                     upstream = editor.best_route(parent, above, share)
@@ -159,7 +160,7 @@ class LocalSearch:
             return False
         removal = self._editor.removal(tree, child)
         for node in self._editor.open_nodes(tree, here):
-            for route in self._network.routes(child, node, ROUTES_TRIED):
+            for route in self._network.paths.routes(child, node, ROUTES_TRIED):
                 if any(
                     loads.load[i] + draft.share >= limit * loads.capacity[i]
                     for i in route
@@ -186,7 +187,7 @@ class LocalSearch:
         for parent in [*editor.open_nodes(tree, node), draft.root]:
             if not editor.has_fan_in_left(tree, parent):
                 continue
-            for route in self._network.routes(other, parent, ROUTES_TRIED):
+            for route in self._network.paths.routes(other, parent, ROUTES_TRIED):
                 if not self._try_route(route, parent, share, base, limit):
                     continue
                 change = loads.with_stream(base, route, parent, share)
@@ -231,7 +232,7 @@ class LocalSearch:
             count = len(members[parent]) + arrivals[parent]
             if parent != draft.root and count >= self._network.max_children(parent):
                 continue
-            for route in self._network.routes(child, parent, ROUTES_TRIED):
+            for route in self._network.paths.routes(child, parent, ROUTES_TRIED):
                 if self._try_route(route, parent, draft.share, change, limit):
                     return parent, route
         return None

@@ -4,17 +4,18 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.candidate_paths import Route
 from netfold.controller.planning.layout import Draft
 from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.resend_paths import find_unreached
-from netfold.controller.planning.residual_network import Route
+from netfold.topologies.distances import bfs_edges
 
 Floats = NDArray[np.float64]
 
@@ -76,29 +77,23 @@ def mirrored(problem: PackingProblem, streams: Sequence[TreeStream]) -> set[int]
 def spanning(problem: PackingProblem, root: int, links: Collection[int]) -> tuple[int, ...] | None:
     """The result tree within `links` (between switches); None if they do not reach every place."""
     number = problem.network.order
-    out: dict[int, list[tuple[int, int]]] = {}
+    out: dict[int, list[int]] = defaultdict(list)
     for i in sorted(links):
         a, b = problem.network.links[i]
-        out.setdefault(number[a], []).append((number[b], i))
+        out[number[a]].append(number[b])
     start = problem.nodes[root].switch
-    via: dict[int, tuple[int, int]] = {}
-    waiting = deque([start])
-    while waiting:
-        at = waiting.popleft()
-        for near, i in out.get(at, ()):
-            if near != start and near not in via:
-                via[near] = at, i
-                waiting.append(near)
+    before = {b: a for a, b in bfs_edges(start, out.__getitem__)}
     kept: dict[int, None] = {}
     for place in problem.places:
         at = place.switch
         while at != start:
-            if at not in via:
+            if at not in before:
                 return None
-            at, i = via[at]
-            if i in kept:
+            link = problem.link_between[before[at], at]
+            if link in kept:
                 break
-            kept[i] = None
+            kept[link] = None
+            at = before[at]
     return tuple(kept)
 
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 from netfold.controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
 from netfold.controller.planning.plan import Edge, InvalidPlanError, JobSpec, Loads, Plan, Tree
 from netfold.controller.planning.resend_paths import unreached_by_resend
+from netfold.topologies.distances import bfs_edges
 from netfold.topologies.fabric import Fabric
 
 TOLERANCE = 1e-6
@@ -182,11 +183,7 @@ def _check_down(fabric: Fabric, job: JobSpec, tree: Tree, where: str) -> None:
             raise InvalidPlanError(f"{where}: the result tree enters '{b}' twice")
         entered.add(b)
         below[a].append(b)
-    reached, open_nodes = {tree.root}, [tree.root]
-    while open_nodes:
-        for near in below.get(open_nodes.pop(), ()):
-            reached.add(near)
-            open_nodes.append(near)
+    reached = {tree.root, *(node for _, node in bfs_edges(tree.root, lambda at: below.get(at, ())))}
     for node in entered - reached:
         raise InvalidPlanError(f"{where}: the result tree to '{node}' does not start at the root")
     for worker in job.workers:

@@ -30,8 +30,9 @@ from netfold.controller.switches.devices import (
 from netfold.controller.switches.endpoint import Pipeline, Tls
 from netfold.controller.switches.tables import CPU_PORT
 from netfold.topologies.fabric import Fabric, Switch
+from netfold.topologies.faults import Place
 from netfold.topologies.model_errors import model_problems
-from netfold.topologies.yaml_locations import Place, SpecError, read_document
+from netfold.topologies.yaml_locations import SpecError, read_document
 
 LAST_CPU_PORT = 511
 _ADDRESS, _ADDRESS_FORM = r"^(\S+:[0-9]{1,5}|unix:\S+)$", "HOST:PORT or unix:PATH of P4Runtime"

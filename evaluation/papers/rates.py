@@ -18,11 +18,11 @@ from rich.table import Table
 from netfold.controller.drawing.chart import legend, log_y
 from netfold.controller.drawing.palette import BLUE, GREEN, MUTED, ORANGE, PURPLE, SKY, TEXT, VERMILION
 from netfold.controller.drawing.plot import Plot
+from netfold.controller.planning.candidate_paths import Limits
 from netfold.controller.planning.grid import round_once
 from netfold.controller.planning.layout import feasible_rate, total_load
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.planner import SchemeComparison
-from netfold.controller.planning.residual_network import Limits
 from netfold.controller.planning.scheme import Task
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, table
 from netfold.evaluation.papers import inart_derived

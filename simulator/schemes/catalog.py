@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from netfold.controller.planning.candidate_paths import Limits
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.planning.residual_network import Limits
 from netfold.simulator.scenario import (
     IdealCollective,
     InNetworkCollective,

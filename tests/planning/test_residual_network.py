@@ -8,10 +8,11 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 
+from netfold.controller.planning.candidate_paths import Limits
 from netfold.controller.planning.layout import Draft, finish, route_results
 from netfold.controller.planning.plan import JobSpec, Loads, PlanningError
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.planning.residual_network import Limits, ResidualNetwork
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.validate import recompute_loads, validate
 from netfold.topologies.fabric import Fabric, Host, Link, Switch

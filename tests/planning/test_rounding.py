@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from netfold.controller.planning.candidate_paths import Limits
 from netfold.controller.planning.formulation import FixedShares, FreeShares
 from netfold.controller.planning.grid import free_routing_bound, repair, round_once
 from netfold.controller.planning.inart import lagrange_splits
 from netfold.controller.planning.layout import feasible_rate, total_load
 from netfold.controller.planning.packing import packing_bound
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.planning.residual_network import Limits, ResidualNetwork
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine, with_capacities, with_parameter_servers
 from tests.planning.cases import job_on, star

@@ -58,7 +58,7 @@ def test_chains_of_single_children_all_pass_on() -> None:
     for order in (("w", *names), (*reversed(names), "w")):
         draft, above = Draft("ps", 1.0), {"w": "a", "a": "b", "b": "c", "c": "ps"}
         for child in order:
-            draft.connect(child, above[child], network.routes(child, above[child])[0])
+            draft.connect(child, above[child], network.paths.routes(child, above[child])[0])
         pass_single_children(network, draft)
         assert draft.parent == {"w": "ps"}
         assert network.path(draft.route["w"]) == ("w", "a", "b", "c", "ps")

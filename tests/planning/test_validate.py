@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netfold.controller.planning.candidate_paths import Limits
 from netfold.controller.planning.plan import Edge, InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.planning.residual_network import Limits
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.planning.validate import add_loads, recompute_loads, validate
 from netfold.topologies.fabric import Fabric, Host, Link, Switch

@@ -157,7 +157,7 @@ def test_a_fabric_that_is_no_spec_is_checked_too() -> None:
         ("unit: Gbit/s", "unit: Gb", 2, "'Gbit/s'"),
         ("name: two-racks\n", "", 1, "'name' is missing"),
         ("name: two-racks", "name: 1racks", 1, "starts with a letter"),
-        ("at: s1", "at: s3", 10, "'s3', which is no switch; known are s1, s2"),
+        ("at: s1", "at: s3", 10, "'s3', which is no host or switch; known are h1, ps, s1, s2"),
         ("{at: s1}", "{}", 10, "'at' is missing in hosts.h1"),
         ("queue: 32", "queue: many", 4, "expected a whole number"),
         ("capacity: 40", "capacity: yes", 5, "not a truth value"),
@@ -165,10 +165,15 @@ def test_a_fabric_that_is_no_spec_is_checked_too() -> None:
         ("rate: 10", "rate: 0", 4, "expected more than 0"),
         ("rate: 10", "rate: .inf", 4, "expected a finite number"),
         ("role: leaf", "role: leave", 5, "'leaf'"),
-        ("[s1, s2]", "[s1, h1]", 13, "'h1' is a host"),
+        ("[s1, s2]", "[s1, h1]", 13, "the second one of 'h1'; expected exactly one link of a host"),
         ("[s1, s2]", "[s1, s1]", 13, "joins 's1' with itself"),
         ("[s1, s2]", "[s1]", 13, "at least 2"),
-        ("[s1, s2], rate: 5}", "[s1, s2]}\n  - {between: [s2, s1]}", 14, "is given twice, first in line 13"),
+        (
+            "[s1, s2], rate: 5}",
+            "[s1, s2]}\n  - {between: [s2, s1]}",
+            14,
+            "is given twice; add the rates up instead; the first is in line 13",
+        ),
         ("rate: 10, ", "", 10, "expected 'rate' here or in defaults.link"),
         (
             "  h1: {at: s1}",
@@ -176,7 +181,7 @@ def test_a_fabric_that_is_no_spec_is_checked_too() -> None:
             11,
             "'h1' is given twice; the first is in line 10",
         ),
-        ("  h1: {at: s1}", "  s1: {at: s1}", 10, "also the name of a switch"),
+        ("  h1: {at: s1}", "  s1: {at: s1}", 10, "the name 's1' is used twice"),
         ("  - {between: [s1, s2], rate: 5}", "  []", 1, "is not connected"),
         ("unit: Gbit/s", "unit: [Gbit/s", 3, "not YAML"),
         ("unit: Gbit/s", "unit: 2026-13-01", 2, "not YAML: month must be in 1..12"),
@@ -195,6 +200,13 @@ def test_error_names_line_and_remedy(tmp_path: Path, old: str, new: str, line: i
     assert says in str(caught.value)
     assert line in [p.line for p in caught.value.problems]
     assert all(message.startswith(f"{path}:") for message in str(caught.value).splitlines())
+
+
+def test_all_faults_of_elements_are_told_at_once(tmp_path: Path) -> None:
+    path = _write(tmp_path, CHIPS.replace("h2: {at: s1}", "h2: {at: s4}").replace("s2: 5", "s2: 132"))
+    with pytest.raises(SpecError) as caught:
+        load_fabric(path)
+    assert [p.line for p in caught.value.problems] == [8, 8, 15]
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
