@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import finsy as fy
 
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.counters import Counters
 from netfold.controller.health.failure_monitor import FailureMonitor
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
@@ -47,12 +48,12 @@ from netfold.controller.lifecycle.events import (
     MembersRejoining,
 )
 from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_admission import PacketModel
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.members import Members
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.observation.event_log import EventLog
@@ -150,7 +151,7 @@ class Controller:
         self.lifecycle = Lifecycle(
             self.registry,
             self.fleet,
-            DesiredState(config),
+            DesiredState(config, FEATURES),
             leases,
             self.member_status,
             self.tasks,

@@ -11,14 +11,14 @@ ATP's is a fixed scale).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
+
+from netfold.protocol.lane_bits import PAIR_BITS, SUM_BITS, headroom
 
 FLOAT32, FLOAT16, INT32 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int32)
 BFLOAT16, FLOAT64, INT64 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float64), np.dtype(np.int64)
@@ -27,14 +27,11 @@ SHORT_FLOATS = (FLOAT16, BFLOAT16)
 ROTATED_DTYPES = (FLOAT32, *SHORT_FLOATS)  # of the scheme RotatedQuarter
 INTEGERS = (INT32, INT64)
 
-SUM_BITS = 30  # sums of magnitude up to 2^30 stay clear of the rails of int32
 PREDICTION_BITS = 4  # a scale that was predicted may be this many bits too coarse (half and float64: none)
-PAIR_BITS = 14  # sums of magnitude up to 2^14, two of them in a lane, stay clear of each other
 WIDE_BITS = 63  # of a float64
 EXPONENT_BIAS = 126  # a float32 with exponent byte b is below 2^(b - 126) in magnitude
 WIDE_BIAS = 1008  # a float64 with exponent byte b is below 2^(8 b - 1008)
 QUARTER_CODE_RMS = 30  # codes of a sum of the scheme RotatedQuarter that has the whole of its range
-MAX_QUARTER_WORKERS = 64  # of the scheme RotatedQuarter: its error grows with them
 WIDE_LEAST = 6  # below it the scale would be no float64
 
 
@@ -103,18 +100,6 @@ def scheme_for(scheme: Scheme, dtype: np.dtype[Any], lossy: bool = False) -> Sch
     if isinstance(scheme, Automatic):
         return PackedHalf() if dtype in SHORT_FLOATS else BlockFloat()
     return scheme
-
-
-@cache
-def headroom(workers: int) -> int:
-    """Returns the bits that a sum of `workers` numbers may need more than one of them."""
-    return math.ceil(math.log2(workers))
-
-
-def kept_bits(workers: int, half: bool = False) -> int:
-    """Returns the significant bits, without the sign, that a shared exponent leaves the largest value of a row: the
-    sum needs the others. `half`: in the scheme PackedHalf. float32 has 24, float16 11, bfloat16 8."""
-    return (PAIR_BITS if half else SUM_BITS) - headroom(workers)
 
 
 def error_bound(exponent: int, workers: int, half: bool = False) -> float:

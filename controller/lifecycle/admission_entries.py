@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable
 from weakref import ref
 
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import AllocatedTree, Placement
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.tree_entities import UnroutableError, tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
@@ -50,5 +51,5 @@ class AdmissionEntries:
         return self._known[key][1]
 
     def _count(self, numbers: AllocatedTree, tree: Tree) -> Counter[str]:
-        entities = tree_entities(InstalledTree(self._fabric, numbers, tree, epoch=1, udp_port=0))
+        entities = tree_entities(InstalledTree(self._fabric, numbers, tree, epoch=1, udp_port=0), FEATURES)
         return Counter(switch for switch, entity in entities if entity.key[0] == "admission")

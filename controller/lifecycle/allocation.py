@@ -10,20 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from netfold.controller.features.registry import features_in
 from netfold.controller.jobs.file import ResolvedJob
-from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement, Transport
+from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement
 from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
-from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
-from netfold.controller.lifecycle.roce_entries import check_connections
-from netfold.controller.lifecycle.switch_requirements import check_requirements, quorum_of
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.lifecycle.switch_requirements import check_requirements
 from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.topologies.fabric import Fabric, Switch
 
 _MIN_WINDOW, _MAX_WINDOW = 8, 2048
-_ROCE_WINDOW = 512
-"""Largest RoCE window in packets: three messages of 170, as NetReduce has them, where a switch has the slots."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +50,13 @@ def allocate(
     job's own old placement (make before break). After the last epoch epochs start again at 1, because trees and slots
     are different ones. `entries`: None: no tree is counted yet. `slots_given_up`: the job whose slots count as free,
     while its trees and entries stay until the new ones are installed. Raises RefusedError."""
-    check_requirements(fabric, packet_model, resolved, plan)
     installed, others = list(jobs), list(reserved)
-    check_connections(fabric, resolved, plan, installed)
+    check_requirements(fabric, packet_model, resolved, plan, installed)
     placements = [*(p for j in installed for p in j.placements), *others]
     holders = [p for j in installed if j.name != slots_given_up for p in j.placements]
     pools = slot_pools(fabric.switches, [*holders, *others], numbers.epochs)
     trees: list[AllocatedTree] = []
-    quorum = quorum_of(fabric, resolved, plan)
+    quorum = min_contributions(fabric, resolved, plan)
     epoch = 0 if after_epoch == LAST_EPOCH else after_epoch
     tree_numbers = TreeNumbers(fabric, placements, numbers.last_tree)
     wanted = [2 * _window(fabric, packet_model, resolved, plan, tree) for tree in plan.trees]
@@ -77,6 +75,13 @@ def allocate(
     placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
     (entries or AdmissionEntries(fabric)).check(placement, placements)
     return placement
+
+
+def min_contributions(fabric: Fabric, resolved: ResolvedJob, plan: Plan) -> int:
+    """Number of contributions that are enough to seal a sum, at most the workers of the plan; 0: all are needed."""
+    workers = {e.child for tree in plan.trees for e in tree.edges if fabric.is_host(e.child)}
+    found = (f.min_contributions(resolved.file, len(workers)) for f in features_in(resolved.file))
+    return max(found, default=0)
 
 
 def slot_pools(
@@ -118,22 +123,15 @@ def _window(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, pl
     """The window W: the chunks in flight at the rate of the tree in one round trip, as a power of two."""
     if resolved.file.slots is not None:
         return resolved.file.slots // 2
-    if resolved.file.transport is Transport.ROCE:
-        return _roce_window(fabric, plan, tree)
+    for feature in features_in(resolved.file):
+        if (window := feature.window(fabric, plan, tree)) is not None:
+            return window
     round_trip = 2 * longest_delay_s(fabric, tree) + packet_model.host_rtt_s
     packets = (
         packet_model.bits_per_second(fabric, plan.rate * tree.share) * round_trip / packet_model.packet_bits
     )
     wanted = 1 << max(0, math.ceil(math.log2(max(packets, 1.0))))
     return min(max(wanted, _MIN_WINDOW), _MAX_WINDOW)
-
-
-def _roce_window(fabric: Fabric, plan: Plan, tree: Tree) -> int:
-    """The window of a RoCE tree: half of the shortest queue on the upstream paths, divided by the plan's trees, as a
-    power of two. RC slows down only when a queue overflows, and then all workers retransmit what is in flight."""
-    queues = [fabric.link(a, b).queue for e in tree.edges for a, b in pairwise(e.path)]
-    room = max(_MIN_WINDOW, min(queues) // 2 // len(plan.trees))
-    return min(1 << (room.bit_length() - 1), _ROCE_WINDOW)
 
 
 def _allocate_slots(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from netfold.controller.features.registry import features_in
 from netfold.controller.jobs.file import JobFile, OnWorkerLoss
 from netfold.controller.jobs.records import JobRecord, Member
 
@@ -50,10 +51,11 @@ def departures_of(job: JobRecord, file: JobFile) -> Departures | None:
 def needs_all_workers(job: JobRecord, file: JobFile) -> bool:
     """Whether the job cannot continue without the workers that have left, because its sums would have too few
     contributions."""
-    if file.on_worker_loss is not OnWorkerLoss.FAIL or file.quorum is None:
-        return file.on_worker_loss is OnWorkerLoss.FAIL
+    if file.on_worker_loss is not OnWorkerLoss.FAIL:
+        return False
     workers = frozenset(job.workers)
-    return sum(not m.left and m.host in workers for m in job.members) < file.quorum
+    present = sum(not m.left and m.host in workers for m in job.members)
+    return not any(feature.has_enough_workers(file, present) for feature in features_in(file))
 
 
 def summary(members: Iterable[Member]) -> str:

@@ -19,9 +19,10 @@ from netfold.controller.lifecycle.allocation import (
     ranges_of,
     slot_pools,
 )
+from netfold.controller.lifecycle.capacity import background_of, fits
 from netfold.controller.lifecycle.clock import Clock, SystemClock
-from netfold.controller.lifecycle.job_admission import PacketModel, background_of, fits
 from netfold.controller.lifecycle.job_store import JobStore
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.fabric_config import FabricConfig

@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from netfold.controller.features.registry import features_of
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timing import frame_part, link_rate_of, pace_of, timing_of
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.quorum_feature import indirect_senders
-from netfold.traffic.membership.assignment import Timing
+from netfold.protocol.congestion import Timing
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class EpochAssignments:
         assert job.placement is not None
         self._config, self._packet_model = config, packet_model
         self._placement, self._plan = job.placement, job.placement.plan
+        self._features = features_of(job)
         self._key = self._key_of(job, resolved)
         workers = [w for w in resolved.workers if w not in set(job.excluded)]
         self._ranks = {worker: rank for rank, worker in enumerate(workers)}
@@ -94,10 +95,8 @@ class EpochAssignments:
         allocated, tree = self._placement.trees[number], self._plan.trees[number]
         numbers, ip = self._numbers[number], self._config.addresses.ip
         direct = list(tree.children(host)) if serves else []
-        indirect = (
-            [tree.edges[n].child for n in indirect_senders(tree)] if serves and allocated.quorum else []
-        )
-        senders = direct + indirect
+        late = [s for f in self._features for s in f.late_senders(allocated, tree)] if serves else []
+        senders = direct + late
         return MemberTree(
             tree=allocated.tree,
             share=tree.share,
@@ -107,5 +106,5 @@ class EpochAssignments:
             destination=ip(tree.root),
             children=tuple(numbers[s] for s in senders),
             sources=tuple(tuple(ip(w) for w in tree.workers_below(s)) for s in senders),
-            direct_children=len(direct) if serves and allocated.quorum else 0,
+            direct_children=len(direct) if late else 0,
         )

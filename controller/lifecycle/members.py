@@ -6,16 +6,12 @@ from __future__ import annotations
 
 import logging
 
+from netfold.controller.features.feature import EpochRequest, RegistrationError
+from netfold.controller.features.registry import features_of
 from netfold.controller.jobs.file import OnWorkerLoss
-from netfold.controller.jobs.records import (
-    ConnectionRecord,
-    JobRecord,
-    JobState,
-    Member,
-    QueuePairs,
-    Transport,
-)
+from netfold.controller.jobs.records import JobRecord, JobState, Member
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.departures import departures_of, summary
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
@@ -26,15 +22,14 @@ from netfold.controller.lifecycle.events import (
     LeaseExpired,
     MembersRejoining,
 )
-from netfold.controller.lifecycle.job_admission import RefusedError
 from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.lifecycle.tree_numbers import check_udp_port
+from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
-from netfold.protocol.wire import COUNT_MAX
 
 MIN_LANES = 32
 """Lanes of the chunk that gives newcomers the others' call numbers (docs/reference/protocol.md, 5.6); packets need at
@@ -47,12 +42,9 @@ class NotAMemberError(Exception):
     """The host is no worker or parameter server of the job, or the job continued without it."""
 
 
-def _valid(connection: ConnectionRecord) -> bool:
-    """Whether the numbers of a connection are in range. QPNs 0 and 1 are the device's own."""
-    pairs = (connection.send_qpn, connection.recv_qpn)
-    return (
-        all(1 < q < 1 << 24 for q in pairs) and pairs[0] != pairs[1] and 0 <= connection.first_psn < 1 << 24
-    )
+def _newcomer_problem(job: JobRecord, workers: int) -> str:
+    """Why no worker may join the job, which then has that many workers; "" if one may."""
+    return next((p for feature in features_of(job) if (p := feature.newcomer_problem(job, workers))), "")
 
 
 class Members:
@@ -101,7 +93,7 @@ class Members:
         member = job.member(host)
         return (
             job.state.is_installed
-            and job.transport is Transport.UDP
+            and not _newcomer_problem(job, len(job.workers))
             and self._registry.lanes >= MIN_LANES
             and member is not None
             and not member.parameter_server
@@ -113,16 +105,12 @@ class Members:
         job = self._registry.get(name)
         if not job.state.is_installed:
             raise RefusedError(f"job '{name}' is {job.state}; workers are added to one that runs")
-        if job.transport is not Transport.UDP:
-            raise RefusedError(
-                f"job '{name}' speaks RoCE, whose rings are closed; submit it again with more workers"
-            )
+        if problem := _newcomer_problem(job, len(job.workers) + len(hosts)):
+            raise RefusedError(problem)
         if self._registry.lanes < MIN_LANES:
             raise RefusedError(
                 f"adding workers needs packets of at least {MIN_LANES} lanes; the fabric has {self._registry.lanes}"
             )
-        if self._registry.resolved_job(name).file.quorum and len(job.workers) + len(hosts) > COUNT_MAX:
-            raise RefusedError(f"a job with a quorum has {COUNT_MAX} workers at most")
         for host in hosts:
             if not self._registry.is_host(host):
                 raise RefusedError(f"'{host}' is no host of the fabric")
@@ -224,34 +212,18 @@ class Members:
         self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, *hosts), "reason": why}))
         self._events.publish(JobStranded(name, why))
 
-    def register(self, name: str, ends: QueuePairs) -> None:
-        """Register a RoCE worker's queue pairs; ignored if the epoch has passed. Raises UnknownJobError,
-        NotAMemberError."""
-        job = self.check(name, ends.host)
-        if (
-            job.state.is_terminal
-            or ends.host not in job.roce
-            or ends.epoch != job.epoch
-            or ends in job.queue_pairs
-        ):
-            return
-        wanted = [] if job.placement is None else [t.tree for t in job.placement.trees]
-        if sorted(c.tree for c in ends.connections) != sorted(wanted) or not all(
-            map(_valid, ends.connections)
-        ):
-            raise NotAMemberError(f"'{ends.host}' registers connections that are not those of job '{name}'")
-        if len(ends.pairs) != 2 * len(ends.connections):
-            raise NotAMemberError(f"'{ends.host}' registers a queue pair twice")
-        for other in self._registry.all():
-            theirs = other.registered.get(ends.host)
-            if theirs is None or other.name == name or not other.state.is_installed:
-                continue
-            if taken := ends.pairs & theirs.pairs:
-                raise NotAMemberError(f"queue pair {min(taken)} of '{ends.host}' is job {other.name}'s")
-        if ends.host in job.registered and job.roce_installed_epoch == job.epoch:
-            self._start_epoch(job, f"{ends.host} has other connections")
-        else:
-            self._lifecycle.register(job, ends)
+    def register(self, name: str, host: str, update: pb.MemberUpdate) -> None:
+        """Hand an update of a member to the features of its job. Raises UnknownJobError, NotAMemberError."""
+        job = self._registry.get(name)
+        for feature in features_of(job):
+            try:
+                change = feature.on_member_update(job, host, update, self._registry.all())
+            except RegistrationError as error:
+                raise NotAMemberError(str(error)) from error
+            if isinstance(change, EpochRequest):
+                self._start_epoch(job, change.reason)
+            elif change is not None:
+                self._lifecycle.update_feature(change)
 
     def _start_epoch(self, job: JobRecord, why: str) -> None:
         try:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from netfold.controller.jobs.records import JobRecord, JobState, QueuePairs
+from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.lifecycle.capacity import uses_failed
 from netfold.controller.lifecycle.change_notifier import ChangeNotifier
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
@@ -20,20 +21,16 @@ from netfold.controller.lifecycle.events import (
     JobStranded,
 )
 from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_admission import uses_failed
+from netfold.controller.lifecycle.feature_entries import FeatureEntries
 from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import Holder, MemberStatus
+from netfold.controller.lifecycle.switch_progress import SwitchProgress
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.switches.desired_state import DesiredState
 from netfold.controller.switches.fleet import Fleet
-from netfold.controller.switches.roce_feature import is_complete
 
 log = logging.getLogger(__name__)
-
-
-MIN_REFUSALS = 3
-"""Number of consecutive writes that a switch refuses, after which its refusal counts as final."""
 
 
 class Lifecycle:
@@ -64,12 +61,14 @@ class Lifecycle:
         self._is_computing = False
         self._awaited: dict[str, int] = {}
         """For each job that is being installed, the version of the desired state that has its entries."""
-        self._queue_pair_versions: dict[str, int] = {}
-        """For each RoCE job whose connections are all registered, the version of the desired state that has them."""
+        self._switches = SwitchProgress(fleet)
+        self._feature_entries = FeatureEntries(
+            registry, self._switches, tasks, failures, self, timeouts.install
+        )
 
     def switches_of(self, job: JobRecord) -> list[str]:
         """All switches that hold entries of a job."""
-        return sorted(job.nodes & self._fleet.sessions.keys())
+        return self._switches.of(job)
 
     @property
     def lease_holders(self) -> frozenset[Holder]:
@@ -112,42 +111,11 @@ class Lifecycle:
         self.changed(name)
         self._events.publish(CapacityFreed())
 
-    def register(self, job: JobRecord, ends: QueuePairs) -> None:
-        """Store the connections of a RoCE worker. When all workers have registered, the leaves get them."""
-        others = tuple(e for e in job.queue_pairs if e.host != ends.host)
-        job = job.model_copy(update={"queue_pairs": (*others, ends)})
+    def update_feature(self, job: JobRecord) -> None:
+        """Store what a member has registered with a feature of its job; switches get the entries that follow."""
         self.commit(job)
-        self._install_queue_pairs(job)
+        self._feature_entries.install(job)
         self.settle()
-
-    def _install_queue_pairs(self, job: JobRecord) -> None:
-        """Write connections to the leaves once the trees of the job are installed and all workers have registered."""
-        if (
-            job.state is JobState.RUNNING
-            and job.roce
-            and is_complete(job)
-            and job.roce_installed_epoch != job.epoch
-        ):
-            self._await_queue_pairs(job, self.retarget(), self._timeouts.install)
-
-    def _await_queue_pairs(self, job: JobRecord, version: int, seconds: float) -> None:
-        self._queue_pair_versions[job.name] = version
-        self._tasks.call_later(seconds, self._on_queue_pair_timeout, job.name, version, seconds, job=job.name)
-
-    def _on_queue_pair_timeout(self, name: str, version: int, seconds: float) -> None:
-        """Move the job away from switches that have not taken its connections. Connections that were registered again
-        have a version and a timer of their own."""
-        job = self._registry.get(name)
-        if job.state is not JobState.RUNNING or self._queue_pair_versions.get(name) != version:
-            return
-        unfinished = self._unfinished_switches(job, version)
-        if not self._refusing(
-            unfinished
-        ):  # they are slow, or only the store has not recorded them as installed
-            self._await_queue_pairs(job, version, seconds)
-        if unfinished:
-            why = f"switches did not take its RoCE connections in {seconds:g} s: {self._listed(unfinished)}"
-            self._strand(name, why, unfinished)
 
     def retarget(self) -> int:
         return self._fleet.set_desired(
@@ -187,17 +155,9 @@ class Lifecycle:
             job = self._registry.get(name)
             if job.state is not JobState.INSTALLING:
                 del self._awaited[name]
-            elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
+            elif not self._switches.unfinished(job, version):
                 settled.append(self._registry.running(job))
-        for name, version in list(self._queue_pair_versions.items()):
-            job = self._registry.get(name)
-            if job.state is not JobState.RUNNING or not is_complete(job):
-                del self._queue_pair_versions[name]
-            elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
-                self.commit(job.model_copy(update={"roce_installed_epoch": job.epoch}))
-                del self._queue_pair_versions[name]
-                self._failures.forget(name)
-                log.info("job %s: its RoCE connections are installed in epoch %d", name, job.epoch)
+        self._feature_entries.settle()
         for job in settled:
             has_moved = self._registry.get(job.name).previous is not None
             self.commit(job)
@@ -247,7 +207,7 @@ class Lifecycle:
         """Give jobs that were being installed time to continue after the start of the controller."""
         if job.state is JobState.INSTALLING:
             self._await(job, self._fleet.version, self._timeouts.start)
-        self._install_queue_pairs(job)
+        self._feature_entries.install(job)
 
     # ---- installing -------------------------------------------------------------------------------------
 
@@ -255,49 +215,32 @@ class Lifecycle:
         self._awaited[job.name] = version
         self._tasks.call_later(seconds, self._on_install_timeout, job.name, job.epoch, seconds, job=job.name)
 
-    def _new_switches(self, job: JobRecord) -> list[str]:
-        """The switches of the job's new placement."""
-        return self.switches_of(job.model_copy(update={"previous": None}))
-
     def _on_install_timeout(self, name: str, epoch: int, seconds: float) -> None:
         job = self._registry.get(name)
         if job.state is not JobState.INSTALLING or job.epoch != epoch:
             return
         version = self._awaited.get(name, 0)
-        unfinished = self._unfinished_switches(job, version)
-        why = f"switches did not take its entries in {seconds:g} s: {self._listed(unfinished)}"
+        unfinished = self._switches.unfinished(job, version)
+        why = f"switches did not take its entries in {seconds:g} s: {self._switches.listed(unfinished)}"
         if unfinished and self._can_roll_back(job):
             self._roll_back(job, why)
             return
-        if not self._refusing(
+        if not self._switches.are_refusing(
             unfinished
         ):  # they are slow, or only the store has not recorded them as installed
             self._await(job, version, seconds)
         if unfinished:
-            self._strand(name, why, unfinished)
+            self.strand(name, why, unfinished)
 
     def unfinished_switches(self, name: str) -> list[str]:
-        """Switches that have not taken the entries or connections of a job that waits for them."""
-        version = self._awaited.get(name) or self._queue_pair_versions.get(name)
-        return [] if version is None else self._unfinished_switches(self._registry.get(name), version)
+        """Switches that have not taken the entries of a job that waits for them."""
+        version = self._awaited.get(name) or self._feature_entries.version(name)
+        return [] if version is None else self._switches.unfinished(self._registry.get(name), version)
 
-    def _unfinished_switches(self, job: JobRecord, version: int) -> list[str]:
-        """Switches of the new placement of the job that do not hold this version."""
-        return [s for s in self._new_switches(job) if not self._fleet.holds(s, version)]
-
-    def _refusing(self, switches: list[str]) -> bool:
-        """Whether one of the switches is connected and refuses. A slow switch takes the entries later. A switch that is
-        not connected takes them when it is back, or the failure monitor gives it up."""
-        found = map(self._fleet.health, switches)
-        return any(h.preempted or (h.reached and h.refusals >= MIN_REFUSALS) for h in found)
-
-    def _listed(self, switches: list[str]) -> str:
-        return "; ".join(f"{s}: {self._fleet.health(s).error or 'it is too busy'}" for s in switches)
-
-    def _strand(self, name: str, why: str, unfinished: list[str]) -> None:
+    def strand(self, name: str, why: str, unfinished: list[str]) -> None:
         """Move the job away from these switches. If there is no other plan, it ends if one of them refuses, and waits
         otherwise."""
-        refused = self._refusing(unfinished)
+        refused = self._switches.are_refusing(unfinished)
         self._failures.avoid(name, unfinished, slow=not refused)
         self._events.publish(JobStranded(name, why, is_final=refused))
 
@@ -323,7 +266,7 @@ class Lifecycle:
 
     def _forget(self, name: str) -> None:
         self._awaited.pop(name, None)
-        self._queue_pair_versions.pop(name, None)
+        self._feature_entries.forget(name)
         self._failures.forget(name)
         self._leases.end_job(name)
         self._tasks.forget(name)

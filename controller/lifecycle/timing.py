@@ -10,12 +10,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 from netfold.controller.lifecycle.allocation import longest_delay_s
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.controller.switches.devices import SwitchTarget
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol.congestion import DATA_CENTER, SHARED_PROCESSORS, Timing
 from netfold.topologies.fabric import Link
-from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS, Timing
 
 _PACKETS = 16
 """Extra packets that a timeout allows for, so that a slow software switch is not mistaken for a silent one."""

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from netfold.controller.jobs.records import JobRecord, Placement
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Tree
 from netfold.protocol.constants import PORT_FIRST, PORT_LAST
 from netfold.topologies.fabric import Fabric

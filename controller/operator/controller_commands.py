@@ -17,7 +17,7 @@ from rich.table import Table
 
 from netfold.controller.core import Options
 from netfold.controller.jobs.store import StoreError
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.operator.controller_client import (
     BAD_INPUT,

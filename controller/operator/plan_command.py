@@ -20,7 +20,6 @@ from rich.table import Table
 from netfold.controller.drawing.options import ThemeOption
 from netfold.controller.drawing.palette import Theme
 from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
-from netfold.controller.lifecycle.job_admission import cap_rate
 from netfold.controller.operator.controller_client import call_controller, note
 from netfold.controller.operator.live_loads import live_loads
 from netfold.controller.planning.candidate_paths import Limits
@@ -39,6 +38,7 @@ from netfold.controller.recording.lines import (
     state_line,
 )
 from netfold.controller.recording.recording_file import RecordingError, write_recording
+from netfold.controller.scheduling.job_planner import cap_rate
 from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.topologies.children import beyond_programs
 from netfold.topologies.fabric import Fabric, FabricError

@@ -16,9 +16,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.job_admission import uses_failed
+from netfold.controller.lifecycle.capacity import background_of, fits, uses_failed
 from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.planning.plan import Loads
+from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.failed_elements import FailedElements
+from netfold.topologies.fabric import Fabric
 
 AGE_S = 60.0
 """Seconds of waiting for one point of priority: after 200 minutes the lowest priority precedes any job submitted
@@ -109,3 +112,22 @@ class JobQueue:
 def conditions_of(job: JobRecord, failed: FailedElements, before: Iterable[Placement]) -> tuple[object, ...]:
     """The conditions of a reservation that was planned around `failed`, behind the reservations `before` it."""
     return (job.seq, failed, job.excluded, *before)
+
+
+def jobs_in_the_way(
+    fabric: Fabric, reserved: Placement, ahead: Loads, jobs: Iterable[JobRecord]
+) -> list[JobRecord]:
+    """The installed jobs without which the reserved placement has its rate, in addition to all others and the
+    reservations `ahead` of it. Of jobs that could replace each other the earlier ones are named, because they tend to
+    end first. Empty if the placement does not fit in addition to the reservations alone."""
+    in_the_way: list[JobRecord] = []
+    background = ahead
+    if not fits(fabric, reserved.plan, background):
+        return []
+    for job in sorted((j for j in jobs if j.state.is_installed), key=lambda j: j.seq, reverse=True):
+        more = add_loads(background, background_of([job]))
+        if fits(fabric, reserved.plan, more):
+            background = more
+        else:
+            in_the_way.append(job)
+    return in_the_way[::-1]

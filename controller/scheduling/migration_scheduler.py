@@ -15,6 +15,7 @@ from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.events import (
     ElementsFailed,
     EpochsExhausted,
@@ -23,14 +24,13 @@ from netfold.controller.lifecycle.events import (
     MembersRejoining,
 )
 from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_admission import PlanTimeoutError, RefusedError
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
-from netfold.controller.scheduling.planning_client import PlanningClient
+from netfold.controller.scheduling.planning_client import PlanningClient, PlanTimeoutError
 
 log = logging.getLogger(__name__)
 

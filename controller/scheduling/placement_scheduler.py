@@ -14,16 +14,15 @@ from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
+from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError, uses_failed
 from netfold.controller.lifecycle.events import CapacityFreed, ElementsFailed
 from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_admission import ImpossibleJobError, RefusedError, uses_failed
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Plan
-from netfold.controller.scheduling.job_queue import JobQueue, conditions_of
+from netfold.controller.scheduling.job_queue import JobQueue, conditions_of, jobs_in_the_way
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanningClient, loads_of
-from netfold.controller.scheduling.waiting import jobs_in_the_way
 from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,10 @@ import pickle
 import sys
 from asyncio.subprocess import PIPE, Process
 
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling import plan_worker
+from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.scheduling.plan_worker import LENGTH_BYTES, STOP, Answer, frame
 from netfold.topologies.fabric import Fabric
 

@@ -20,8 +20,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.topologies.fabric import Fabric
 
 LENGTH_BYTES = 4

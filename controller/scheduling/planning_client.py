@@ -13,21 +13,20 @@ from typing import Protocol
 
 from netfold.controller.jobs.file import Reroute, ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Placement
-from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_admission import (
+from netfold.controller.lifecycle.capacity import (
     ImpossibleJobError,
-    PlanRequest,
-    PlanTimeoutError,
     RefusedError,
     background_of,
     fits,
     uses_failed,
 )
+from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads, either_load
+from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.fabric import Fabric
@@ -37,6 +36,10 @@ log = logging.getLogger(__name__)
 DEFAULT_TIME_LIMIT_S = 10.0
 REPAIR_TIME_LIMIT_S = 2.0
 """Time limit of solvers for urgent plans: a job that stands still takes the best plan found within it."""
+
+
+class PlanTimeoutError(RefusedError):
+    """No plan was found in time, although there may be one."""
 
 
 class PlanBackend(Protocol):

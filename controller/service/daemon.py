@@ -29,9 +29,9 @@ from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.programs import check_lanes, limit_children, programs_of
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
-from netfold.traffic.congestion import MARK_FRACTION
 
 STANDBY_POLL_S = 0.2
 """Seconds between two attempts to lead."""

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from netfold.controller.core import Controller
+from netfold.controller.features.registry import features_of
 from netfold.controller.health.counters import SwitchTree
 from netfold.controller.health.link_room import MIN_KEPT_FRACTION
 from netfold.controller.jobs.file import Reroute
-from netfold.controller.jobs.records import MISMATCHED, AllocatedTree, JobRecord, JobState
-from netfold.controller.jobs.rings import rings
+from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState
 from netfold.controller.lifecycle.member_status import TreeProgress
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
@@ -23,6 +23,7 @@ from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.tables import NO_TREE
 from netfold.protocol.listing import listing
 from netfold.protocol.wire import Kind, Verdict
+from netfold.topologies.fabric import Fabric
 
 SAMPLE_S = 0.5
 """Seconds between two readings of counters, whose difference is the present flow."""
@@ -56,7 +57,7 @@ _PROBLEMS = {
 async def explain(controller: Controller, name: str) -> list[str]:
     """Explain a job in lines. Raises UnknownJobError."""
     job = controller.registry.get(name)
-    steps = explain_from_store(job)
+    steps = explain_from_store(controller.fabric, job)
     if job.state is JobState.QUEUED and (ends := controller.placements.awaited_ends(name)):
         steps.append(f"It fits at the latest when these jobs have ended: {listing(ends)}.")
     if not job.state.is_installed:
@@ -65,7 +66,6 @@ async def explain(controller: Controller, name: str) -> list[str]:
         steps.append(f"What may hold its rate down: {limit}.")
     steps += _switches(controller, job)
     steps += _members(controller, job)
-    steps += _connections(controller, job)
     steps += _links(controller, job)
     steps += _tree_reports(controller, job)
     before = await _read_counters(controller)
@@ -80,12 +80,16 @@ async def explain(controller: Controller, name: str) -> list[str]:
     return steps
 
 
-def explain_from_store(job: JobRecord) -> list[str]:
+def explain_from_store(fabric: Fabric, job: JobRecord) -> list[str]:
     """The steps that need only the store."""
     steps = [f"The job is {job.state}" + (f": {job.reason}." if job.reason else ".")]
     if job.state is JobState.QUEUED:
         steps.append("It is tried again whenever a job ends, or a switch or link comes back.")
-    return [*steps, *_plan(job)] if job.state.is_installed else steps
+    if job.state.is_installed:
+        steps += _plan(job)
+        for feature in features_of(job):
+            steps += feature.explain(fabric, job)
+    return steps
 
 
 Counts = dict[SwitchTree, dict[Verdict, int]]
@@ -107,8 +111,6 @@ def _plan(job: JobRecord) -> Iterator[str]:
         plan = job.placement.plan
         roots = listing([f"{t.root} ({t.share:.0%})" for t in plan.trees])
         yield f"Epoch {job.epoch}, planned by {plan.algorithm} at {plan.rate:g} {plan.unit} a worker; roots: {roots}."
-        if quorum := job.placement.quorum:
-            yield f"A sum is sealed with {quorum} contributions once a worker's deadline is over."
         if plan.hierarchy is not None:
             yield f"Ranks of a host reduce {plan.hierarchy.why(plan.rate)}."
 
@@ -133,10 +135,7 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
     needed = [m.host for m in job.members if controller.registry.needs(job, m.host)]
     absent = [h for h in needed if not controller.member_status.is_connected(job.name, h)]
     if absent:
-        why = "no chunk is complete without every worker"
-        if job.placement is not None and (quorum := job.placement.quorum):
-            why = f"once all have joined, sums are sealed with {quorum} of the workers"
-        yield f"Not connected: {listing(absent)}; {why}."
+        yield f"Not connected: {listing(absent)}; sums wait until all workers have joined."
     elif needed:
         yield f"All {len(needed)} members are connected."
     awaited = [h for h in job.excluded if h in job.added and h not in job.rejoining]
@@ -147,25 +146,6 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
         yield f"Its workers at {listing(awaited)} were added and have not joined yet."
     if job.rejoining:
         yield f"{listing(job.rejoining)} joined and take part from the next epoch."
-
-
-def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
-    """Rings of a RoCE job and the state of its connections."""
-    if not job.roce:
-        return
-    for leaf, ring in rings(controller.fabric, job.workers).items():
-        yield f"RoCE ring at {leaf}: {' -> '.join([*ring, ring[0]])}."
-    absent = [w for w in job.workers if w not in job.registered]
-    if absent:
-        yield f"No connections of epoch {job.epoch} are registered by {listing(absent)}; workers wait for all."
-    elif job.roce_installed_epoch != job.epoch:
-        yield "All workers have registered their connections; the leaves do not have all of them yet."
-    else:
-        calls = [job.registered[w].calls for w in job.workers]
-        if max(calls) >= MISMATCHED:
-            yield f"Epoch {job.epoch} began because workers called with different arrays, or one skipped a call."
-            return
-        yield f"All connections of epoch {job.epoch} are installed; it began after call {max(calls)}."
 
 
 def _links(controller: Controller, job: JobRecord) -> Iterator[str]:

@@ -16,12 +16,13 @@ from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
-from netfold.controller.lifecycle.job_admission import ImpossibleJobError, PacketModel, RefusedError
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
 from netfold.controller.lifecycle.member_status import MemberStatus, Progress, TreeProgress
 from netfold.controller.lifecycle.members import NotAMemberError
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.document import plan_document
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.scheduling.plan_process import PlannerCrashedError

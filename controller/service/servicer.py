@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from netfold.controller.core import Controller
+from netfold.controller.features.feature import Feature
+from netfold.controller.features.registry import features_of
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.departures import departures_of
@@ -18,7 +20,6 @@ from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import EpochAssignments
 from netfold.controller.lifecycle.member_status import OpenStream
 from netfold.controller.lifecycle.members import NotAMemberError
-from netfold.controller.service.connections import queue_pairs_from, ring_message
 from netfold.controller.service.explain import explain
 from netfold.controller.service.messages import (
     REFUSALS,
@@ -36,7 +37,6 @@ from netfold.controller.service.messages import (
     workers_left_message,
 )
 from netfold.controller.service.slot_reading import read_slot
-from netfold.controller.switches.roce_feature import is_complete
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
@@ -230,8 +230,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             members.leave(name, host, report.next_call)
         else:
             members.heartbeat(name, host, message.process, unusable_epoch=message.unusable_epoch)
-            if message.HasField("queue_pairs"):
-                members.register(name, queue_pairs_from(host, message.queue_pairs))
+            members.register(name, host, message)
 
     async def _updates(
         self, stream: OpenStream, receiver: asyncio.Task[None]
@@ -239,7 +238,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         """Send updates until the job ends, the updates of the member end, or the member opens another stream. A member
         that left may wait for the end of the job."""
         name, host = stream.job, stream.host
-        assigned_epoch, ring_epoch = 0, 0
+        assigned_epoch = 0
+        feature_epochs: dict[Feature, int] = {}
         left_limit: int | None = None
         lease_ms = self._controller.registry.resolved_job(name).lease_ms
         job = self._controller.registry.get(name)
@@ -265,12 +265,9 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 yield pb.ControllerUpdate(workers_left=workers_left_message(left), lease_ms=lease_ms)
                 left_limit = left.call_limit
                 continue
-            has_ring = job.roce_installed_epoch == job.epoch and host in job.roce and is_complete(job)
-            if has_ring and job.epoch == assigned_epoch != ring_epoch:
-                yield pb.ControllerUpdate(
-                    ring=ring_message(self._controller.config, job, host), lease_ms=lease_ms
-                )
-                ring_epoch = job.epoch
+            if job.epoch == assigned_epoch and (news := self._feature_update(job, host, feature_epochs)):
+                news.lease_ms = lease_ms
+                yield news
                 continue
             if receiver.done():
                 error = None if receiver.cancelled() else receiver.exception()
@@ -282,6 +279,19 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             change = asyncio.ensure_future(self._controller.changes.wait(name))
             await asyncio.wait([change, receiver], return_when=asyncio.FIRST_COMPLETED)
             change.cancel()
+
+    def _feature_update(
+        self, job: JobRecord, host: str, sent_in: dict[Feature, int]
+    ) -> pb.ControllerUpdate | None:
+        """The next update of a feature that the member has not been sent in this epoch. `sent_in`: epochs of the last
+        ones."""
+        for feature in features_of(job):
+            if sent_in.get(feature) == job.epoch:
+                continue
+            if update := feature.controller_update(self._controller.config, job, host):
+                sent_in[feature] = job.epoch
+                return update
+        return None
 
     def _assignment(self, job: JobRecord, host: str) -> pb.Assignment:
         controller = self._controller

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import grpc
 
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.job_admission import PacketModel
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.member_status import MemberStatus
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.messages import (
     Context,
@@ -84,7 +84,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
-            steps = explain_from_store(self._current().get(request.name))
+            steps = explain_from_store(self._config.fabric, self._current().get(request.name))
         except UnknownJobError as error:
             await refuse(context, error)
         return pb.Explanation(

@@ -9,7 +9,7 @@ contents and those that were read from the switch (install.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.revisions import Revision
@@ -17,10 +17,9 @@ from netfold.controller.switches.base_entries import BaseEntries
 from netfold.controller.switches.entries import Contents, Entity, add
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
-from netfold.controller.switches.features import job_entities
 from netfold.controller.switches.revision_entry import revision_entry
 from netfold.controller.switches.tree_entities import tree_entities
-from netfold.controller.switches.tree_feature import InstalledTree
+from netfold.controller.switches.tree_feature import InstalledTree, SwitchFeature
 
 MAX_INLINE_ROUTES = 2_000
 """Number of routes to other racks, in all switches together, that are computed in milliseconds, without a thread."""
@@ -34,18 +33,20 @@ def desired_contents(
     jobs: Iterable[JobRecord],
     failed: FailedElements,
     revisions: Mapping[str, Revision] = NO_REVISIONS,
+    features: Sequence[SwitchFeature] = (),
 ) -> dict[str, Contents]:
     """The desired contents of each switch. Only installed jobs count. `revisions` are those of the slots of the
     switches."""
-    return DesiredState(config).contents(jobs, failed, revisions)
+    return DesiredState(config, features).contents(jobs, failed, revisions)
 
 
 class DesiredState:
     """`desired_contents` with a cache: the base entries for the same failed elements, and the entities of each tree in
     its job's epoch (a placement never changes, and a new one of the job has new tree numbers)."""
 
-    def __init__(self, config: FabricConfig) -> None:
+    def __init__(self, config: FabricConfig, features: Sequence[SwitchFeature] = ()) -> None:
         self._config = config
+        self._features = features
         self._base_entries = BaseEntries(config)
         self._base: tuple[FailedElements, dict[str, Contents]] | None = None
         self._trees: dict[tuple[int, int, int], list[tuple[str, Entity]]] = {}
@@ -80,8 +81,9 @@ class DesiredState:
         for entities in self._trees.values():
             for switch, entity in entities:
                 add(contents[switch], entity)
-        for switch, entity in job_entities(self._config, jobs):
-            add(contents[switch], entity)
+        for feature in self._features:
+            for switch, entity in feature.job_entities(self._config, jobs):
+                add(contents[switch], entity)
         for switch, revision in revisions.items():
             cpu_port = self._config.device(switch).cpu_port
             add(contents[switch], revision_entry(cpu_port, self._config.management_tree, revision))
@@ -98,5 +100,5 @@ class DesiredState:
                     installed = InstalledTree(
                         self._config.fabric, numbers, tree, placement.epoch, job.udp_port, job
                     )
-                    entities = list(tree_entities(installed))
+                    entities = list(tree_entities(installed, self._features))
                 yield key, entities

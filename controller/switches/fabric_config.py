@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from netfold.controller.switches.devices import Device
+from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
-from netfold.traffic.congestion import MARK_FRACTION
 
 _V1MODEL = Device()
 

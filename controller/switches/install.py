@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 
-from netfold.controller.switches import features
 from netfold.controller.switches.entries import (
     Contents,
     Entity,
@@ -21,11 +20,33 @@ from netfold.controller.switches.entries import (
     SelectorGroup,
     SelectorMember,
 )
-from netfold.controller.switches.install_phase import Phase
 from netfold.controller.switches.tables import is_management, is_refusal
 
 MAX_BATCH = 200
 """Maximum updates in one WriteRequest. A server may reorder them (P4Runtime spec 12), so a request has one phase."""
+
+
+class Phase(IntEnum):
+    """When entities go into a switch."""
+
+    RESERVATIONS = 0
+    MEMBERS = 1
+    SETS = 2
+    FORWARDING = 3
+    GROUPS = 4
+    ROUTES = 5
+    REFUSALS = 6
+    ADMISSION = 7
+
+
+_TABLE_PHASES = {
+    "uplink": Phase.ROUTES,
+    "downlink": Phase.ROUTES,
+    "reserved_qps": Phase.RESERVATIONS,
+    "roce_receivers": Phase.ROUTES,
+    "connections": Phase.ADMISSION,
+}
+"""Phases of the tables whose entries all have the same one; a table that is not named has FORWARDING."""
 
 
 class Op(Enum):
@@ -49,13 +70,9 @@ def phase_of(entity: Entity) -> Phase:
         return Phase.MEMBERS
     if isinstance(entity, SelectorGroup):
         return Phase.SETS
-    if entity.table in features.TABLE_PHASES:
-        return features.TABLE_PHASES[entity.table]
-    if entity.table in ("uplink", "downlink"):
-        return Phase.ROUTES
     if entity.table == "admission" and not is_management(entity):
         return Phase.REFUSALS if is_refusal(entity) else Phase.ADMISSION
-    return Phase.FORWARDING
+    return _TABLE_PHASES.get(entity.table, Phase.FORWARDING)
 
 
 def write_batches(contents: Contents, desired: Contents) -> Iterator[WriteBatch]:

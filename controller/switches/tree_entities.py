@@ -6,7 +6,7 @@ them."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -14,8 +14,7 @@ from netfold.controller.planning.pipes import Loop, loops
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Entity
-from netfold.controller.switches.features import features_of
-from netfold.controller.switches.tree_feature import InstalledTree, TreeFeature
+from netfold.controller.switches.tree_feature import InstalledTree, SwitchFeature, TreeFeature
 from netfold.topologies.fabric import Fabric
 
 
@@ -23,9 +22,11 @@ class UnroutableError(Exception):
     """Resent results cannot reach the child that requests them; the message names it."""
 
 
-def tree_entities(installed: InstalledTree) -> Iterator[tuple[str, Entity]]:
+def tree_entities(
+    installed: InstalledTree, known_features: Iterable[SwitchFeature] = ()
+) -> Iterator[tuple[str, Entity]]:
     """All entities of a tree, each with its switch. Raises UnroutableError."""
-    features = features_of(installed)
+    features = [f for known in known_features if (f := known.tree_feature(installed)) is not None]
     looped = loops(installed.fabric, installed.tree)
     for number in range(len(installed.tree.edges)):
         yield from _contributions(installed, features, number, looped.get(number))

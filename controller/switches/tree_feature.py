@@ -1,20 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the interface of a feature: the changes of a job's option (RoCE, a quorum) to the switch entities of its
-trees.
-
-features.py lists the features. A feature overrides the methods that it changes; the defaults are those of a job without
-features.
-"""
+"""Defines what an option of a job (RoCE, a quorum) may change in switches: the entities of its trees, and entities of
+its own. controller/features implements the interfaces; the defaults are those of a job without features."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.entries import Entity
+from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.tables import Sender
 from netfold.topologies.fabric import Fabric
 
@@ -53,4 +50,17 @@ class TreeFeature:
 
     def entities(self) -> Iterator[tuple[str, Entity]]:
         """Entities beyond those of every tree, each with its switch."""
+        return iter(())
+
+
+class SwitchFeature:
+    """A feature as the desired state of switches sees it."""
+
+    def tree_feature(self, installed: InstalledTree) -> TreeFeature | None:
+        """The feature in one tree; None: the tree's job does not have it."""
+        return None
+
+    def job_entities(self, config: FabricConfig, jobs: Iterable[JobRecord]) -> Iterator[tuple[str, Entity]]:
+        """Entities of all jobs in addition to those of their trees, each with its switch. They may change while a tree
+        stays."""
         return iter(())

@@ -19,7 +19,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from netfold.controller.switches import roce as connections
+from netfold.controller.features.roce import tables as connections
 from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Codec, Encoded, Entity
 from netfold.p4src.tools.p4build import PROFILES, Profile

@@ -20,13 +20,13 @@ from netfold.evaluation.core.command import ArrayBytes, Floats, floats
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.testbed.shared_link import FRAME, LANES, PAYLOAD
+from netfold.protocol.congestion import Timing
 from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.packet.run import simulate
 from netfold.simulator.result import SimulationResult
 from netfold.simulator.scenario import Bucket, InNetworkCollective, Job, Model, NetworkSettings, Scenario
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import MBIT, leaf_spine
-from netfold.traffic.membership.assignment import Timing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
+from netfold.protocol.congestion import MARK_FRACTION, Timing
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.scenario import Bucket, InNetworkCollective, Job, Model, NetworkSettings
 from netfold.topologies.fabric import Fabric, Host, Link, Switch, SwitchRole
 from netfold.topologies.generators import GBIT, MBIT
-from netfold.traffic.congestion import MARK_FRACTION, Congestion
-from netfold.traffic.membership.assignment import Timing
+from netfold.traffic.congestion import Congestion
 
 LANES = 256
 PAYLOAD = 4 * LANES

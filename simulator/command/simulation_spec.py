@@ -14,11 +14,12 @@ import numpy as np
 import typer
 
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.planning.validate import add_loads
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.simulator.result import JobResult, SimulationResult
 from netfold.simulator.scenario import (
     Flow,

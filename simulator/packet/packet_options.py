@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from netfold.traffic.membership.assignment import DATA_CENTER, Timing
+from netfold.protocol.congestion import DATA_CENTER, Timing
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class PacketOptions:
     timing              of the workers' engines; `timings` of single jobs by name, as a controller sends them
     paced               True: workers send at most at the plan's rate, like those of a controller
     marking_threshold   queued packets from which all packets are marked; None: the settings' `marking_bytes`, or
-                        MARK_FRACTION (traffic/congestion.py) of the queue if that is less
+                        MARK_FRACTION (protocol/congestion.py) of the queue if that is less
     marking_span        0: a step, as for DCTCP; else as in RED: the probability rises from 0 at the threshold to
                         `max_marking_probability` over this many packets, and is 1 beyond
     host_queue          packets that wait in a host for its link (Linux's default)

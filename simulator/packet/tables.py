@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from netfold.controller.planning.plan import Tree
+from netfold.protocol.congestion import MARK_FRACTION
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, PORT_FIRST, SLOTS_MAX, packet_bytes
 from netfold.simulator.packet.native import LANES, PS
 from netfold.simulator.packet.packet_options import PacketOptions
@@ -25,7 +26,6 @@ from netfold.simulator.scenario import (
     ScenarioError,
     TcpVariant,
 )
-from netfold.traffic.congestion import MARK_FRACTION
 from netfold.traffic.engine.engine import EngineAssignment, to_engine_assignment
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 

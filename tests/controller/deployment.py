@@ -18,11 +18,13 @@ import pytest
 from finsy.proto import p4r
 
 from netfold.controller.core import Controller, Options
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_job
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.server import serving
@@ -214,6 +216,7 @@ class Deployment:
             self.store.jobs(),
             broken or self.controller.failures.failed,
             self.controller.registry.revisions(),
+            FEATURES,
         )
         for name, switch in self.switches.items():
             held, exact = switch_contents(switch, self.pipeline), wanted[name]

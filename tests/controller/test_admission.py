@@ -10,7 +10,8 @@ import pytest
 
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch

@@ -11,7 +11,7 @@ import pytest
 
 from netfold.controller.jobs.records import AllocatedTree, Placement
 from netfold.controller.lifecycle.admission_entries import MAX_ENTRIES, AdmissionEntries
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Loads, Plan, Tree
 from tests.controller.test_tree_numbers import TWO_RACKS, rack_tree
 

@@ -10,7 +10,7 @@ import finsy as fy
 import grpc
 import pytest
 
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.switches import session
 from netfold.controller.switches.finsy_adapter import FinsyConnection

@@ -12,8 +12,9 @@ import pytest
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_job
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.plan import Edge, Tree
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.switches.base_entries import management_entries
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.devices import Device, packet_cells

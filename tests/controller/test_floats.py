@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES, check_floats
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.p4src.tools.p4build import COMPILED, LANES, REPOSITORY
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine

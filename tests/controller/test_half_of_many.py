@@ -9,8 +9,10 @@ from contextlib import nullcontext
 import pytest
 
 from netfold.controller.jobs.file import resolve_job
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.switch_requirements import check_half, check_requirements
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.topologies.generators import leaf_spine
 
 FABRIC = leaf_spine(65, 16, 16)
@@ -32,15 +34,13 @@ def test_half_of_more_than_1024_workers_is_refused_with_what_would_fit() -> None
 
 
 def test_auto_of_so_many_that_short_floats_keep_no_bit_is_refused() -> None:
-    """Placed by hand: a plan for so many workers takes long."""
     fabric = leaf_spine(2, 1, 2)
     resolved = resolve_job("name: j\nscheme: packing\nworkers: 2\n", fabric)
-    plan = plan_job(fabric, PlanRequest(resolved))
     for workers, is_refused in ((8192, False), (8193, True), (32767, True)):
         large = resolved.model_copy(update={"workers": tuple(f"h{i}" for i in range(workers))})
         expected = f"'auto' keep 0 bits of a float16 or bfloat16 with {workers} workers; expected at most 8192 .* block"
         with pytest.raises(RefusedError, match=expected) if is_refused else nullcontext():
-            check_half(fabric, PacketModel(256), large, plan)
+            check_half(large)
 
 
 def test_quarter_of_more_than_64_workers_is_refused() -> None:

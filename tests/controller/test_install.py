@@ -14,12 +14,12 @@ from netfold.controller.switches.entries import Contents, Entity
 from netfold.controller.switches.install import (
     MAX_BATCH,
     Op,
+    Phase,
     apply,
     count_differences,
     phase_of,
     write_batches,
 )
-from netfold.controller.switches.install_phase import Phase
 from netfold.controller.switches.tables import Sender
 from netfold.protocol.wire import Kind
 

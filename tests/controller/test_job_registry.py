@@ -11,8 +11,8 @@ from pathlib import Path
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import HISTORY, Store
-from netfold.controller.lifecycle.job_admission import PacketModel
 from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import single_switch

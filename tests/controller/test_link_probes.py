@@ -16,8 +16,8 @@ import pytest
 
 from netfold.controller.health.link_probes import MAX_LOST, LinkProbes
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.job_admission import PacketModel
 from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.topologies.addressing import addresses

@@ -11,7 +11,7 @@ import pytest
 from netfold.controller.health.counters import Counters
 from netfold.controller.jobs.records import JobState, Member
 from netfold.controller.jobs.store import HISTORY
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.member_status import OpenStream, Progress
 from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.switches.switch_health import Health

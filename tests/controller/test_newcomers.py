@@ -11,8 +11,8 @@ import grpc
 import pytest
 from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 
-from netfold.controller.lifecycle.job_admission import PlanRequest
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.service.standby import ServiceProxy
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric

@@ -11,9 +11,10 @@ import os
 import pytest
 
 from netfold.controller.jobs.file import JobError, resolve_job
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.scheduling import plan_scheduler as plan_scheduler_module
+from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.scheduling.plan_process import PlannerCrashedError, PlanProcess
 from netfold.controller.scheduling.plan_scheduler import MAX_PREEMPTIONS, PlanPriority, PlanScheduler
 from netfold.topologies.generators import leaf_spine, single_switch

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.file import JobError, resolve_job
 from netfold.controller.jobs.records import AllocatedTree
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
-from netfold.controller.lifecycle.switch_requirements import check_quorum, quorum_of
+from netfold.controller.lifecycle.allocation import min_contributions
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.lifecycle.switch_requirements import check_requirements
 from netfold.controller.planning.plan import Edge, Tree
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.switches.programs import limit_children
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
@@ -62,14 +66,14 @@ def test_a_node_on_a_chip_has_no_room_for_it(fabric: Fabric):
     resolved = resolve_job(JOB + "quorum: 3\n", fabric)
     plan = plan_job(fabric, PlanRequest(resolved))
     packet_model = PacketModel(32)
-    check_quorum(fabric, packet_model, resolved, plan)
-    assert quorum_of(fabric, resolved, plan) == 3
+    check_requirements(fabric, packet_model, resolved, plan)
+    assert min_contributions(fabric, resolved, plan) == 3
     node = next(n for tree in plan.trees for n in tree.nodes if not fabric.is_host(n))
     chips = tuple(replace(s, chip=Chip.TOFINO) if s.name == node else s for s in fabric.switches)
     with pytest.raises(RefusedError, match=f"switch {node} is a tofino, whose program has no room"):
-        check_quorum(_with(fabric, chips), packet_model, resolved, plan)
-    check_quorum(_with(fabric, chips), packet_model, resolve_job(JOB, fabric), plan)
-    assert quorum_of(fabric, resolve_job(JOB, fabric), plan) == 0
+        check_requirements(_with(fabric, chips), packet_model, resolved, plan)
+    check_requirements(_with(fabric, chips), packet_model, resolve_job(JOB, fabric), plan)
+    assert min_contributions(fabric, resolve_job(JOB, fabric), plan) == 0
 
 
 def _with(fabric: Fabric, switches: Any) -> Any:
@@ -92,11 +96,11 @@ def test_a_quorum_takes_the_bits_of_a_wide_program(workers: int, bits: int):
     )
     fabric = limit_children(fabric, {"s1": own_programs()[Profile(64, bits).key]})
     plan = plan_job(fabric, PlanRequest(resolved))
-    check_quorum(fabric, PacketModel(64), resolved, plan)
+    check_requirements(fabric, PacketModel(64), resolved, plan)
     narrow = limit_children(unlimited(fabric), {"s1": own_programs()[Profile(64).key]})
     expected = f"a tree of {workers} senders to switch s1; a root with a bitmap of 32 bits takes 32"
     with pytest.raises(RefusedError, match=expected):
-        check_quorum(narrow, PacketModel(64), resolved, plan)
+        check_requirements(narrow, PacketModel(64), resolved, plan)
 
 
 def unlimited(fabric: Fabric) -> Fabric:
@@ -119,7 +123,7 @@ def test_late_packets_have_a_way_to_the_root_and_a_bit_there(fabric: Fabric):
     down = (("leaf1", "h1"), ("leaf1", "spine1"), ("spine1", "leaf2"), ("leaf2", "h3"), ("leaf2", "h4"))
     planned = AllocatedTree(tree=1, slots=16, window=8, bases={"leaf1": 0, "leaf2": 0}, quorum=2)
     tree = Tree("leaf1", 1.0, edges, down)
-    held = list(tree_entities(InstalledTree(fabric, planned, tree, 1, 61440)))
+    held = list(tree_entities(InstalledTree(fabric, planned, tree, 1, 61440), FEATURES))
     least = {s: dict(e.actions[0].args) for s, e in held if e.key[0] == "quorums"}
     assert least == {"leaf1": {"min_contributions": 2}, "leaf2": {"min_contributions": 0}}
     bits = {}
@@ -134,5 +138,6 @@ def test_late_packets_have_a_way_to_the_root_and_a_bit_there(fabric: Fabric):
         if s == "spine1" and e.key[0] == "admission" and e.actions[0].name == "forward"
     }
     assert passed == {1, 2, 3}
-    plain = tree_entities(InstalledTree(fabric, planned.model_copy(update={"quorum": 0}), tree, 1, 61440))
+    without = planned.model_copy(update={"quorum": 0})
+    plain = tree_entities(InstalledTree(fabric, without, tree, 1, 61440), FEATURES)
     assert not any(e.key[0] == "quorums" for _, e in plain)

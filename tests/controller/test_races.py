@@ -11,9 +11,9 @@ import time
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.job_admission import PlanRequest
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.service.explain import explain
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol import netfold_pb2 as pb

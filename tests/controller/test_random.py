@@ -16,10 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netfold.controller.core import Controller
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.failed_elements import FailedElements
@@ -168,7 +170,7 @@ async def _assert_no_job_waits_for_nothing(deployment: Deployment) -> None:
 
 def _assert_carries(deployment: Deployment) -> None:
     jobs = [j for j in deployment.controller.registry.all() if j.state is JobState.RUNNING]
-    switches = desired_contents(deployment.controller.config, jobs, FailedElements())
+    switches = desired_contents(deployment.controller.config, jobs, FailedElements(), features=FEATURES)
     for job in jobs:
         for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
             workers = [e.child for e in tree.edges if FABRIC.is_host(e.child)]

@@ -14,7 +14,7 @@ import pytest
 from netfold.controller.health import reroute_policy
 from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.records import AllocatedTree
-from netfold.controller.lifecycle.job_admission import background_of
+from netfold.controller.lifecycle.capacity import background_of
 from netfold.controller.lifecycle.member_status import Progress, TreeProgress
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric

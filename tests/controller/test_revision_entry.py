@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from netfold.controller.jobs.revisions import REVISIONS, TERMS, Revision
 from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Contents
-from netfold.controller.switches.install import phase_of
-from netfold.controller.switches.install_phase import Phase
+from netfold.controller.switches.install import Phase, phase_of
 from netfold.controller.switches.revision_entry import revision_entry, revisions_in
 from netfold.protocol.wire import Kind
 

@@ -9,6 +9,8 @@ import asyncio
 import grpc
 import pytest
 
+from netfold.controller.features.registry import FEATURES
+from netfold.controller.features.roce.tables import NO_PORT, ROCE_SIDE
 from netfold.controller.jobs.file import JobError, resolve_job
 from netfold.controller.jobs.records import (
     ConnectionRecord,
@@ -19,12 +21,13 @@ from netfold.controller.jobs.records import (
     Transport,
 )
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
-from netfold.controller.switches.roce import NO_PORT, ROCE_SIDE
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.wire import Flag
 from netfold.topologies.addressing import addresses
@@ -78,7 +81,10 @@ def _ends(worker: str, epoch: int, trees: list[int]) -> QueuePairs:
 def _held(*jobs: JobRecord) -> dict[tuple[str, str], list[TableEntry]]:
     """By switch and table."""
     switches = desired_contents(
-        FabricConfig(FABRIC, addresses(FABRIC), management_tree=2000), jobs, FailedElements()
+        FabricConfig(FABRIC, addresses(FABRIC), management_tree=2000),
+        jobs,
+        FailedElements(),
+        features=FEATURES,
     )
     found: dict[tuple[str, str], list[TableEntry]] = {}
     for switch, contents in switches.items():

@@ -9,6 +9,8 @@ from collections import Counter
 
 import pytest
 
+from netfold.controller.features.registry import FEATURES
+from netfold.controller.features.roce.leaf_capacity import MAX_CONNECTIONS, MAX_RESERVED
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import (
     AllocatedTree,
@@ -21,8 +23,9 @@ from netfold.controller.jobs.records import (
     Transport,
 )
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
-from netfold.controller.lifecycle.roce_entries import MAX_CONNECTIONS, MAX_RESERVED
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -121,7 +124,7 @@ def test_a_leaf_has_room_for_the_roce_workers_of_its_ports(children: int) -> Non
 def entries(fabric: Fabric, *jobs: JobRecord) -> Counter[tuple[str, str]]:
     """By switch and table."""
     config = FabricConfig(fabric, addresses(fabric), management_tree=2000)
-    switches = desired_contents(config, jobs, FailedElements())
+    switches = desired_contents(config, jobs, FailedElements(), features=FEATURES)
     return Counter(
         (switch, entity.table)
         for switch, contents in switches.items()

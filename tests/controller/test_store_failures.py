@@ -15,8 +15,8 @@ import pytest
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store, StoreError
-from netfold.controller.lifecycle.job_admission import PlanRequest
 from netfold.controller.scheduling import plan_worker
+from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.scheduling.plan_worker import frame
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import deployed

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import pytest
 
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timing import pace_of, timing_of
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.switches.devices import Device, SwitchTarget
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol.congestion import DATA_CENTER, SHARED_PROCESSORS, Timing
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import single_switch
-from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS, Timing
 
 WIRE = PacketModel(256)
 

@@ -24,8 +24,7 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import SelectorGroup, SelectorMember, TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
-from netfold.controller.switches.install import phase_of, write_batches
-from netfold.controller.switches.install_phase import Phase
+from netfold.controller.switches.install import Phase, phase_of, write_batches
 from netfold.controller.switches.server_forms import expand_action_sets
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole

@@ -14,9 +14,10 @@ from netfold.controller.health.link_room import LinkRoom
 from netfold.controller.health.reroute import Rerouter
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError, background_of
 from netfold.controller.lifecycle.member_status import Progress
 from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.topologies.fabric import Fabric
 
 STEP_S = 0.5

@@ -11,6 +11,7 @@ from random import Random
 
 import numpy as np
 
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.desired_state import desired_contents
@@ -49,7 +50,7 @@ class PlannedRun:
             for planned, tree in zip(placement.trees, placement.plan.trees, strict=True)
         }
         held = desired_contents(
-            FabricConfig(self.fabric, self._addresses, MARK), [self.job], FailedElements()
+            FabricConfig(self.fabric, self._addresses, MARK), [self.job], FailedElements(), features=FEATURES
         )
         for name, contents in held.items():
             self.devices[name].insert(contents.values())

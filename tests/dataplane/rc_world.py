@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 
-from netfold.controller.switches.roce import ROCE_SIDE
+from netfold.controller.features.roce.tables import ROCE_SIDE
 from tests.dataplane.bench import Bench
 from tests.dataplane.frames import ECT0, IP_AT, Ip, Netfold, gradient
 from tests.dataplane.layout import NODE

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from netfold.controller.switches.roce import ROCE_SIDE
+from netfold.controller.features.roce.tables import ROCE_SIDE
 from tests.dataplane.fixtures import EPOCH, ROOT_ADDRESS, SETTINGS, TREE, UPLINK
 from tests.dataplane.frames import ECT0, Ip
 from tests.dataplane.node import Child, Neighbor, Route, Setting, TreeAt

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from netfold.controller.switches import roce
+from netfold.controller.features.roce import tables as roce
+from netfold.controller.features.roce.tables import HIDDEN_QPN, NO_PORT
 from netfold.controller.switches.entries import Entity
-from netfold.controller.switches.roce import HIDDEN_QPN, NO_PORT
 from tests.dataplane.node import TreeAt
 
 

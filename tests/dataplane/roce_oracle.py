@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from netfold.controller.features.roce.tables import HIDDEN_QPN, ROCE_SIDE, SOURCE_PORT
 from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
-from netfold.controller.switches.roce import HIDDEN_QPN, ROCE_SIDE, SOURCE_PORT
 from netfold.protocol.wire import LANE_MAX, VERSION, Flag, Kind, Verdict, make_tag
 from tests.dataplane.frames import CE, ECT0, IP_AT, LANES_AT, NETFOLD_AT, UDP, UDP_AT, checksum, ip
 from tests.dataplane.roce_frames import (

@@ -12,8 +12,9 @@ import pytest
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_job
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.pipes import loops
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Kind, Packet, Verdict
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
-from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.plan import PlanningError
 from netfold.controller.planning.scheme_registry import SCHEMES
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.switches.programs import program_for
 from netfold.p4src.tools.p4build import Profile
 from netfold.topologies.fabric import Fabric

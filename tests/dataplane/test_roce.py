@@ -12,7 +12,7 @@ from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from netfold.controller.switches.roce import ROCE_SIDE
+from netfold.controller.features.roce.tables import ROCE_SIDE
 from netfold.protocol.wire import LANE_MAX, Kind, Packet, Verdict
 from netfold.traffic import scapy_roce
 from tests.dataplane.bench import Bench

@@ -14,11 +14,11 @@ from typer.testing import CliRunner, Result
 
 from netfold.cli import build
 from netfold.controller.jobs.file import JobError, resolve_job
-from netfold.controller.lifecycle.job_admission import cap_rate
 from netfold.controller.planning.document import plan_document, plan_from_document
 from netfold.controller.planning.hierarchy import Machines, Ranks, Reduction, ring_bytes, ring_s, stream_s
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
+from netfold.controller.scheduling.job_planner import cap_rate
 from netfold.topologies.fabric import Fabric, Unit
 from netfold.topologies.spec import load_fabric
 

@@ -12,12 +12,13 @@ import pytest
 
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError, background_of
 from netfold.controller.planning.document import plan_document, plan_from_document
 from netfold.controller.planning.pipes import Loop, loops, pipe_of_node
 from netfold.controller.planning.plan import InvalidPlanError, Loads, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.validate import recompute_loads, validate
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
 from netfold.topologies.ports import Chip

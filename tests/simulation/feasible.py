@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of
+from netfold.controller.lifecycle.capacity import RefusedError, background_of
 from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.switches.failed_elements import FailedElements
 from tests.simulation.world import World
 

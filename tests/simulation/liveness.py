@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
-from netfold.controller.lifecycle.job_admission import background_of, uses_failed
+from netfold.controller.lifecycle.capacity import background_of, uses_failed
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.failed_elements import FailedElements

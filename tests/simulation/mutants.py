@@ -9,6 +9,8 @@ from tests.simulation.queue_mutants import QUEUE_MUTANTS
 
 MIGRATIONS = "scheduling/migration_scheduler.py"
 STATES = "lifecycle/states.py"
+FEATURE_ENTRIES = "lifecycle/feature_entries.py"
+SWITCH_PROGRESS = "lifecycle/switch_progress.py"
 MEMBERS = "lifecycle/members.py"
 CORE = "core.py"
 
@@ -94,8 +96,7 @@ MUTANTS = (
     Mutant(
         "a job runs before its switches hold its entries",
         STATES,
-        "            elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):\n"
-        "                settled",
+        "            elif not self._switches.unfinished(job, version):\n                settled",
         "            elif True:\n                settled",
     ),
     Mutant(
@@ -210,7 +211,7 @@ MUTANTS = (
         "a job that cannot be installed fails",
         STATES,
         "            self._await(job, version, seconds)\n"
-        "        if unfinished:\n            self._strand(name, why, unfinished)\n",
+        "        if unfinished:\n            self.strand(name, why, unfinished)\n",
         "            self._await(job, version, seconds)\n"
         "        if unfinished:\n            self.end(name, JobState.FAILED, why)\n",
         "a job is placed over a spine that hangs",
@@ -251,16 +252,16 @@ MUTANTS = (
     ),
     Mutant(
         "a RoCE job fails while only the disk has not taken that it is connected",
-        STATES,
-        "            self._await_queue_pairs(job, version, seconds)\n        if unfinished:\n",
-        "            self.end(name, JobState.FAILED, 'not connected')\n            return\n        if unfinished:\n",
+        FEATURE_ENTRIES,
+        "            self._await(name, version)\n        if unfinished:\n",
+        "            self._states.end(name, JobState.FAILED, 'late')\n            return\n        if unfinished:\n",
         "the disk is full when the connections of a RoCE job are installed",
     ),
     Mutant(
         "a RoCE job fails whose connections a switch does not take, and does not move",
-        STATES,
-        '{self._listed(unfinished)}"\n            self._strand(name, why, unfinished)\n\n    def retarget',
-        '{self._listed(unfinished)}"\n            self.end(name, JobState.FAILED, why)\n\n    def retarget',
+        FEATURE_ENTRIES,
+        "self._states.strand(name, why, unfinished)",
+        "self._states.end(name, JobState.FAILED, why)",
         "a spine hangs before a RoCE job's connections are installed",
     ),
     Mutant(
@@ -340,7 +341,7 @@ BUSY_MUTANTS = (
     ),
     Mutant(
         "a slow switch is taken for one that refuses",
-        STATES,
+        SWITCH_PROGRESS,
         "        return any(h.preempted or (h.reached and h.refusals >= MIN_REFUSALS) for h in found)",
         "        return bool(switches)",
     ),

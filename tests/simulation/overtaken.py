@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.lifecycle.job_admission import background_of, uses_failed
-from netfold.controller.lifecycle.job_admission import fits as fits_beside
+from netfold.controller.lifecycle.capacity import background_of, uses_failed
+from netfold.controller.lifecycle.capacity import fits as fits_beside
 from netfold.controller.planning.residual_network import NO_LOADS
 from tests.simulation.feasible import fits
 from tests.simulation.world import ViolationError, World

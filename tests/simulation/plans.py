@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_job
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.scheduling.plan_process import PlannerCrashedError
 from netfold.topologies.fabric import Fabric
 from tests.simulation.faults import Draws

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netfold.controller.lifecycle.job_admission import fits, uses_failed
+from netfold.controller.lifecycle.capacity import fits, uses_failed
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads
 from tests.simulation.feasible import plan_of

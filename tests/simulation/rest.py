@@ -5,6 +5,7 @@ asks for."""
 
 from __future__ import annotations
 
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import JobState
 from netfold.controller.switches.desired_state import desired_contents
 from tests.simulation.world import ViolationError, World
@@ -37,7 +38,7 @@ def assert_clean(world: World) -> None:
             raise ViolationError(f"{pool.in_use} slots of {name} are still in use")
     registry = controller.registry
     wanted = desired_contents(
-        controller.config, registry.all(), controller.failures.failed, registry.revisions()
+        controller.config, registry.all(), controller.failures.failed, registry.revisions(), FEATURES
     )
     for name, switch in world.switches.items():
         if switch.contents != wanted[name]:

@@ -8,7 +8,7 @@ from netfold.controller.health.link_room import MIN_KEPT_FRACTION
 from netfold.controller.health.reroute_policy import MIN_GAIN
 from netfold.controller.jobs.file import Reroute
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.job_admission import background_of
+from netfold.controller.lifecycle.capacity import background_of
 from netfold.controller.planning.plan import Loads
 from netfold.controller.planning.validate import add_loads
 from tests.controller.world import kept_rate

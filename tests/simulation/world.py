@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from netfold.controller.core import Controller, Options
+from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.servicer import Service
@@ -388,7 +389,7 @@ class World:
         assert placement is not None
         for numbers, tree in zip(placement.trees, placement.plan.trees, strict=True):
             installed = InstalledTree(self.fabric, numbers, tree, placement.epoch, job.udp_port, job)
-            yield from tree_entities(installed)
+            yield from tree_entities(installed, FEATURES)
 
     # ---- links ----------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import pytest
 
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
+from netfold.protocol.congestion import Timing
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.packet.run import simulate
@@ -32,7 +33,6 @@ from netfold.simulator.scenario import (
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import GBIT, leaf_spine, single_switch
 from netfold.traffic.congestion import Congestion
-from netfold.traffic.membership.assignment import Timing
 
 FABRIC = leaf_spine(2, 2, 3, rate=10, fabric_rate=10, parameter_servers=1, unit=GBIT)
 WORKERS = tuple(h.name for h in FABRIC.hosts if not h.parameter_server)

@@ -11,11 +11,12 @@ from statistics import median
 from typing import Any
 
 from netfold.controller.jobs.lookup import default_job
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timing import timing_of
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol.congestion import Timing
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.packet.run import simulate
@@ -23,12 +24,11 @@ from netfold.simulator.scenario import Bucket, InNetworkCollective, Job, Model, 
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, Unit
 from netfold.topologies.spec import load_fabric
-from netfold.traffic.membership.assignment import Timing
 
 LANES = 256
 FRAME = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES
 HOST_RTT_S = 0.002
-"""Delay of hosts and switches in an RTT: the controller's figure (lifecycle/job_admission.py) for windows.
+"""Delay of hosts and switches in an RTT: the controller's figure (lifecycle/packet_model.py) for windows.
 Here it lies on the eight links of a long round trip."""
 
 KERNEL = PacketOptions(

@@ -10,16 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.protocol.lane_bits import PAIR_BITS, SUM_BITS, headroom
 from netfold.protocol.wire import LaneArray
-from netfold.traffic.numerics import (
-    EXPONENT_BIAS,
-    PAIR_BITS,
-    SUM_BITS,
-    WIDE_BIAS,
-    WIDE_BITS,
-    WIDE_LEAST,
-    headroom,
-)
+from netfold.traffic.numerics import EXPONENT_BIAS, WIDE_BIAS, WIDE_BITS, WIDE_LEAST
 
 Floats: TypeAlias = NDArray[np.float32]
 Exponents: TypeAlias = NDArray[np.uint8]

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from netfold.protocol.lane_bits import PAIR_BITS, headroom
 from netfold.protocol.wire import Flag
 from netfold.traffic.engine.native import library
 from netfold.traffic.numerics import (
@@ -24,10 +25,8 @@ from netfold.traffic.numerics import (
     FLOAT32,
     FLOAT64,
     INT64,
-    PAIR_BITS,
     error_bound,
     exponent_of,
-    headroom,
     wide_error_bound,
 )
 from tests.slot_oracle import SlotPool

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netfold.protocol.congestion import Timing
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import NEVER, EngineTiming
 from netfold.traffic.engine.native import HEADERS, library
-from netfold.traffic.membership.assignment import Timing
 
 FLOOR, UNMARKED_FLOOR, INITIAL, ATP_CEILING = 4, 32, 4, 100
 LATE = Timing().delay_threshold

@@ -10,9 +10,9 @@ import itertools
 import numpy as np
 import pytest
 
+from netfold.protocol.congestion import Timing
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import NEVER, Status
-from netfold.traffic.membership.assignment import Timing
 from tests.traffic.cores import LANES, Core, assignment, number_of, place_of, result
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from netfold.protocol.lane_bits import PAIR_BITS, SUM_BITS, headroom, kept_bits
 from netfold.traffic.engine.native import library
-from netfold.traffic.numerics import EXPONENT_BIAS, PAIR_BITS, SUM_BITS, headroom, kept_bits
+from netfold.traffic.numerics import EXPONENT_BIAS
 
 PAGE = Path(__file__).parents[2] / "docs/reference/protocol.md"
 EXPONENT = 127

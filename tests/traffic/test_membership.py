@@ -12,13 +12,13 @@ from dataclasses import asdict
 import pytest
 
 from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.congestion import DATA_CENTER, SHARED_PROCESSORS
 from netfold.traffic.errors import (
     AllReduceTimeoutError,
     InvalidAssignmentError,
     JobFailedError,
     MembershipLostError,
 )
-from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS
 from netfold.traffic.membership.base import Stats, TreeStats
 from netfold.traffic.membership.membership import ControllerMembership, from_proto
 from netfold.traffic.numerics import (

@@ -71,7 +71,7 @@ class TreeSpec(ctypes.Structure):
 
 
 class EngineTiming(ctypes.Structure):
-    """membership.assignment.Timing in C: the fields are in the same order."""
+    """Has the fields of protocol.congestion.Timing, in the same order."""
 
     _fields_ = HEADERS.fields("nf_timing")
 

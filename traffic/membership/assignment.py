@@ -7,8 +7,9 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
+from netfold.protocol.congestion import Timing
 from netfold.protocol.wire import COUNT_MAX, EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
 from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.numerics import Automatic, Scheme
@@ -65,36 +66,6 @@ class TreeAssignment:
         _check_address(where, "destination", self.destination)
         for address in itertools.chain(*self.sources):
             _check_address(where, "a source", address)
-
-
-@dataclass(frozen=True)
-class Timing:
-    """A sender's timers, in seconds; the defaults allow for hosts and switches that share a processor.
-
-    initial_rto         before the first RTT sample
-    min_rto_margin      lower limit of 4 * RTTVAR in the RTO
-    min_reorder_window  lower limit of the slack before an overtaken chunk counts as lost
-    delay_threshold     without ECN, queueing delay that counts as congestion
-    pacing_burst        depth of the token bucket, as time at the pacing rate
-    ack_coalescing      longest delay of a socket read, so that one wakeup takes several results
-    """
-
-    initial_rto: float = 0.05
-    min_rto_margin: float = 0.04
-    max_rto: float = 1.0
-    min_reorder_window: float = 0.0005
-    delay_threshold: float = 0.025
-    pacing_burst: float = 0.004
-    ack_coalescing: float = 0.001
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            seconds = getattr(self, item.name)
-            least = 0.0 if item.name in ("ack_coalescing", "min_reorder_window") else 1e-9
-            _check(
-                math.isfinite(seconds) and seconds >= least,
-                f"timing: {item.name} is {seconds} s; it must be {'0 or more' if not least else 'above 0'}",
-            )
 
 
 @dataclass(frozen=True)
@@ -193,17 +164,3 @@ def _check_address(where: str, what: str, text: str) -> None:
 def _check(good: bool, message: str) -> None:
     if not good:
         raise InvalidAssignmentError(f"assignment: {message}")
-
-
-SHARED_PROCESSORS = Timing()
-
-DATA_CENTER = Timing(
-    initial_rto=2e-3,
-    min_rto_margin=2e-4,
-    max_rto=0.1,
-    min_reorder_window=5e-6,
-    delay_threshold=1e-3,
-    pacing_burst=20e-6,
-    ack_coalescing=0.0,
-)
-"""Where round trips take microseconds and hosts have nothing else to do."""

@@ -20,6 +20,7 @@ import grpc
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.congestion import Timing
 from netfold.protocol.connection import PASSING, Connection, connection, open_channel
 from netfold.protocol.unreachable import unreachable_reason
 from netfold.traffic.errors import (
@@ -31,7 +32,7 @@ from netfold.traffic.errors import (
     TrafficError,
     WorkerClosedError,
 )
-from netfold.traffic.membership.assignment import Assignment, Timing, TreeAssignment, WorkersLeft
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment, WorkersLeft
 from netfold.traffic.membership.base import STALL_TIMEOUT_S, Stats
 from netfold.traffic.membership.stall import describe_stall
 from netfold.traffic.numerics import (
@@ -96,7 +97,10 @@ def _timing(message: pb.Assignment) -> Timing:
     if not message.HasField("timing"):
         return Timing()
     timing = message.timing
-    return Timing(**{field.name: getattr(timing, field.name) for field in fields(Timing)})
+    try:
+        return Timing(**{field.name: getattr(timing, field.name) for field in fields(Timing)})
+    except ValueError as error:
+        raise InvalidAssignmentError(f"assignment: timing: {error}") from error
 
 
 _PLAIN: dict[str, Scheme] = {

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Implements a quorum as a feature of a job: a sum may be sealed without the late contributions. A contribution that
-reaches an inner node late is passed on to the root, where its sender has a bit of its own."""
+"""Makes the entries of a quorum. A contribution that reaches an inner node late is passed on to the root, where its
+sender has a bit of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from netfold.controller.switches.entries import Entity
 from netfold.controller.switches.tree_feature import InstalledTree, TreeFeature
 
 
-class QuorumFeature(TreeFeature):
+class QuorumTree(TreeFeature):
+    """A quorum in one tree."""
+
     def __init__(self, installed: InstalledTree) -> None:
         self._installed = installed
 
@@ -55,10 +57,6 @@ class QuorumFeature(TreeFeature):
                 base=self._installed.numbers.bases[at],
             ):
                 yield at, entity
-
-
-def quorum_feature(installed: InstalledTree) -> TreeFeature | None:
-    return QuorumFeature(installed) if installed.numbers.quorum else None
 
 
 def indirect_senders(tree: Tree) -> list[int]:

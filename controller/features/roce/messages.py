@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+from netfold.controller.features.roce.entries import ring_of
 from netfold.controller.jobs.records import ConnectionRecord, JobRecord, QueuePairs
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.roce_feature import ring_of
 from netfold.protocol import netfold_pb2 as pb
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Implements RoCE as a feature of a job.
+"""Makes the entries of RoCE.
 
 Worker k has an RC connection to s(k), its successor in the ring of its leaf. k's packets on that connection are its
 contributions; the packets that s(k) receives on it are the sums. The leaf converts between both.
@@ -10,25 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from netfold.controller.features.roce import tables
+from netfold.controller.features.roce.linking import is_complete
+from netfold.controller.features.roce.tables import RoceConnection
 from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.jobs.rings import successors
 from netfold.controller.planning.plan import Tree
-from netfold.controller.switches import roce
 from netfold.controller.switches.entries import Entity
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.install_phase import Phase
-from netfold.controller.switches.roce import RoceConnection
-from netfold.controller.switches.tree_feature import InstalledTree, TreeFeature
+from netfold.controller.switches.tree_feature import TreeFeature
 from netfold.topologies.fabric import Fabric
 
-TABLE_PHASES = {
-    roce.RESERVED_QPS: Phase.RESERVATIONS,
-    roce.RECEIVERS: Phase.ROUTES,
-    roce.CONNECTIONS: Phase.ADMISSION,
-}
 
-
-class RoceFeature(TreeFeature):
+class RoceTree(TreeFeature):
     """RoCE in one tree. Contributions of the workers enter only by their connections. A worker that retransmits is not
     the one without the result: its successor lacks it and gets it."""
 
@@ -36,16 +30,10 @@ class RoceFeature(TreeFeature):
         self._successor = successor
 
     def entry_port(self, host: str, port: int) -> int:
-        return port + roce.ROCE_SIDE if host in self._successor else port
+        return port + tables.ROCE_SIDE if host in self._successor else port
 
     def resend_receiver(self, host: str) -> str:
         return self._successor.get(host, host)
-
-
-def roce_feature(installed: InstalledTree) -> TreeFeature | None:
-    if installed.job is None or not installed.job.roce:
-        return None
-    return RoceFeature(ring_of(installed.fabric, installed.job, installed.tree))
 
 
 def ring_of(fabric: Fabric, job: JobRecord, tree: Tree) -> Mapping[str, str]:
@@ -67,21 +55,11 @@ def connection_entities(config: FabricConfig, jobs: Iterable[JobRecord]) -> Iter
     for job in installed:
         for ends in job.queue_pairs:
             leaf, address = config.fabric.attachment(ends.host), int(config.addresses.ip(ends.host))
-            yield leaf, roce.reserved(address, roce.HIDDEN_QPN, roce.NO_PORT, 0)
+            yield leaf, tables.reserved(address, tables.HIDDEN_QPN, tables.NO_PORT, 0)
             for pair in ends.pairs:
                 if (ends.host, pair) not in known:
                     known.add((ends.host, pair))
-                    yield leaf, roce.reserved(address, pair, roce.NO_PORT, 0)
-
-
-def is_complete(job: JobRecord) -> bool:
-    """Whether all workers have registered connections of the newest epoch, for each of its trees. After the loss of a
-    worker the rings of its trees stay open until the job has moved."""
-    known = job.registered
-    trees = [] if job.placement is None else [t.tree for t in job.placement.trees]
-    planned = () if job.placement is None else job.placement.plan.trees
-    workers = {*job.workers, *(w for tree in planned for w in tree.workers_below(tree.root))}
-    return all(w in known and all(known[w].of(t) for t in trees) for w in workers)
+                    yield leaf, tables.reserved(address, pair, tables.NO_PORT, 0)
 
 
 def _current_connections(config: FabricConfig, job: JobRecord) -> Iterator[tuple[str, Entity]]:
@@ -89,7 +67,7 @@ def _current_connections(config: FabricConfig, job: JobRecord) -> Iterator[tuple
     for ends in job.registered.values():
         leaf, address = config.fabric.attachment(ends.host), int(config.addresses.ip(ends.host))
         for connection in ends.connections:
-            yield leaf, roce.reserved(address, connection.recv_qpn, roce.NO_PORT, 0)
+            yield leaf, tables.reserved(address, connection.recv_qpn, tables.NO_PORT, 0)
     placement = job.placement
     if placement is None or not is_complete(job):
         return
@@ -119,6 +97,6 @@ def _connection(
     )
     child = next(n for n, e in enumerate(tree.edges) if e.child == worker)
     root = int(addresses.ip(tree.root))
-    yield leaf, roce.contributions(connection, child=child, epoch=job.epoch, root=root, floats=job.floats)
-    yield leaf, roce.sums(connection)
-    yield leaf, roce.reserved(connection.src, own.send_qpn, connection.successor_port, connection.dst)
+    yield leaf, tables.contributions(connection, child=child, epoch=job.epoch, root=root, floats=job.floats)
+    yield leaf, tables.sums(connection)
+    yield leaf, tables.reserved(connection.src, own.send_qpn, connection.successor_port, connection.dst)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Makes entries of the tables `connections`, `reserved_qps` (p4src/transport/roce/roce_to_gradient.p4) and
-`roce_receivers` (result_to_roce.p4): the RC connections of the workers of a job at their leaf. roce_feature.py derives
+`roce_receivers` (result_to_roce.p4): the RC connections of the workers of a job at their leaf. entries.py derives
 them from a job."""
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from netfold.controller.jobs.file import ResolvedJob
-from netfold.controller.jobs.records import JobRecord, Transport
-from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.jobs.records import JobRecord
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
 
@@ -35,13 +34,11 @@ class _Use:
         return self.pairs + len(self.hosts)
 
 
-def check_connections(
+def leaf_refusals(
     fabric: Fabric, resolved: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]
-) -> None:
-    """Raises RefusedError if a leaf has no room for the job's connections in addition to those of `installed` jobs. The
-    job's own older ones are replaced worker by worker."""
-    if resolved.file.transport is not Transport.ROCE:
-        return
+) -> Iterator[str]:
+    """Name leaves that have no room for the job's connections in addition to those of `installed` jobs. The job's own
+    older ones are replaced worker by worker."""
     name = resolved.file.name
     others = [job for job in installed if job.roce and job.placements]
     older = [job for job in others if job.name == name]
@@ -57,10 +54,10 @@ def check_connections(
             before.pairs + sum(_PAIR * max(wanted[w], pairs[w]) for w in workers),
             before.hosts | set(workers),
         )
-        _check(name, leaf, len(workers), before, after)
+        yield from _refusals(name, leaf, len(workers), before, after)
 
 
-def _check(name: str, leaf: str, workers: int, before: _Use, after: _Use) -> None:
+def _refusals(name: str, leaf: str, workers: int, before: _Use, after: _Use) -> Iterator[str]:
     left = min(
         (MAX_CONNECTIONS - before.connections) // workers,
         (MAX_RESERVED - before.pairs - len(after.hosts)) // (_PAIR * workers),
@@ -70,7 +67,7 @@ def _check(name: str, leaf: str, workers: int, before: _Use, after: _Use) -> Non
         ("RoCE connections", after.connections, MAX_CONNECTIONS),
     ):
         if count > most:
-            raise RefusedError(
+            yield (
                 f"job '{name}': switch {leaf} would hold {count} entries of {what}; it has {most}: {max(0, left)} "
                 f"trees of its {workers} workers there fit (option 'trees')"
             )

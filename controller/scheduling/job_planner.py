@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Decides whether a job may run, and where: plans it at an acceptable rate on the capacity that earlier jobs leave.
-allocation.py gives the plan its numbers. A refusal names the resource that binds and a rate that would fit."""
+"""Plans one job at an acceptable rate on the capacity that other jobs leave, or refuses it with the resource that binds
+and a rate that would fit. lifecycle/allocation.py gives the plan its numbers, or refuses it where there are none."""
 
 from __future__ import annotations
 
@@ -9,64 +9,23 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from netfold.controller.features.registry import features_in
 from netfold.controller.jobs.file import Reroute, ResolvedJob
-from netfold.controller.jobs.records import JobRecord, Transport, links_of
-from netfold.controller.jobs.rings import unpaired_worker
+from netfold.controller.lifecycle.capacity import RefusedError, fits
 from netfold.controller.planning.pipes import loopback_rate
-from netfold.controller.planning.plan import InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
+from netfold.controller.planning.plan import JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.planner import SchemeComparison, full_nodes, make_plan
 from netfold.controller.planning.residual_network import NO_LOADS
-from netfold.controller.planning.validate import add_loads, check_capacities
+from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.failed_elements import FailedElements
-from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_bytes
 from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric, FabricError, Link
 
 MIN_RATE_FRACTION = 0.05
 """Default minimum rate, as a fraction of the slowest worker's link."""
 
-MIN_GAIN = 0.99
-"""A new split must gain at least 1 % over the current one: its rate times this exceeds the rate of the current
-split."""
-
-
-class RefusedError(Exception):
-    """The job does not fit now; the message has the reason and a request that would fit."""
-
-
-class PlanTimeoutError(RefusedError):
-    """No plan was found in time, although there may be one."""
-
-
-class ImpossibleJobError(RefusedError):
-    """The job would not fit even if the whole fabric worked and had no other job, so waiting does not help."""
-
-
-@dataclass(frozen=True)
-class PacketModel:
-    """Converts the rates of a plan into packets. `scale`: bits on the wire for one bit of the fabric's rates.
-    `host_rtt_s`: time that hosts and switches add to a round trip beyond the delays of the links.
-    `min_rto_margin_s`: minimum time beyond the round trip after which a packet counts as lost; 0: that of the
-    switches' target."""
-
-    lanes: int
-    scale: float = 1.0
-    host_rtt_s: float = 0.002
-    min_rto_margin_s: float = 0.0
-
-    @property
-    def frame_bits(self) -> int:
-        """Bits of a packet as ports count them."""
-        return 8 * (FRAME_OVERHEAD_BYTES + packet_bytes(self.lanes))
-
-    @property
-    def packet_bits(self) -> int:
-        """Bits for which a packet occupies an Ethernet link."""
-        return self.frame_bits + 8 * FRAMING_BYTES
-
-    def bits_per_second(self, fabric: Fabric, rate: float) -> float:
-        return rate * fabric.unit.bits_per_second * self.scale
-
+NEAR_TIE = 0.99
+"""Ratio of two rates from which they are nearly equal: a job that moves then keeps its split."""
 
 NO_FAILURES = FailedElements()
 
@@ -136,8 +95,9 @@ def _plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
     spec = _with_time_limit(resolved.spec(request.excluded_members), request.time_limit_s)
     if not spec.workers:
         raise RefusedError(f"job '{spec.name}' has no worker left")
-    if resolved.file.transport is Transport.ROCE and (alone := unpaired_worker(fabric, spec.workers)):
-        raise RefusedError(f"job '{spec.name}': {alone}")
+    for feature in features_in(resolved.file):
+        if problem := feature.workers_problem(fabric, spec.workers):
+            raise RefusedError(f"job '{spec.name}': {problem}")
     try:
         working = without_failed(fabric, failed, (*spec.workers, *spec.parameter_servers), request.causes)
         plan = _best_plan(working, spec, request)
@@ -165,7 +125,7 @@ def _best_plan(working: Fabric, spec: JobSpec, request: PlanRequest) -> Plan:
         if file.reroute is Reroute.FIXED_SPLIT:
             raise
     if same is not None and (
-        file.reroute is Reroute.FIXED_SPLIT or same.rate >= MIN_GAIN * request.sufficient_rate
+        file.reroute is Reroute.FIXED_SPLIT or same.rate >= NEAR_TIE * request.sufficient_rate
     ):
         return same
     try:
@@ -173,7 +133,7 @@ def _best_plan(working: Fabric, spec: JobSpec, request: PlanRequest) -> Plan:
     except PlanningError:
         if same is None:
             raise
-    if same is None or (other is not None and other.rate * MIN_GAIN > same.rate):
+    if same is None or (other is not None and other.rate * NEAR_TIE > same.rate):
         assert other is not None
         return other
     return same
@@ -186,14 +146,6 @@ def _with_time_limit(spec: JobSpec, seconds: float) -> JobSpec:
     own = spec.options.get("time_limit", seconds)
     limit = min(float(own), seconds) if isinstance(own, int | float) else seconds
     return replace(spec, options={**spec.options, "time_limit": limit})
-
-
-def background_of(jobs: Iterable[JobRecord]) -> Loads:
-    loads = NO_LOADS
-    for job in jobs:
-        if job.state.is_installed and job.placement is not None:
-            loads = add_loads(loads, job.placement.plan.loads)
-    return loads
 
 
 def acceptable_rate(fabric: Fabric, resolved: ResolvedJob, workers: Iterable[str]) -> float:
@@ -228,22 +180,6 @@ def bottleneck(fabric: Fabric, plan: Plan, background: Loads) -> str:
     _, what, used, capacity = max(rows)
     limit = full_nodes(fabric, plan)
     return f"{what} binds: other jobs use {used:g} of {capacity:g}{f'; {limit}' if limit else ''}"
-
-
-def uses_failed(plan: Plan, failed: FailedElements, lost: Iterable[str]) -> bool:
-    """Whether the plan uses failed elements or lost members."""
-    links = links_of(plan)
-    nodes = {n for link in links for n in link}
-    return bool(nodes & failed.switches or links & failed.links or nodes & set(lost))
-
-
-def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
-    """Whether the loads of the plan fit in addition to the background."""
-    try:
-        check_capacities(fabric, plan.job, plan.loads, background)
-    except InvalidPlanError:
-        return False
-    return True
 
 
 def without_failed(

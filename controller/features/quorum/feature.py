@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Implements a quorum as a feature of a job: a sum may be sealed without the late contributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from netfold.controller.features.feature import Feature
+from netfold.controller.features.quorum.entries import QuorumTree, indirect_senders
+from netfold.controller.jobs.file import JobFile, ResolvedJob
+from netfold.controller.jobs.records import AllocatedTree, JobRecord
+from netfold.controller.planning.plan import Plan, Tree
+from netfold.controller.switches.tree_feature import InstalledTree, TreeFeature
+from netfold.protocol.wire import COUNT_MAX
+from netfold.topologies.fabric import Fabric
+
+
+class QuorumFeature(Feature):
+    def is_in(self, file: JobFile) -> bool:
+        return file.quorum is not None
+
+    def is_used_by(self, job: JobRecord) -> bool:
+        return job.placement is not None and job.placement.quorum > 0
+
+    def refusals(
+        self, fabric: Fabric, lanes: int, resolved: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]
+    ) -> Iterator[str]:
+        """A quorum needs v1model programs at all nodes, and a bit for each sender at a switch as root."""
+        name = resolved.file.name
+        for tree in plan.trees:
+            for node in tree.nodes:
+                chip = None if fabric.is_host(node) else fabric.switch(node).chip
+                if chip is not None:
+                    yield (
+                        f"job '{name}' has a quorum, and switch {node} is a {chip.value}, whose program has no room "
+                        "for one (docs/reference/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up "
+                        "elsewhere"
+                    )
+            most = None if fabric.is_host(tree.root) else fabric.switch(tree.root).max_children
+            if most is not None and len(tree.edges) > most:
+                yield (
+                    f"job '{name}' has a quorum and a tree of {len(tree.edges)} senders to switch {tree.root}; a root "
+                    f"with a bitmap of {most} bits takes {most}, a parameter server any number"
+                )
+
+    def min_contributions(self, file: JobFile, workers: int) -> int:
+        assert file.quorum is not None
+        return min(file.quorum, workers)
+
+    def has_enough_workers(self, file: JobFile, workers: int) -> bool:
+        return file.quorum is not None and workers >= file.quorum
+
+    def newcomer_problem(self, job: JobRecord, workers: int) -> str:
+        return f"a job with a quorum has {COUNT_MAX} workers at most" if workers > COUNT_MAX else ""
+
+    def late_senders(self, numbers: AllocatedTree, tree: Tree) -> Sequence[str]:
+        return [tree.edges[n].child for n in indirect_senders(tree)]
+
+    def tree_feature(self, installed: InstalledTree) -> TreeFeature | None:
+        return QuorumTree(installed) if installed.numbers.quorum else None
+
+    def explain(self, fabric: Fabric, job: JobRecord) -> Iterator[str]:
+        if job.placement is not None:
+            yield (
+                f"A sum is sealed with {job.placement.quorum} contributions once a worker's deadline is over and all "
+                "workers have joined."
+            )
