@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The trees of a plan as tables of the packet level (reduction.h): edges with their ways, nodes, and the arcs of
+"""The trees of a plan as tables of the packet level (reduction.h): edges with their paths, nodes, and the arcs of
 the path down."""
 
 from __future__ import annotations
