@@ -50,12 +50,12 @@ class LinkTable:
         return found
 
     @cached_property
-    def _near(self) -> dict[str, list[str]]:
-        near: dict[str, list[str]] = {s.name: [] for s in self.fabric.switches}
+    def _neighbors(self) -> dict[str, list[str]]:
+        neighbors: dict[str, list[str]] = {s.name: [] for s in self.fabric.switches}
         for a, b in self.pairs:
-            if a in near and b in near:
-                near[a].append(b)
-        return near
+            if a in neighbors and b in neighbors:
+                neighbors[a].append(b)
+        return neighbors
 
     def path(self, source: str, destination: str, choice: int) -> Path:
         """Returns the links from host to host. `choice` selects one of the equal-cost paths, all with the same
@@ -76,14 +76,14 @@ class LinkTable:
         known = self._candidates.get((at, last))
         if known is None:
             distance = self._distance(last)
-            known = [(self.number[at, v], v) for v in self._near[at] if distance[v] < distance[at]]
+            known = [(self.number[at, v], v) for v in self._neighbors[at] if distance[v] < distance[at]]
             self._candidates[at, last] = known
         return known
 
     def _distance(self, last: str) -> dict[str, int]:
         known = self._distances.get(last)
         if known is None:
-            known = distances(self._near, last)
+            known = distances(self._neighbors, last)
             self._distances[last] = known
         return known
 

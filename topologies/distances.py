@@ -8,7 +8,6 @@ of the start of such a process, and more time for a search (docs/decisions/0061-
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
@@ -18,10 +17,8 @@ Node = TypeVar("Node", bound=Hashable)
 def bfs_edges(start: Node, neighbors: Callable[[Node], Iterable[Node]]) -> Iterator[tuple[Node, Node]]:
     """Yield (node, neighbor) for each node that `start` reaches, nearest first: the search found `neighbor` from
     `node`."""
-    found = {start}
-    queue = deque([start])
-    while queue:
-        node = queue.popleft()
+    found, queue = {start}, [start]
+    for node in queue:  # grows
         for neighbor in neighbors(node):
             if neighbor not in found:
                 found.add(neighbor)
@@ -31,7 +28,10 @@ def bfs_edges(start: Node, neighbors: Callable[[Node], Iterable[Node]]) -> Itera
 
 def distances(neighbors: Mapping[str, Iterable[str]], start: str) -> dict[str, int]:
     """Hops of the shortest path from `start` to each node that it reaches, nearest first."""
-    hops = {start: 0}
-    for node, neighbor in bfs_edges(start, neighbors.__getitem__):
-        hops[neighbor] = hops[node] + 1
+    hops, queue = {start: 0}, [start]
+    for node in queue:  # as bfs_edges, whose steps would cost a seventh of the time
+        for neighbor in neighbors[node]:
+            if neighbor not in hops:
+                hops[neighbor] = hops[node] + 1
+                queue.append(neighbor)
     return hops

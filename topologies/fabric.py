@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from netfold.p4src.manifest import usual_children
 from netfold.topologies.distances import distances
-from netfold.topologies.faults import Fault, Place, hint
+from netfold.topologies.faults import Fault, hint
 from netfold.topologies.ports import Chip, pipe_of, port_faults
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ class Link:
     queue: int = 64
     delay_ms: float = 0.0
 
+    def __str__(self) -> str:
+        return f"link {self.a}-{self.b}"
+
 
 Element = Host | Switch
 
@@ -143,10 +146,12 @@ class Fabric:
 
     @cached_property
     def neighbors(self) -> dict[str, dict[str, Link]]:
-        """`neighbors[node][neighbor]`: the link between them, in the order of `links`."""
+        """`neighbors[node][neighbor]`: the link between them, in the order of `links`. A link to an unknown node, which
+        a valid fabric does not have, is left out."""
         neighbors: dict[str, dict[str, Link]] = {e.name: {} for e in self.elements}
         for link in self.links:
-            neighbors[link.a][link.b] = neighbors[link.b][link.a] = link
+            if link.a in neighbors and link.b in neighbors:
+                neighbors[link.a][link.b] = neighbors[link.b][link.a] = link
         return neighbors
 
     @cached_property
@@ -302,16 +307,10 @@ class Fabric:
 
 def _faults(fabric: Fabric) -> Iterator[Fault]:
     """The errors of a fabric's elements, and if there are none, whether it is connected."""
-    neighbors: dict[str, dict[str, None]] = {e.name: {} for e in fabric.elements}
-    faults = [*_name_faults(fabric), *_link_faults(fabric, neighbors)]
+    neighbors = fabric.neighbors
+    faults = [*_name_faults(fabric), *_link_faults(fabric)]
     for switch in fabric.switches:
         faults += _switch_faults(switch, neighbors[switch.name])
-    linked = {end for link in fabric.links for end in (link.a, link.b)}
-    for host in fabric.hosts:
-        if host.name not in linked:
-            faults.append(
-                Fault(("hosts", host.name), f"host '{host.name}' has no link; expected exactly one")
-            )
     yield from faults
     if not faults and neighbors and len(distances(neighbors, next(iter(neighbors)))) < len(neighbors):
         yield Fault((), "the fabric is not connected")
@@ -331,36 +330,38 @@ def _name_faults(fabric: Fabric) -> Iterator[Fault]:
             seen.add(element.name)
 
 
-def _link_faults(fabric: Fabric, neighbors: Mapping[str, dict[str, None]]) -> Iterator[Fault]:
-    """The errors of links. Those that join two elements are added to `neighbors`."""
-    first: dict[frozenset[str], Place] = {}
+def _link_faults(fabric: Fabric) -> Iterator[Fault]:
+    """The errors of links, and hosts that have not exactly one."""
+    neighbors, hosts = fabric.neighbors, {host.name for host in fabric.hosts}
+    linked: set[str] = set()
+    first: dict[frozenset[str], int] = {}
     for i, link in enumerate(fabric.links):
-        place, what = ("links", i), f"link {link.a}-{link.b}"
-        ends = (link.a, link.b)
-        for end in ends:
+        ends, place = frozenset((link.a, link.b)), ("links", i)
+        for end in (link.a, link.b):
             if end not in neighbors:
+                known = hint(end, neighbors)
+                yield Fault(place, f"{link} ends at '{end}', which is no host or switch{known}")
+            elif end in linked and end in hosts:
                 yield Fault(
-                    place, f"{what} ends at '{end}', which is no host or switch{hint(end, neighbors)}"
+                    place, f"{link} is the second one of '{end}'; expected exactly one link of a host"
                 )
-            elif fabric.is_host(end) and neighbors[end]:
-                yield Fault(
-                    place, f"{what} is the second one of '{end}'; expected exactly one link of a host"
-                )
-        if link.a == link.b:
-            yield Fault(place, f"{what} joins '{link.a}' with itself")
-        elif fabric.is_host(link.a) and fabric.is_host(link.b):
+        if len(ends) == 1:
+            yield Fault(place, f"{link} joins '{link.a}' with itself")
+        elif ends <= hosts:
             yield Fault(place, f"host '{link.a}' is attached to a host, '{link.b}'; expected a switch")
-        elif frozenset(ends) in first and not any(map(fabric.is_host, ends)):
-            yield Fault(place, f"{what} is given twice; add the rates up instead", first[frozenset(ends)])
-        first.setdefault(frozenset(ends), place)
-        if link.a in neighbors and link.b in neighbors:
-            neighbors[link.a][link.b] = neighbors[link.b][link.a] = None
+        elif ends in first and not ends & hosts:
+            yield Fault(place, f"{link} is given twice; add the rates up instead", ("links", first[ends]))
+        first.setdefault(ends, i)
+        linked |= ends
         if not 0 < link.rate < math.inf:
-            yield Fault(place, f"{what} has rate {link.rate}; expected a number above 0")
+            yield Fault(place, f"{link} has rate {link.rate}; expected a number above 0")
         if link.queue < 1:
-            yield Fault(place, f"{what} has a queue of {link.queue}; expected at least 1 packet")
+            yield Fault(place, f"{link} has a queue of {link.queue}; expected at least 1 packet")
         if not 0 <= link.delay_ms < math.inf:
-            yield Fault(place, f"{what} has a delay of {link.delay_ms} ms; expected 0 or more")
+            yield Fault(place, f"{link} has a delay of {link.delay_ms} ms; expected 0 or more")
+    for host in fabric.hosts:
+        if host.name not in linked:
+            yield Fault(("hosts", host.name), f"host '{host.name}' has no link; expected exactly one")
 
 
 def _switch_faults(switch: Switch, neighbors: Collection[str]) -> Iterator[Fault]:

@@ -156,8 +156,8 @@ class Formulation(ABC):
         network, most = self.network, self.network.limits.nodes
         if len(nodes) <= most:
             return list(nodes), 0
-        near = {v: sum(network.paths.hops(v, s) for s in self.servers) for v in nodes}
-        ranked = sorted(nodes, key=lambda v: (-network.capacity[network.switch_id[v]], near[v]))
+        hops = {v: sum(network.paths.hops(v, s) for s in self.servers) for v in nodes}
+        ranked = sorted(nodes, key=lambda v: (-network.capacity[network.switch_id[v]], hops[v]))
         return ranked[:most], len(nodes) - most
 
     def _route_bound(self) -> int:
@@ -227,16 +227,16 @@ class Formulation(ABC):
         link_column: dict[int, int] = {}
         for leaf in dict.fromkeys(g.switch for g in self.groups):
             on_link: dict[int, list[int]] = defaultdict(list)
-            ways = []
+            columns_to_leaf = []
             for route in network.paths.routes(server, leaf, self.routes_per_pair):
                 column = self.new_stream(s, 1)
-                ways.append(column)
+                columns_to_leaf.append(column)
                 self.result_routes[s].append((column, route))
                 for link in route:
                     on_link[link].append(column)
-            if not ways:
+            if not columns_to_leaf:
                 raise PlanningError(f"no route with capacity left leads from {server} to {leaf}")
-            self.all_of(s, ways, 1)
+            self.all_of(s, columns_to_leaf, 1)
             for link, columns in on_link.items():
                 if link not in link_column:
                     link_column[link] = self.program.new_column(INF)

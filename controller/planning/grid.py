@@ -157,11 +157,13 @@ def drafts_of(network: ResidualNetwork, model: Formulation, solution: Solution) 
                     draft.connect(worker, choice.parent, (first, *choice.route))
         for node in sorted(set(draft.parent.values()) - {server}):
             draft.connect(node, server, max(solution.streams[s, node], key=lambda stream: stream[1])[0])
-        ways = {
+        paths = {
             network.links[route[-1]][1]: route
             for route, _ in sorted(solution.result_routes[s], key=lambda w: w[1])
         }
-        used = {link for route in ways.values() for link in route}  # a leaf's greatest part is its whole way
+        used = {
+            link for route in paths.values() for link in route
+        }  # a leaf's greatest part is its whole path
         draft.result_links = result_tree_within(
             network, draft, [w for group in model.groups for w in group.workers], used
         )

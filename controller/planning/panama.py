@@ -33,10 +33,12 @@ def _room(task: Task, switch: str, racks: Counter[str]) -> float:
     """The maximum rate of a tree that reaches this root over all its links: they and the workers of its own rack share
     its capacity, and the fullest resource is the limit."""
     network = task.network
-    near = network.neighbors[switch]
+    neighbors = network.neighbors[switch]
     own = float(network.capacity[network.switch_id[switch]])
-    links = (float(network.capacity[network.link_id[p]]) for v in near for p in ((switch, v), (v, switch)))
-    return min([own / max(1, len(near) + racks[switch]), *links])
+    links = (
+        float(network.capacity[network.link_id[p]]) for v in neighbors for p in ((switch, v), (v, switch))
+    )
+    return min([own / max(1, len(neighbors) + racks[switch]), *links])
 
 
 def _tops(task: Task) -> list[str]:

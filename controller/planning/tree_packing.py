@@ -40,11 +40,11 @@ def plan_packing(task: Task) -> Plan:
             f"job '{task.job.name}' by packing: no tree joins all workers with a parameter server or a switch "
             "that has capacity left"
         )
-    drafts = _few(problem, packing.columns, ENOUGH * packing.rate, trees)
+    drafts = _select_trees(problem, packing.columns, ENOUGH * packing.rate, trees)
     return finish(task.network, task.job, drafts, task.report("packing", min(packing.bound, problem.access)))
 
 
-def _few(
+def _select_trees(
     problem: PackingProblem, columns: Sequence[TreeColumn], wanted: float, max_trees: int
 ) -> list[Draft]:
     """Trees that give the rate `wanted` together, or the greatest rate that `max_trees` give: those of a best packing,

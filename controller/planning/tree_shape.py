@@ -69,7 +69,7 @@ def respect_children(
     shape: TreeShape, first: Floats, step: Floats, max_children: Sequence[int], able: Sequence[bool]
 ) -> bool:
     """Change a tree until no node has more children than it takes, each time at the least cost for each child less;
-    False if there is no way.
+    False if that is impossible.
 
     first  cost of one worker of a place to a node, shape (places, nodes)
     step   cost from node to node, shape (nodes, nodes)

@@ -180,10 +180,10 @@ class PacketLayout:
         return min(float(self.rates[self.links.number[edge.path[0], edge.path[1]]]) for edge in tree.edges)
 
     def _round_trip(self, scheme: InNetworkCollective, tree: Tree) -> float:
-        """Returns the longest way up, and down, through empty queues."""
+        """Delay of the longest path up plus that of the longest path down, through empty queues."""
         packet = self._packet(scheme)
 
-        def way(hops: Sequence[tuple[str, str]]) -> float:
+        def delay(hops: Sequence[tuple[str, str]]) -> float:
             lines = [self.links.number[hop] for hop in hops]
             return float((self.links.delays[lines] + packet / self.rates[lines]).sum())
 
@@ -193,12 +193,12 @@ class PacketLayout:
         for edge in tree.edges:
             at, far = edge.child, 0.0
             while at in parent:
-                far += way(list(pairwise(parent[at].path)))
+                far += delay(list(pairwise(parent[at].path)))
                 at = parent[at].parent
             longest_up = max(longest_up, far)
             at, far = edge.child, 0.0
             while at in above:
-                far += way([(above[at], at)])
+                far += delay([(above[at], at)])
                 at = above[at]
             longest_down = max(longest_down, far)
         return longest_up + longest_down

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the trees of a plan into tables of the packet level (reduction.h): edges with their paths, nodes, and the
-arcs of the result tree."""
+"""The trees of a plan as tables of the packet level (reduction.h): edges with their paths, nodes, and the arcs of
+the path down."""
 
 from __future__ import annotations
 

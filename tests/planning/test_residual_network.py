@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import random
+
 import networkx as nx
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from netfold.controller.planning.candidate_paths import Limits
-from netfold.controller.planning.layout import Draft, finish, route_results
+from netfold.controller.planning.layout import Draft, cheapest_links, finish, route_results
 from netfold.controller.planning.plan import JobSpec, Loads, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.residual_network import ResidualNetwork
@@ -54,6 +57,20 @@ def test_pairs_get_different_ones_of_their_equal_paths() -> None:
     network = ResidualNetwork(leaf_spine(8, 8, 1), limits=Limits(paths=1))
     spines = {network.path(network.between("leaf1", f"leaf{i}")[0])[1] for i in range(2, 9)}
     assert len(spines) >= 6
+
+
+@settings(max_examples=40, deadline=None)
+@given(fabric=random_fabrics(), seed=st.integers(0, 1000))
+def test_cheapest_links_lead_along_cheapest_paths(fabric: Fabric, seed: int) -> None:
+    network, graph, rng = ResidualNetwork(fabric), switch_graph(fabric), random.Random(seed)
+    cost = {hop: rng.random() for a, b in graph.edges for hop in ((a, b), (b, a))}
+    start = fabric.switches[0].name
+    via = cheapest_links(network, start, lambda a, b: cost[a, b])
+    least, paths = nx.single_source_dijkstra(graph, start, weight=lambda a, b, _: cost[a, b])
+    assert {switch: network.links[i] for switch, i in via.items()} == {
+        switch: (path[-2], switch) for switch, path in paths.items() if switch != start
+    }
+    assert via.keys() | {start} == least.keys()
 
 
 def test_a_route_runs_from_host_to_host_over_its_links() -> None:

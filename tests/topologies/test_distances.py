@@ -8,7 +8,7 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netfold.topologies.distances import distances
+from netfold.topologies.distances import bfs_edges, distances
 
 NODES = st.sampled_from("abcdefgh")
 
@@ -20,3 +20,4 @@ def test_distances_are_those_of_the_shortest_paths(links: set[tuple[str, str]], 
     found = distances({node: list(graph.adj[node]) for node in graph}, start)
     assert found == nx.single_source_shortest_path_length(graph, start)
     assert list(found.values()) == sorted(found.values()), "nearest first"
+    assert list(bfs_edges(start, graph.neighbors)) == list(nx.bfs_edges(graph, start))
