@@ -24,7 +24,7 @@ P = ParamSpec("P")
 FAILED, BAD_INPUT = 1, 2
 """Exit codes of an error of the system, and of a bad fabric or option."""
 
-fabric = typer.Typer(no_args_is_help=True, help="Show and check fabrics.")
+fabric = typer.Typer()
 
 SpecArgument = Annotated[str, typer.Argument(metavar="SPEC", help="Spec file, or name of a spec of netfold.")]
 

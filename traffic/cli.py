@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold worker`, `ps`, `ring`, `send`, `background`: processes that run on hosts."""
+"""`netfold host worker`, `ps`, `ring`, `send`, `background`: processes that run on hosts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from netfold.traffic.numerics import Scheme
     from netfold.traffic.workloads.benchmark import Result
 
-worker = typer.Typer(no_args_is_help=True, help="Run a worker of a job on this host.")
-ps = typer.Typer(no_args_is_help=True, help="Run a parameter server of a job on this host.")
-ring = typer.Typer(no_args_is_help=True, help="Run a worker of the peer: ring all-reduce over TCP.")
-send = typer.Typer(no_args_is_help=True, help="Craft gradient packets with scapy.")
-background = typer.Typer(no_args_is_help=True, help="Send or receive background traffic.")
+worker = typer.Typer()
+ps = typer.Typer()
+ring = typer.Typer()
+send = typer.Typer()
+background = typer.Typer()
 
 _WORKLOAD = "Workload"
 
@@ -206,7 +206,7 @@ def run_ring(
     """Run a worker of the peer: ring all-reduce over TCP, through the same switches, without aggregation.
 
     All workers of the ring run this with the same options and their own --rank. Writes the same JSON as
-    `netfold worker`.
+    `netfold host worker`.
     """
     from netfold.traffic.workloads.ring import GlooWorker, RingWorker
 
@@ -278,7 +278,7 @@ def run_send(
     """Craft gradient packets with scapy, and print the packets received. For exploration: there are no
     retransmissions.
 
-    Example: netfold send 10.0.0.100 --tree 7 --child 2 --value 40
+    Example: netfold host send 10.0.0.100 --tree 7 --child 2 --value 40
     """
     from netfold.traffic.scapy_netfold import gradient
     from netfold.traffic.workloads.craft import exchange

@@ -21,9 +21,7 @@ from netfold.controller.operator.server_files import (
 from netfold.protocol.wire import LANES_MAX, lanes_that_fit, mtu_for
 from netfold.topologies.cli import BAD_INPUT, fail
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Write the files of a server that aggregates."
-)
+app = typer.Typer()
 
 CORES_LEFT = 2  # for the kernel's interrupts and the control plane
 

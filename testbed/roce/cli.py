@@ -20,7 +20,7 @@ from netfold.testbed.network.options import ModeOption, NameOption
 Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
 Host = Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")]
 
-app = typer.Typer(no_args_is_help=True, help="RDMA endpoints as workers: run, agent, adopt, build.")
+app = typer.Typer()
 
 
 @app.command()

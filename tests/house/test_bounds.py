@@ -90,5 +90,5 @@ def test_a_worker_needs_no_more_than_the_base(released: Wheels, tmp_path: Path, 
     code = "import netfold, netfold.traffic.membership.membership, netfold.protocol.netfold_pb2_grpc; print('ok')"
     done = clean.run(clean.python, "-W", "error", "-c", code)
     assert done.stdout == "ok\n", done.stderr
-    done = clean.run(clean.netfold, "ps", "--help")
+    done = clean.run(clean.netfold, "host", "ps", "--help")
     assert done.returncode == 0, done.stderr

@@ -39,6 +39,9 @@ def fish(line: str) -> dict[str, str]:
     [
         ("netfold me", "measure"),
         ("netfold job su", "submit"),
+        ("netfold host wo", "worker"),
+        ("netfold host worker --ass", "--assignment"),
+        ("netfold network fa", "faults"),
         ("netfold job submit --qu", "--queue"),
         ("netfold plan --comp", "--compare"),
     ],
@@ -55,8 +58,17 @@ def test_shells_complete_commands_and_options(
     assert expected in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_of_the_index_has_help(name: str):
-    result = CliRunner().invoke(build(name), [name, "--help"], prog_name="netfold")
+def test_the_help_has_at_most_fourteen_words_in_panels():
+    top = {path: entry for path, entry in COMMANDS.items() if " " not in path}
+    assert len(top) <= 14
+    assert all(entry.panel for entry in top.values())
+    assert {path.split()[0] for path in COMMANDS} == top.keys()
+    shown = CliRunner().invoke(build(None), ["--help"], prog_name="netfold").output
+    assert [word for word in top if f"│ {word} " not in shown] == []
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_of_the_index_has_help(path: str):
+    result = CliRunner().invoke(build(path), [*path.split(), "--help"], prog_name="netfold")
     assert result.exit_code == 0, result.output
-    assert f"netfold {name}" in result.output
+    assert f"netfold {path}" in result.output

@@ -122,7 +122,7 @@ def started_again(
     """Another process of the member, at once, within the lease of the first one, which has been killed."""
     out = job.progress.with_name(f"{host}-again.json")
     member = ["--job", job.name, "--controller", system.service.address, "--host", host, "--out", out]
-    task = HostTask(host, [installed_command("netfold"), command, *member, *flags], out)
+    task = HostTask(host, [installed_command("netfold"), "host", command, *member, *flags], out)
     with ProcessGroup(system.net, [task]) as running:
         yield running
 

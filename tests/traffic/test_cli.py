@@ -16,7 +16,7 @@ SERVER, PORT = "127.44.0.100", 61655
 
 
 def netfold(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from netfold.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from netfold.cli import main; main()", "host", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

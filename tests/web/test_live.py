@@ -60,7 +60,17 @@ def flow(system: Deployment, sender: str, receiver: str, folder: Path) -> Iterat
 
     def process(host: str, *more: object) -> ProcessGroup:
         out = folder / f"{host}.json"
-        line = [installed_command("netfold"), "background", address, "--seconds", 600, *more, "--out", out]
+        line = [
+            installed_command("netfold"),
+            "host",
+            "background",
+            address,
+            "--seconds",
+            600,
+            *more,
+            "--out",
+            out,
+        ]
         return ProcessGroup(net, [HostTask(host, line, out)])
 
     with process(receiver, "--sink"), process(sender, "--rate", FLOW_MBPS):
@@ -127,7 +137,7 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
     root = next(t.root for t in job.plan.trees)
     with browser(tmp_path / "profile") as context:
         with (
-            command("web", "--controller", system.service.address) as address,
+            command("controller", "web", "--controller", system.service.address) as address,
             open_page(context, address) as page,
         ):
             wait_for_state(page, root, "ready")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Hand-made packets out, and what comes back in words: `netfold send`."""
+"""Hand-made packets out, and what comes back in words: `netfold host send`."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def listening_ports(pid: int) -> list[str]:
 
 def netfold(net: UserlandNetwork, *words: str) -> subprocess.CompletedProcess[str]:
     """In a second terminal."""
-    command = [installed_command("netfold"), *words]
+    command = [installed_command("netfold"), "network", *words]
     environment = {**os.environ, NAME_VARIABLE: net.name}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False

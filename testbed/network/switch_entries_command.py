@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold switch`: what a switch of the network holds."""
+"""`netfold network entries`: the table entries of a switch."""
 
 from __future__ import annotations
 
@@ -20,15 +20,7 @@ from netfold.testbed.network.state import RunDirectory
 from netfold.testbed.network.switch_entries import read_entries
 from netfold.topologies.cli import new_table, one_line_errors
 
-switch = typer.Typer(no_args_is_help=True, help="Show what a switch of the network holds.")
 
-
-@switch.callback()
-def _group() -> None:
-    pass
-
-
-@switch.command()
 @one_line_errors(NetworkError)
 def entries(
     switch: Annotated[str, typer.Argument(metavar="SWITCH")],
