@@ -67,7 +67,7 @@ FABRIC     ?= tofino-pair
 CHIP       := $(if $(filter tofino2-%,$(FABRIC)),tofino2,tofino)
 CHIP_LANES := $(if $(filter tofino2,$(CHIP)),64,32)
 PROGRAM    := $(CHIP_MODEL)/$(CHIP)
-RUN_ARGS   := --fabric $(FABRIC) --program $(PROGRAM) --lanes $(CHIP_LANES) --hidden 16 --epochs 4 --size 4096 --no-ring \
+RUN_ARGS   := $(FABRIC) --program $(PROGRAM) --lanes $(CHIP_LANES) --hidden 16 --epochs 4 --size 4096 --no-ring \
               --loss 0.002 --restart leaf1
 ifneq ($(filter run,$(MAKECMDGOALS)),)
 MISSING := $(shell PYTHONPATH=. $(PYTHON) -m netfold.testbed.network.tofino_model \

@@ -31,7 +31,7 @@ START, OPERATION, FABRICS, STUDIES = "Start here", "Jobs", "Fabrics and hosts", 
 
 
 @dataclass(frozen=True)
-class Group:
+class CommandGroup:
     """Commands of several modules under one word, as `netfold GROUP NAME ...`."""
 
     help: str
@@ -51,7 +51,7 @@ class Command:
     """Extra of netfold[...] that it needs; for some commands only with some options."""
 
 
-COMMANDS: dict[str, Command | Group] = {
+COMMANDS: dict[str, Command | CommandGroup] = {
     "run": Command(
         "testbed.cli",
         "Train a real model through the switches of a fabric; show what happened.",
@@ -68,7 +68,7 @@ COMMANDS: dict[str, Command | Group] = {
     "doctor": Command(
         "testbed.cli", "Show what this machine has, what is missing and how to get it.", START, "doctor"
     ),
-    "controller": Group("Run the controller of a fabric; watch its switches and jobs.", OPERATION),
+    "controller": CommandGroup("Run the controller of a fabric; watch its switches and jobs.", OPERATION),
     "controller run": Command(
         "testbed.controller_command",
         "Control the switches of a fabric until interrupted.",
@@ -108,7 +108,9 @@ COMMANDS: dict[str, Command | Group] = {
         FABRICS,
         extra="testbed",
     ),
-    "host": Group("Run what runs on hosts: workers, parameter servers, MPI programs, test traffic.", FABRICS),
+    "host": CommandGroup(
+        "Run what runs on hosts: workers, parameter servers, MPI programs, test traffic.", FABRICS
+    ),
     "host worker": Command(
         "traffic.cli", "Run a worker of a job on this host.", attribute="worker", extra="testbed"
     ),
@@ -162,7 +164,7 @@ def build(called: str | None) -> typer.Typer:
     parents = {"": app}
     for path, entry in COMMANDS.items():
         group, _, name = path.rpartition(" ")
-        if isinstance(entry, Group):
+        if isinstance(entry, CommandGroup):
             parents[path] = typer.Typer(no_args_is_help=True)
             app.add_typer(parents[path], name=name, help=entry.help, rich_help_panel=entry.panel)
         elif path == called:

@@ -39,13 +39,14 @@ from netfold.protocol.connection import default_socket
 from netfold.protocol.option_groups import expand_groups
 from netfold.protocol.runtime import is_root
 from netfold.topologies.addressing import FIRST_GRPC_PORT
+from netfold.topologies.cli import FabricArgument
 from netfold.topologies.fabric import FabricError
 from netfold.topologies.spec import load_fabric
 
 
 @expand_groups
 def run_controller(
-    fabric: Annotated[str, typer.Argument(help="Fabric file (YAML), or name of a fabric of netfold.")],
+    fabric: FabricArgument,
     service: ServiceOptions,
     program: ProgramOptions,
     timing: TimingOptions,

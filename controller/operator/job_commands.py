@@ -18,7 +18,6 @@ from rich.text import Text
 from netfold.controller.operator.controller_client import (
     BAD_INPUT,
     JOB_FAILED,
-    AsJson,
     JobArgument,
     call_controller,
     fail,
@@ -33,6 +32,7 @@ from netfold.controller.operator.top import connected_members
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.options import ControllerOptions, reaches_controller
+from netfold.topologies.cli import AsJson
 
 app = typer.Typer()
 

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from netfold.controller.operator.controller_client import (
-    AsJson,
     JobArgument,
     call_controller,
     plain,
@@ -18,6 +17,7 @@ from netfold.controller.operator.controller_client import (
 )
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.options import ControllerOptions, reaches_controller
+from netfold.topologies.cli import AsJson
 
 
 @reaches_controller

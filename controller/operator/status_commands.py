@@ -17,7 +17,6 @@ from rich.live import Live
 from rich.table import Table
 
 from netfold.controller.operator.controller_client import (
-    AsJson,
     call_controller,
     note_standby,
     plain,
@@ -28,6 +27,7 @@ from netfold.controller.operator.top_screen import screen
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.options import ControllerOptions, reaches_controller
+from netfold.topologies.cli import AsJson
 
 status = typer.Typer()
 top = typer.Typer()
@@ -60,7 +60,9 @@ def show_status(where: ControllerOptions, as_json: AsJson = False) -> None:
 @reaches_controller
 def watch_status(
     where: ControllerOptions,
-    interval_s: Annotated[float, typer.Option(min=0.2, help="Seconds between two iterations.")] = 1.0,
+    interval_s: Annotated[
+        float, typer.Option("--interval", min=0.2, help="Seconds between two iterations.")
+    ] = 1.0,
     iterations: Annotated[int, typer.Option(min=0, help="Number of iterations; 0: until interrupted.")] = 0,
     as_json: AsJson = False,
 ) -> None:

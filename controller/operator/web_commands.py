@@ -35,6 +35,8 @@ MAX_PORT = 65535
 class PageOptions:
     """Where the page is served."""
 
+    PANEL = "Page"
+
     listen: Annotated[
         str,
         typer.Option(

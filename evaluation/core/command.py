@@ -87,6 +87,8 @@ Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases, for a shorter
 class NamespaceOptions:
     """Where an experiment's networks are, if it has some."""
 
+    PANEL = "Network"
+
     network_name: NameOption = DEFAULT_NAME
     network_mode: ModeOption = NetworkMode.AUTO
 

@@ -33,7 +33,7 @@ from netfold.testbed.network.targets import installed_command
 from netfold.testbed.network.tools import tool
 from netfold.topologies import cli
 from netfold.topologies.addressing import FIRST_GRPC_PORT
-from netfold.topologies.cli import BAD_INPUT, SpecArgument, fail, new_table
+from netfold.topologies.cli import BAD_INPUT, AsJson, FabricArgument, fail, new_table
 from netfold.topologies.spec import load_exercise, load_fabric
 
 app = typer.Typer()
@@ -56,7 +56,7 @@ one_line_errors = cli.one_line_errors(NetworkError)
 @app.command("up", rich_help_panel=_NETWORK)
 @one_line_errors
 def _up(
-    spec: SpecArgument,
+    fabric: FabricArgument,
     target: Annotated[
         str,
         typer.Option(
@@ -94,12 +94,12 @@ def _up(
     network: ModeOption = NetworkMode.AUTO,
 ) -> None:
     """Start a fabric as a Mininet network. Switches wait for a controller on their P4Runtime ports."""
-    chosen = load_fabric(spec)
+    chosen = load_fabric(fabric)
     if arp not in ("static", "fabric"):
         fail(f"--arp {arp}: expected static or fabric", BAD_INPUT)
     if addresses_of not in ("file", "netfold"):
         fail(f"--addresses {addresses_of}: expected file or netfold", BAD_INPUT)
-    exercise = load_exercise(spec) if addresses_of == "file" else None
+    exercise = load_exercise(fabric) if addresses_of == "file" else None
     if foreground:
         run_isolated(name, network)
     options: dict[str, Any] = {
@@ -134,7 +134,7 @@ def _down(name: NameOption = DEFAULT_NAME) -> None:
 @app.command("status", rich_help_panel=_NETWORK)
 @one_line_errors
 def _status(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Show the running network."""
@@ -203,7 +203,7 @@ def _console(
 def _pcap(
     link: LinkArgument,
     file: Annotated[
-        Path | None, typer.Option("--write", "-w", help="Capture to this pcap file; default: print packets.")
+        Path | None, typer.Option("--out", "-w", help="Capture to this pcap file; default: print packets.")
     ] = None,
     name: NameOption = DEFAULT_NAME,
 ) -> None:

@@ -40,7 +40,7 @@ class AlreadyUpError(NetworkError):
 
 class NotUpError(NetworkError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"network '{name}' is not up: run `netfold network up SPEC --name {name}` first")
+        super().__init__(f"network '{name}' is not up: run `netfold network up FABRIC --name {name}` first")
 
 
 class NoNamespacesError(NetworkError):

@@ -205,7 +205,7 @@ def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
 @pytest.mark.parametrize("what", HANGS)
 def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
     async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-s", "5", prelude=HANGS[what]) as first:
+        async with operator.controller("--watchdog-timeout", "5", prelude=HANGS[what]) as first:
             if what == "disk":
                 while not (tmp_path / "state.db.lock").exists():
                     await asyncio.sleep(0.1)
@@ -228,7 +228,7 @@ def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
 
 def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_path):
     async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-s", "1") as process:
+        async with operator.controller("--watchdog-timeout", "1") as process:
             await operator.serves(process)
             process.send_signal(signal.SIGSTOP)
             await asyncio.sleep(3)
@@ -242,7 +242,7 @@ def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_pat
 
 def test_without_a_limit_a_controller_that_hangs_stays(tmp_path):
     async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-s", "0", prelude=HANGS["loop"]) as process:
+        async with operator.controller("--watchdog-timeout", "0", prelude=HANGS["loop"]) as process:
             await operator.serves(process)
             process.send_signal(signal.SIGUSR1)
             with pytest.raises(TimeoutError):
@@ -263,7 +263,7 @@ def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_systemd
                     pass
 
             service = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
-            async with operator.controller("--watchdog-s", "0", variables=service) as first:
+            async with operator.controller("--watchdog-timeout", "0", variables=service) as first:
                 await operator.serves(first)
                 await receive(b"READY=1\nSTATUS=serving at")
                 async with operator.controller() as standby:
@@ -348,8 +348,8 @@ def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tmp_path
         (("single", "--state", "text"), 4, "not a database"),
         (("single", "--scale", "inf"), 2, "--scale"),
         (("single", "--host-rtt-ms", "inf"), 2, "--host-rtt-ms"),
-        (("single", "--probe-s", "inf"), 2, "--probe-s"),
-        (("single", "--audit-s", "nan"), 2, "--audit-s"),
+        (("single", "--probe-interval", "inf"), 2, "--probe-interval"),
+        (("single", "--audit-interval", "nan"), 2, "--audit-interval"),
     ],
 )
 def test_bad_options_end_with_a_line_that_says_what_is_wrong(arguments, code, message, tmp_path, monkeypatch):

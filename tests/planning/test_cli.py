@@ -27,7 +27,7 @@ def _netfold(*arguments: str) -> Result:
 
 
 def test_json_has_the_promised_keys_and_the_papers_rate() -> None:
-    result = _netfold("grid-fig1", "--algorithm", "grid", "--json")
+    result = _netfold("grid-fig1", "--scheme", "grid", "--json")
     assert result.exit_code == 0
     plan = json.loads(result.stdout)
     assert plan.keys() >= KEYS
@@ -86,7 +86,7 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["no-such-fabric"], 2, "no-such-fabric"),
-        (["grid-fig1", "--algorithm", "best"], 2, "there are none"),
+        (["grid-fig1", "--scheme", "best"], 2, "there are none"),
         (["grid-fig1", "no-such-job"], 2, "no-such-job"),
         (["grid-fig1", "--plot", "picture.exe"], 2, "expected one of .png, .svg, .pdf"),
         (["grid-fig1", "--plot", "/proc/nowhere/x.png"], 2, "/proc/nowhere"),

@@ -24,7 +24,7 @@ def page(_: Path) -> str:
 
 def _section(path: str) -> Iterator[str]:
     entry = cli.COMMANDS[path]
-    if isinstance(entry, cli.Group):
+    if isinstance(entry, cli.CommandGroup):
         yield from (f"## netfold {path}", "", escaped(entry.help), "")
         return
     words = path.split()

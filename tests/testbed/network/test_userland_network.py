@@ -153,7 +153,7 @@ def test_commands_that_need_namespaces_say_so() -> None:
     assert pick_mode(NetworkMode.USERLAND, allow_userland=True) is NetworkMode.USERLAND
 
 
-RUN = ["run", "--network", "userland", "--fabric", "single", "--lanes", "64", "--epochs", "400"]
+RUN = ["run", "--network", "userland", "single", "--lanes", "64", "--epochs", "400"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
