@@ -31,7 +31,7 @@ class TofinoProgram:
 
 def drivers_config(program: TofinoProgram) -> bytes:
     """For the drivers' own server, over p4lang/PI: each part after its length, 32 bits with the lowest byte first.
-    Raises BuildError."""
+    Raises P4BuildError."""
     context = without_slices(program.context)
     parts = (program.name.encode(), program.binary, context, program.pipeline.encode(), program.bfrt)
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)

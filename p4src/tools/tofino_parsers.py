@@ -16,7 +16,7 @@ _BIT_BY_BIT = re.compile(r"^  bitwise_or: \[(.*)\]\n", re.MULTILINE)
 def check_parsers(assembly: str) -> None:
     """Both parsers look at what they branch on: p4c of February to September 2026 (1.2.5.16 among it) loses what is
     not in a scratch register of the parser's, all that there is on Tofino, without a word (p4lang/p4c, pull requests
-    5063 and 5753), and takes every packet for the controller's. Raises BuildError."""
+    5063 and 5753), and takes every packet for the controller's. Raises P4BuildError."""
     parsers = dict(_PARSER.findall(assembly))
     for direction in ("ingress", "egress"):
         blind = _blind_state(parsers.get(direction, ""))
