@@ -77,7 +77,7 @@ def test_commands_work_with_the_versions_that_are_allowed(
         done = clean.run(clean.netfold, *arguments)
         assert done.returncode == 0, done.stderr
     for scheme in ("grid", "packing", "auto"):
-        done = clean.run(clean.netfold, "plan", "grid-fig1", "-a", scheme, "--json")
+        done = clean.run(clean.netfold, "plan", "grid-fig1", "-s", scheme, "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["rate"] == pytest.approx(3, rel=0.03)
     done = clean.run(clean.softswitch, "--version")
