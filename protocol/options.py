@@ -16,6 +16,8 @@ from netfold.protocol.option_groups import expand_groups
 if TYPE_CHECKING:
     from netfold.protocol.connection import Connection
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
 
 @dataclass(frozen=True)
 class ControllerOptions:

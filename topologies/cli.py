@@ -26,6 +26,7 @@ FAILED, BAD_INPUT = 1, 2
 
 fabric = typer.Typer()
 
+# protocol/options.py has it, too: commands of a job start without the libraries of fabrics.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FabricArgument = Annotated[
     str, typer.Argument(metavar="FABRIC", help="YAML file of a fabric, or name of one of netfold.")

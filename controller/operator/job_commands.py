@@ -31,8 +31,7 @@ from netfold.controller.operator.slot_command import slot
 from netfold.controller.operator.top import connected_members
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.options import ControllerOptions, reaches_controller
-from netfold.topologies.cli import AsJson
+from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
 app = typer.Typer()
 

@@ -16,8 +16,7 @@ from netfold.controller.operator.controller_client import (
     print_json,
 )
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol.options import ControllerOptions, reaches_controller
-from netfold.topologies.cli import AsJson
+from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
 
 @reaches_controller

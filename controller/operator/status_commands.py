@@ -26,8 +26,7 @@ from netfold.controller.operator.top import Snapshot, document
 from netfold.controller.operator.top_screen import screen
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.options import ControllerOptions, reaches_controller
-from netfold.topologies.cli import AsJson
+from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
 status = typer.Typer()
 top = typer.Typer()
