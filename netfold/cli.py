@@ -40,7 +40,7 @@ class CommandGroup:
 
 @dataclass(frozen=True)
 class Command:
-    """Where a sub-command is: `attribute` of `module`, below `netfold`, is a typer.Typer. One that holds a single
+    """Place of a sub-command: `attribute` of `module`, below `netfold`, is a typer.Typer. One that holds a single
     command, and no callback, becomes `netfold NAME ...` itself; others become the group `netfold NAME SUB ...`."""
 
     module: str
