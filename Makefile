@@ -67,7 +67,7 @@ FABRIC     ?= tofino-pair
 CHIP       := $(if $(filter tofino2-%,$(FABRIC)),tofino2,tofino)
 CHIP_LANES := $(if $(filter tofino2,$(CHIP)),64,32)
 PROGRAM    := $(CHIP_MODEL)/$(CHIP)
-RUN_ARGS   := --fabric $(FABRIC) --program $(PROGRAM) --lanes $(CHIP_LANES) --hidden 16 --epochs 4 --size 4096 --no-ring \
+RUN_ARGS   := $(FABRIC) --program $(PROGRAM) --lanes $(CHIP_LANES) --hidden 16 --epochs 4 --size 4096 --no-ring \
               --loss 0.002 --restart leaf1
 ifneq ($(filter run,$(MAKECMDGOALS)),)
 MISSING := $(shell PYTHONPATH=. $(PYTHON) -m netfold.testbed.network.tofino_model \
@@ -90,7 +90,7 @@ roce: $(VENV)/.ready-roce ## four virtual machines with Linux's own RDMA endpoin
 
 .PHONY: stop
 stop: $(VENV)/.ready ## take down whatever a run has left
-	$(BIN)/netfold down
+	$(BIN)/netfold network down
 
 .PHONY: doctor
 doctor: $(VENV)/.ready ## what is here, what is missing and how to get it
@@ -247,7 +247,7 @@ distclean: clean ## remove the virtual environments too
 setup: $(VENV)/.ready-all ## install what all commands need
 
 .PHONY: shell-env
-shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
+shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold network shell`
 
 # Modules are compiled here: root writes no bytecode in a run, and pip does so for packages that are not editable only.
 $(VENV)/.ready: $(VENV)/.installed protocol/netfold.proto

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One packet of a worker, made by hand with scapy; prints the RESULT when all workers of the job have sent theirs.
 
-    netfold exec h1 -- python -m examples.gradient_by_hand JOB h1 40
+    netfold network exec h1 -- python -m examples.gradient_by_hand JOB h1 40
 
 Submit a job of its own for it (docs/how-to/p4.md): packets by hand take the place of a worker's.
 """

@@ -26,6 +26,18 @@ COMPLETED_LINES = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 """Variables of a request for completion, and of its command line: of zsh and fish, of bash."""
 
 
+START, OPERATION, FABRICS, STUDIES = "Start here", "Jobs", "Fabrics and hosts", "Studies"
+"""Panels of the help."""
+
+
+@dataclass(frozen=True)
+class CommandGroup:
+    """Commands of several modules under one word, as `netfold GROUP NAME ...`."""
+
+    help: str
+    panel: str
+
+
 @dataclass(frozen=True)
 class Command:
     """Place of a sub-command: `attribute` of `module`, below `netfold`, is a typer.Typer. One that holds a single
@@ -33,141 +45,145 @@ class Command:
 
     module: str
     help: str
+    panel: str | None = None
     attribute: str = "app"
     extra: str = ""
     """Extra of netfold[...] that it needs; for some commands only with some options."""
 
 
-COMMANDS: dict[str, Command] = {
+COMMANDS: dict[str, Command | CommandGroup] = {
     "run": Command(
         "testbed.cli",
         "Train a real model through the switches of a fabric; show what happened.",
+        START,
         "run",
         extra="testbed",
-    ),
-    "measure": Command(
-        "evaluation.testbed.cli",
-        "Measure on this machine, in Mininet: figures as a table, as JSON, as a picture.",
-        extra="testbed",
-    ),
-    "doctor": Command(
-        "testbed.cli", "Show what this machine has, what is missing and how to get it.", "doctor"
     ),
     "plan": Command(
         "controller.operator.plan_command",
         "Choose where a job's gradients are added up, and at what rate.",
+        START,
         extra="controller",
     ),
-    "reproduce": Command(
-        "evaluation.papers.cli", "Repeat the papers' simulations, our values beside theirs.", extra="sim"
+    "doctor": Command(
+        "testbed.cli", "Show what this machine has, what is missing and how to get it.", START, "doctor"
     ),
-    "simulate": Command(
-        "simulator.command.cli",
-        "Simulate one's own jobs on one's own fabric, beside the traffic of others.",
-        extra="sim",
-    ),
-    "controller": Command(
+    "controller": CommandGroup("Run the controller of a fabric; watch its switches and jobs.", OPERATION),
+    "controller run": Command(
         "testbed.controller_command",
-        "Run the controller of a fabric, or look at its switches.",
+        "Control the switches of a fabric until interrupted.",
         extra="controller",
     ),
-    "job": Command(
-        "controller.operator.job_commands", "Submit, look at and cancel jobs.", "job", extra="controller"
-    ),
-    "slot": Command(
-        "controller.operator.slot_command",
-        "Read a slot of a job at a switch: its chunk, contributions and sums.",
+    "controller status": Command(
+        "controller.operator.status_commands",
+        "Show the switches, and why one is not ready.",
+        attribute="status",
         extra="controller",
     ),
-    "top": Command(
-        "controller.operator.job_commands",
+    "controller top": Command(
+        "controller.operator.status_commands",
         "Watch jobs, trees, switches and links.",
-        "top_app",
+        attribute="top",
         extra="controller",
     ),
-    "web": Command(
+    "controller web": Command(
         "controller.operator.web_commands",
         "Serve a live page of fabric, trees and jobs.",
-        "web",
+        attribute="web",
         extra="web",
     ),
-    "replay": Command(
-        "controller.operator.web_commands", "Open a recording in the page.", "replay", extra="web"
-    ),
-    "replan": Command(
+    "job": Command(
         "controller.operator.job_commands",
-        "Plan running jobs again; move those that gain.",
-        "replan_app",
+        "Submit, inspect, replan and cancel jobs.",
+        OPERATION,
         extra="controller",
     ),
-    "fabric": Command(
-        "topologies.cli", "Look at fabrics: show, check, list, schema.", "fabric", extra="testbed"
+    "replay": Command(
+        "controller.operator.web_commands", "Open a recording in the page.", OPERATION, "replay", extra="web"
     ),
-    "up": Command("testbed.network.cli", "Bring a fabric up as a Mininet network.", "up", extra="testbed"),
-    "down": Command("testbed.network.cli", "Take the network down.", "down", extra="testbed"),
-    "status": Command("testbed.network.cli", "Show the network that is up.", "status", extra="testbed"),
-    "exec": Command(
-        "testbed.network.cli", "Run a command in a host of the network.", "execute", extra="testbed"
-    ),
-    "shell": Command("testbed.network.cli", "Open p4runtime-shell on a switch.", "shell", extra="testbed"),
-    "console": Command(
+    "fabric": Command("topologies.cli", "List, check and show fabrics.", FABRICS, "fabric", extra="testbed"),
+    "network": Command(
         "testbed.network.cli",
-        "Open the commands of simple_switch_CLI on a switch.",
-        "console",
+        "Bring a fabric up as a Mininet network; look into it.",
+        FABRICS,
         extra="testbed",
     ),
-    "switch": Command(
-        "testbed.network.switch_cli", "Show what a switch of the network holds.", "switch", extra="testbed"
+    "host": CommandGroup(
+        "Run what runs on hosts: workers, parameter servers, MPI programs, test traffic.", FABRICS
     ),
-    "pcap": Command("testbed.network.cli", "Watch a link with tcpdump.", "pcap", extra="testbed"),
-    "link": Command(
-        "testbed.network.cli", "Cut links of the network, and restore them.", "link", extra="testbed"
+    "host worker": Command(
+        "traffic.cli", "Run a worker of a job on this host.", attribute="worker", extra="testbed"
     ),
-    "faults": Command(
-        "testbed.network.cli",
-        "Lose, double, reorder, corrupt and delay what passes a link.",
-        "faults",
-        extra="testbed",
+    "host ps": Command("traffic.cli", "Run a parameter server of a job on this host.", attribute="ps"),
+    "host mpirun": Command(
+        "testbed.mpirun_command",
+        "Run an MPI program whose collectives go through the network.",
+        attribute="mpirun",
+    ),
+    "host ring": Command(
+        "traffic.cli", "Run a worker of the peer, a TCP ring.", attribute="ring", extra="testbed"
+    ),
+    "host send": Command("traffic.cli", "Craft gradient packets by hand.", attribute="send", extra="testbed"),
+    "host background": Command("traffic.cli", "Send or take background traffic.", attribute="background"),
+    "roce": Command(
+        "testbed.roce.cli", "RDMA endpoints as workers: try it, their agent, their program.", FABRICS
     ),
     "deploy": Command(
         "controller.operator.deploy_commands",
         "Write the files that make a bare server a switch, or a host of parameter servers.",
+        FABRICS,
     ),
-    "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker", extra="testbed"),
-    "mpirun": Command(
-        "testbed.mpirun_command", "Run an MPI program whose collectives go through the network.", "mpirun"
+    "measure": Command(
+        "evaluation.testbed.cli",
+        "Measure on this machine, in Mininet: figures as a table, as JSON, as a picture.",
+        STUDIES,
+        extra="testbed",
     ),
-    "roce": Command("testbed.roce.cli", "RDMA endpoints as workers: try it, their agent, their program."),
-    "ps": Command("traffic.cli", "Run a parameter server of a job on this host.", "ps"),
-    "ring": Command("traffic.cli", "Run a worker of the peer, a TCP ring.", "ring", extra="testbed"),
-    "send": Command("traffic.cli", "Craft gradient packets by hand.", "send", extra="testbed"),
-    "background": Command("traffic.cli", "Send or take background traffic.", "background"),
+    "simulate": Command(
+        "simulator.command.cli",
+        "Simulate one's own jobs on one's own fabric, with the traffic of others.",
+        STUDIES,
+        extra="sim",
+    ),
+    "reproduce": Command(
+        "evaluation.papers.cli",
+        "Repeat the papers' simulations, and show our values next to theirs.",
+        STUDIES,
+        extra="sim",
+    ),
 }
 
 
 def build(called: str | None) -> typer.Typer:
-    """The command tree, with the module of the `called` sub-command loaded and the others as lines of the help."""
+    """The command tree, with the module of the `called` command loaded and the others as lines of the help."""
     app = typer.Typer(
         no_args_is_help=True,
         help="netfold: switches add up the gradients of distributed training while they carry them.",
     )
     app.callback()(_root)
-    for name, command in COMMANDS.items():
-        if name == called:
-            _attach(app, name, command)
+    parents = {"": app}
+    for path, entry in COMMANDS.items():
+        group, _, name = path.rpartition(" ")
+        if isinstance(entry, CommandGroup):
+            parents[path] = typer.Typer(no_args_is_help=True)
+            app.add_typer(parents[path], name=name, help=entry.help, rich_help_panel=entry.panel)
+        elif path == called:
+            _attach(parents[group], name, entry)
         else:
-            app.command(name, help=command.help)(_nothing)
+            parents[group].command(name, help=entry.help, rich_help_panel=entry.panel)(_nothing)
     return app
 
 
-def _attach(app: typer.Typer, name: str, command: Command) -> None:
+def _attach(parent: typer.Typer, name: str, command: Command) -> None:
     sub: typer.Typer = getattr(importlib.import_module(f"netfold.{command.module}"), command.attribute)
     single = sub.registered_commands[0] if len(sub.registered_commands) == 1 else None
     group = bool(sub.registered_groups or sub.registered_callback)
     if single is not None and not group and single.callback is not None:
-        app.command(name, cls=single.cls, context_settings=single.context_settings)(single.callback)
+        parent.command(name, cls=single.cls, help=single.help, context_settings=single.context_settings)(
+            single.callback
+        )
     else:
-        app.add_typer(sub, name=name, help=command.help)
+        parent.add_typer(sub, name=name, help=command.help, no_args_is_help=True)
 
 
 def _nothing() -> None:
@@ -189,18 +205,22 @@ def _root(
 
 
 def called_command(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """The sub-command of a command line, or of the line that a shell completes; None without one."""
+    """The command of a command line, or of the line that a shell completes: a word, or a group's and one of its
+    commands. None without one."""
     words = arguments
     if COMPLETION in environment:
         words = next((environment[v] for v in COMPLETED_LINES if v in environment), "").split()[1:]
-    return next((word for word in words if not word.startswith("-")), None)
+    named = [word for word in words if not word.startswith("-")]
+    paths = (" ".join(named[:2]), *named[:1])
+    return next((path for path in paths if path in COMMANDS), None)
 
 
 def main() -> None:
     """Entry point of the `netfold` script."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # a command reports its errors itself, in one line
     called = called_command(sys.argv[1:], os.environ)
-    extra = COMMANDS[called].extra if called in COMMANDS else ""
+    entry = COMMANDS.get(called or "")
+    extra = entry.extra if isinstance(entry, Command) else ""
     try:
         with exit_if_missing(f"netfold {called}", extra):
             build(called)(prog_name="netfold")

@@ -16,37 +16,34 @@ from netfold.protocol.option_groups import expand_groups
 if TYPE_CHECKING:
     from netfold.protocol.connection import Connection
 
-_PANEL = "Connection"
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @dataclass(frozen=True)
 class ControllerOptions:
     """None: the environment's value, or the default."""
 
+    PANEL = "Connection"
+
     controller: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=_PANEL,
             help="unix:PATH or HOST:PORT; default: $NETFOLD_CONTROLLER, or the default socket.",
         ),
     ] = None
     tls_ca: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=_PANEL,
             help="CA certificate for the controller's (PEM); default: $NETFOLD_TLS_CA.",
         ),
     ] = None
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            rich_help_panel=_PANEL, help="File with the token for TCP; default: $NETFOLD_TOKEN_FILE."
-        ),
+        typer.Option(help="File with the token for TCP; default: $NETFOLD_TOKEN_FILE."),
     ] = None
     tls_server_name: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=_PANEL,
             help="Name in the controller's certificate, if not HOST; default: $NETFOLD_TLS_SERVER_NAME.",
         ),
     ] = None

@@ -24,11 +24,11 @@ _MAKE = {
 }
 _TIMES = {
     "--host-rtt-ms": 200.0,  # a model takes milliseconds for a packet, up to 30 for a counter
-    "--probe-s": 30.0,  # probes queue behind retransmissions: at a load of 40 five of 5 s timed out
-    "--counter-poll-s": 20.0,
-    "--audit-s": 300.0,
-    "--rpc-timeout-s": 60.0,
-    "--switch-restart-timeout-s": 600.0,
+    "--probe-interval": 30.0,  # probes queue behind retransmissions: at a load of 40 five of 5 s timed out
+    "--counter-interval": 20.0,
+    "--audit-interval": 300.0,
+    "--rpc-timeout": 60.0,
+    "--switch-restart-timeout": 600.0,
 }
 
 

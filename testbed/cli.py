@@ -23,6 +23,7 @@ from netfold.testbed.network.isolation import run_isolated
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.options import ModeOption, NameOption
 from netfold.testbed.page_socket import page_socket
+from netfold.topologies.cli import FabricArgument
 from netfold.traffic.workloads import HIDDEN_UNITS
 
 run = typer.Typer(add_completion=False)
@@ -31,22 +32,14 @@ doctor = typer.Typer(add_completion=False)
 SIGNALED, INTERRUPTED = 128, 130
 """Exit codes: SIGNALED plus the number of the signal."""
 
-_RUN_HELP = """Train a real model through the switches of a fabric, and show the results.
-
-Starts the fabric in Mininet and the controller, trains handwritten-digit recognition data-parallel on all workers,
-reduces larger arrays to measure the links, repeats both as a TCP ring, and compares. Writes run.json,
-recording.jsonl and fabric.png.
-Exit codes: 0 all sums are right, 1 an error (one line explains it) or a wrong element, 2 a bad fabric,
-130 interrupted."""
-
 
 @dataclass(frozen=True)
 class NetworkOptions:
     """The network and its switches."""
 
-    fabric: Annotated[str, typer.Option(help="YAML file of a fabric, or name of a spec of netfold.")] = (
-        "leaf-spine-2x2"
-    )
+    PANEL = "Network"
+
+    fabric: FabricArgument = "leaf-spine-2x2"
     target: Annotated[
         str,
         typer.Option(
@@ -76,7 +69,11 @@ class NetworkOptions:
 class RunWorkloadOptions:
     """The jobs of the run."""
 
-    scheme: Annotated[str, typer.Option(help="Planner; see `netfold plan --help`.")] = "panama"
+    PANEL = "Workload"
+
+    scheme: Annotated[str, typer.Option("--scheme", "-s", help="Planner; see `netfold plan --help`.")] = (
+        "panama"
+    )
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 12
     hidden: Annotated[int, typer.Option(min=1, help="Hidden units of the perceptron.")] = HIDDEN_UNITS
     size: Annotated[int, typer.Option(min=4, help="Size of the larger arrays, bytes.")] = 1 << 20
@@ -94,6 +91,8 @@ class RunWorkloadOptions:
 class TimeoutOptions:
     """Timeouts of the run."""
 
+    PANEL = "Timeouts"
+
     timeout: Annotated[
         float | None,
         typer.Option(min=1, help="Timeout of each step, seconds.", show_default="120; 2700 for tofino-model"),
@@ -110,13 +109,15 @@ class TimeoutOptions:
 class FaultOptions:
     """Faults injected into the run."""
 
+    PANEL = "Faults"
+
     loss: Annotated[float, typer.Option(help="Probability of losing a frame, on every link, 0 to 1.")] = 0.0
     restart: Annotated[
         str | None, typer.Option(metavar="SWITCH", help="Kill and restart this switch during the training.")
     ] = None
 
 
-@run.command(help=_RUN_HELP)
+@run.command()
 @expand_groups
 def run_command(
     network: NetworkOptions,
@@ -131,6 +132,15 @@ def run_command(
         int, typer.Option(min=0, max=65535, help="Port of that page on 127.0.0.1; 0: a free one.")
     ] = 8090,
 ) -> None:
+    """Train a real model through the switches of a fabric, and show the results.
+
+    Starts the fabric in Mininet and the controller, trains handwritten-digit recognition data-parallel on all workers,
+    reduces larger arrays to measure the links, repeats both as a TCP ring, and compares. Writes run.json,
+    recording.jsonl and fabric.png.
+
+    Exit codes: 0 all sums are right, 1 an error (one line explains it) or a wrong element, 2 a bad fabric,
+    130 interrupted.
+    """
     try:
         page = page_socket(web_port) if web else None
         # Before the imports below, which take long.

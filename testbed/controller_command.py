@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold controller`: the controller's commands; `run` finds the switches of an emulated network by its name."""
+"""`netfold controller run`, which finds the switches of an emulated network by its name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from netfold.controller.operator.controller_client import NO_CONTROLLER
-from netfold.controller.operator.controller_commands import app as controller_app
 from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.operator.controller_options import METRICS_VARIABLE
 from netfold.controller.service.metrics import listen_for_scrapes
@@ -31,7 +30,7 @@ _NAME = Annotated[
     typer.Option(
         "--name",
         envvar=NAME_VARIABLE,
-        help="Network of `netfold up` whose switches it controls; default: nf, if that is up and --switches is "
+        help="Network of `netfold network up` whose switches it controls; default: nf, if that is up and --switches is "
         "not given.",
     ),
 ]
@@ -91,6 +90,5 @@ def _with_name() -> inspect.Signature:
 _run.__signature__ = _with_name()  # type: ignore[attr-defined]
 _run.__annotations__ = {p.name: p.annotation for p in _with_name().parameters.values()}
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help=controller_app.info.help)
-app.registered_commands = [c for c in controller_app.registered_commands if c.callback is not run_controller]
+app = typer.Typer()
 app.command("run")(_run)

@@ -199,14 +199,16 @@ class Deployment(ManagedResource):
     def start_job(
         self, name: str, flags: Sequence[object], workers: Sequence[str] | None = None, **spec: object
     ) -> RunningJob:
-        """Submits a job and starts its members: workers with `flags` of `netfold worker`, and parameter servers."""
+        """Submits a job and starts its parameter servers, and its workers with `flags` of `netfold host worker`."""
         chosen = list(workers or self.workers)
         plan = self.submit(name, chosen, **spec)
         folder = self.directory / name
         folder.mkdir()
         member = ["--job", name, "--controller", self.service.address, *self._call_timeout, *flags]
         tasks = [
-            self._task(folder, h, ["worker", *member, "--host", h, "--progress", folder / f"{h}.progress"])
+            self._task(
+                folder, h, ["host", "worker", *member, "--host", h, "--progress", folder / f"{h}.progress"]
+            )
             for h in chosen
         ]
         running_servers = self.start_servers(name, plan, folder)
@@ -217,7 +219,7 @@ class Deployment(ManagedResource):
         """Starts the plan's parameter servers; the folder receives their logs."""
         member = ["--job", name, "--controller", self.service.address, *self._call_timeout]
         roots = dict.fromkeys(t.root for t in plan.trees if self.fabric.is_host(t.root))
-        tasks = [self._task(folder, h, ["ps", *member, "--host", h]) for h in roots]
+        tasks = [self._task(folder, h, ["host", "ps", *member, "--host", h]) for h in roots]
         return self._open.enter_context(ProcessGroup(self.net, tasks))
 
     def finish(self, job: RunningJob, timeout_s: float, meanwhile: Callable[[], None] = _nothing) -> Results:
@@ -241,7 +243,7 @@ class Deployment(ManagedResource):
         folder = self.directory / f"ring-{name}"
         folder.mkdir()
         addresses = ",".join(str(self.net.addressing.hosts[h].ip) for h in chosen)
-        peer = ["ring", "--hosts", addresses, "--port", port, *self._call_timeout, *flags]
+        peer = ["host", "ring", "--hosts", addresses, "--port", port, *self._call_timeout, *flags]
         tasks = [
             self._task(folder, h, [*peer, "--rank", rank, "--progress", folder / f"{h}.progress"])
             for rank, h in enumerate(chosen)

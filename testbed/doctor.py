@@ -88,9 +88,9 @@ def examine() -> list[Finding]:
         _tool("mnexec", tools, "Mininet", "apt-get install mininet"),
         Finding("mininet (Python)", tools, "Mininet", _mininet(), "apt-get install mininet"),
         _tool("setpriv", Need.REQUIRED, "processes that end with their run", "apt-get install util-linux"),
-        _tool("ping", Need.OPTIONAL, "netfold exec h1 -- ping", "apt-get install iputils-ping"),
+        _tool("ping", Need.OPTIONAL, "netfold network exec h1 -- ping", "apt-get install iputils-ping"),
         _tool("route", Need.OPTIONAL, "host commands of p4lang/tutorials", "apt-get install net-tools"),
-        _tool("tcpdump", Need.OPTIONAL, "netfold pcap", "apt-get install tcpdump"),
+        _tool("tcpdump", Need.OPTIONAL, "netfold network pcap", "apt-get install tcpdump"),
         _tool("tshark", Need.OPTIONAL, "tests of the Wireshark dissector", "apt-get install tshark"),
         _tool("p4c-bm2-ss", Need.OPTIONAL, "make p4: compile the P4 programs again", P4LANG_PACKAGES),
         _tool(
@@ -132,7 +132,7 @@ def examine() -> list[Finding]:
         Finding(
             "p4runtime-shell",
             Need.OPTIONAL,
-            "netfold shell",
+            "netfold network shell",
             _shell_python(),
             f"make shell-env, or {p4runtime_shell.REMEDY}",
         ),

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold mpirun`: an MPI program whose collectives go through the network, on machines or on hosts of a network of
-`netfold up`."""
+"""`netfold host mpirun`: an MPI program whose collectives go through the network, on machines or on the hosts of an
+emulated network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from netfold.traffic.mpi.launch import (
 )
 from netfold.traffic.mpi.recipe import MpiBuildError, build, compiler_of
 
-mpirun = typer.Typer(help="Run an MPI program whose collectives go through the network.")
+mpirun = typer.Typer()
 
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 """Arguments behind the program's name are the program's."""

@@ -122,7 +122,7 @@ class Run:
     def _reducing(self) -> list[object]:
         """Options of a member that reduces arrays of one size."""
         options = self.options
-        size: list[object] = ["--workload", "sizes", "--bytes", options.bandwidth_bytes]
+        size: list[object] = ["--workload", "sizes", "--sizes", options.bandwidth_bytes]
         return [*size, "--iterations", options.iterations]
 
     def _over_fast_links(self, link_mbps: float) -> FastLinks:

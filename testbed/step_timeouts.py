@@ -62,8 +62,8 @@ _BY_TARGET = {
         lanes=512,
         controller=(
             *("--host-rtt-ms", "100", "--min-rto-ms", "1000"),
-            *("--probe-s", "5", "--counter-poll-s", "5"),
-            *("--rpc-timeout-s", "30", "--switch-restart-timeout-s", "60"),
+            *("--probe-interval", "5", "--counter-interval", "5"),
+            *("--rpc-timeout", "30", "--switch-restart-timeout", "60"),
         ),
     ),
 }

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a run: `netfold web` beside its controller."""
+"""The page of a run: `netfold controller web` beside its controller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLL_S = 0.05
 
 
 class WebPage(ManagedResource):
-    """`netfold web` at `address`."""
+    """`netfold controller web` at `address`."""
 
     def __init__(self, controller: str, directory: Path, descriptor: int) -> None:
         """`controller`: the address of its service; `descriptor`: of a socket that listens."""
@@ -27,8 +27,8 @@ class WebPage(ManagedResource):
         self.address = ""
         self._descriptor = descriptor
         self._log = directory / "web.log"
-        listen = f"fd:{descriptor}"
-        self._command = [installed_command("netfold"), "web", "--controller", controller, "--listen", listen]
+        options = ["--controller", controller, "--listen", f"fd:{descriptor}"]
+        self._command = [installed_command("netfold"), "controller", "web", *options]
 
     def _bring_up(self) -> None:
         with self._log.open("w") as log:
@@ -43,9 +43,9 @@ class WebPage(ManagedResource):
         deadline = time.monotonic() + READY_S
         while (found := re.search(r"http\S+", self._log.read_text())) is None:
             if process.poll() is not None:
-                raise ProcessFailedError("netfold web", process.returncode, last_line(self._log))
+                raise ProcessFailedError("netfold controller web", process.returncode, last_line(self._log))
             if time.monotonic() > deadline:
-                raise RunTimeoutError(f"netfold web was not ready within {READY_S:.0f} s")
+                raise RunTimeoutError(f"netfold controller web was not ready within {READY_S:.0f} s")
             time.sleep(POLL_S)  # the log of a process sends no notification
         self.address = found[0]
 

@@ -24,9 +24,13 @@ P = ParamSpec("P")
 FAILED, BAD_INPUT = 1, 2
 """Exit codes of an error of the system, and of a bad fabric or option."""
 
-fabric = typer.Typer(no_args_is_help=True, help="Show and check fabrics.")
+fabric = typer.Typer()
 
-SpecArgument = Annotated[str, typer.Argument(metavar="SPEC", help="Spec file, or name of a spec of netfold.")]
+# protocol/options.py has it, too: commands of a job start without the libraries of fabrics.
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FabricArgument = Annotated[
+    str, typer.Argument(metavar="FABRIC", help="YAML file of a fabric, or name of one of netfold.")
+]
 
 
 def one_line_errors(*kinds: type[Exception]) -> Callable[[Callable[P, None]], Callable[P, None]]:
@@ -72,22 +76,20 @@ def _list() -> None:
 
 @fabric.command("check")
 @one_line_errors()
-def _check(spec: SpecArgument) -> None:
+def _check(fabric: FabricArgument) -> None:
     """Check a spec; print each error with its line.
 
     Exit codes: 0 no error, 2 bad fabric."""
-    found = load_fabric(spec)
+    found = load_fabric(fabric)
     addresses(found)
     typer.echo(_summary(found))
 
 
 @fabric.command("show")
 @one_line_errors()
-def _show(
-    spec: SpecArgument, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def _show(fabric: FabricArgument, as_json: AsJson = False) -> None:
     """Show hosts, switches and links of a fabric with their addresses."""
-    found = load_fabric(spec)
+    found = load_fabric(fabric)
     if as_json:
         typer.echo(json.dumps(_as_json(found), indent=1))
         return

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold worker`, `ps`, `ring`, `send`, `background`: processes that run on hosts."""
+"""`netfold host worker`, `ps`, `ring`, `send`, `background`: processes that run on hosts."""
 
 from __future__ import annotations
 
@@ -31,13 +31,11 @@ if TYPE_CHECKING:
     from netfold.traffic.numerics import Scheme
     from netfold.traffic.workloads.benchmark import Result
 
-worker = typer.Typer(no_args_is_help=True, help="Run a worker of a job on this host.")
-ps = typer.Typer(no_args_is_help=True, help="Run a parameter server of a job on this host.")
-ring = typer.Typer(no_args_is_help=True, help="Run a worker of the peer: ring all-reduce over TCP.")
-send = typer.Typer(no_args_is_help=True, help="Craft gradient packets with scapy.")
-background = typer.Typer(no_args_is_help=True, help="Send or receive background traffic.")
-
-_WORKLOAD = "Workload"
+worker = typer.Typer()
+ps = typer.Typer()
+ring = typer.Typer()
+send = typer.Typer()
+background = typer.Typer()
 
 Job = Annotated[str, typer.Option(help="Name of the job, as submitted.")]
 Host = Annotated[
@@ -62,59 +60,44 @@ Local = Annotated[str, typer.Option(help="IPv4 address to bind.")]
 class WorkloadOptions:
     """The workload of a worker, and the check of its result."""
 
+    PANEL = "Workload"
+
     workload: Annotated[
         str,
         typer.Option(
-            rich_help_panel=_WORKLOAD,
-            help="digits: train a perceptron on handwritten digits. sizes: all-reduce arrays of --bytes. A model's "
-            "name (alexnet, vgg16, resnet50, bert-large ...): gradients of its size, times --scale.",
+            help="digits: train a perceptron on handwritten digits. sizes: all-reduce arrays of --sizes. A model's "
+            "name (alexnet, vgg16, resnet50, bert-large ...): gradients of its size, times --model-scale.",
         ),
     ] = "digits"
-    epochs: Annotated[
-        int, typer.Option(rich_help_panel=_WORKLOAD, min=1, help="digits: passes over the training images.")
-    ] = 10
-    hidden: Annotated[
-        int, typer.Option(rich_help_panel=_WORKLOAD, min=1, help="digits: hidden units of the perceptron.")
-    ] = HIDDEN_UNITS
-    scale: Annotated[
+    epochs: Annotated[int, typer.Option(min=1, help="digits: passes over the training images.")] = 10
+    hidden: Annotated[int, typer.Option(min=1, help="digits: hidden units of the perceptron.")] = HIDDEN_UNITS
+    model_scale: Annotated[
         float,
-        typer.Option(rich_help_panel=_WORKLOAD, min=1e-9, help="Models: factor on the size of each tensor."),
+        typer.Option(min=1e-9, help="Models: factor on the size of each tensor."),
     ] = 0.01
-    iterations: Annotated[
-        int, typer.Option(rich_help_panel=_WORKLOAD, min=1, help="Models and sizes: iterations.")
-    ] = 5
+    iterations: Annotated[int, typer.Option(min=1, help="Models and sizes: iterations.")] = 5
     sizes: Annotated[
         str,
-        typer.Option(
-            "--bytes", rich_help_panel=_WORKLOAD, help="sizes: bytes of the arrays, as in 4K,1M,16M."
-        ),
+        typer.Option(help="sizes: bytes of the arrays, as in 4K,1M,16M."),
     ] = "64K,1M"
     dtype: Annotated[
         str,
-        typer.Option(
-            rich_help_panel=_WORKLOAD, help="sizes: float32, float16, bfloat16, float64, int32 or int64."
-        ),
+        typer.Option(help="sizes: float32, float16, bfloat16, float64, int32 or int64."),
     ] = "float32"
     volume: Annotated[
         str,
         typer.Option(
-            rich_help_panel=_WORKLOAD,
             help="sizes: minimum bytes of all calls of a size together; at most 200 calls.",
         ),
     ] = "1"
-    warmup: Annotated[
-        int, typer.Option(rich_help_panel=_WORKLOAD, min=0, help="sizes: untimed calls before each size.")
-    ] = 1
+    warmup: Annotated[int, typer.Option(min=0, help="sizes: untimed calls before each size.")] = 1
     check: Annotated[
         bool,
-        typer.Option(
-            rich_help_panel=_WORKLOAD, help="Compare every sum with the exact one, element by element."
-        ),
+        typer.Option(help="Compare every sum with the exact one, element by element."),
     ] = True
     progress: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=_WORKLOAD,
             help="File to append progress to, one JSON object a line; 'at' is the monotonic clock in seconds.",
         ),
     ] = None
@@ -136,7 +119,7 @@ class WorkloadOptions:
                 raise ValueError(f"--dtype is '{self.dtype}'; expected one of {', '.join(known)}")
             arrays = [_bytes(size) for size in self.sizes.split(",")]
             return run.sizes(arrays, self.iterations, self.warmup, self.dtype, _bytes(self.volume))
-        return run.model(self.workload, self.scale, self.iterations)
+        return run.model(self.workload, self.model_scale, self.iterations)
 
     def _note(self, rank: int, report: dict[str, Any]) -> None:
         if self.progress is not None:
@@ -199,14 +182,14 @@ def run_ring(
     ],
     rank: Annotated[int, typer.Option(min=0, help="Rank of this worker in the ring.")],
     port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of all workers.")] = 29500,
-    gloo: Annotated[bool, typer.Option(help="Use PyTorch's Gloo, which needs torch.")] = False,
+    gloo: Annotated[bool, typer.Option("--gloo", help="Use PyTorch's Gloo, which needs torch.")] = False,
     timeout: Timeout = 60.0,
     out: Out = None,
 ) -> None:
     """Run a worker of the peer: ring all-reduce over TCP, through the same switches, without aggregation.
 
     All workers of the ring run this with the same options and their own --rank. Writes the same JSON as
-    `netfold worker`.
+    `netfold host worker`.
     """
     from netfold.traffic.workloads.ring import GlooWorker, RingWorker
 
@@ -273,12 +256,14 @@ def run_send(
     exponent: Annotated[int, typer.Option(min=0, max=255)] = 0,
     overflow: Annotated[bool, typer.Option("--overflow", help="Set the overflow flag.")] = False,
     port: Annotated[int, typer.Option(min=61440, max=61695, help="UDP port of the job.")] = 61440,
-    listen: Annotated[float, typer.Option(min=0.0, help="Seconds to print received packets for.")] = 1.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.0, help="Time for which received packets are printed.")
+    ] = 1.0,
 ) -> None:
     """Craft gradient packets with scapy, and print the packets received. For exploration: there are no
     retransmissions.
 
-    Example: netfold send 10.0.0.100 --tree 7 --child 2 --value 40
+    Example: netfold host send 10.0.0.100 --tree 7 --child 2 --value 40
     """
     from netfold.traffic.scapy_netfold import gradient
     from netfold.traffic.workloads.craft import exchange
@@ -288,7 +273,7 @@ def run_send(
             gradient(tree, child, c, slots, epoch, [value + i for i in range(lanes)], exponent, overflow)
             for c in range(chunk, chunk + count)
         ]
-        for line in exchange(destination, port, packets, listen):
+        for line in exchange(destination, port, packets, seconds):
             typer.echo(line)
 
 
@@ -298,7 +283,7 @@ def run_background(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 5001,
     sink: Annotated[bool, typer.Option("--sink", help="Receive instead of sending.")] = False,
     protocol: Annotated[str, typer.Option(help="udp or tcp.")] = "udp",
-    rate: Annotated[float, typer.Option(min=0.0, help="Rate in Mbit/s; 0: unlimited.")] = 10.0,
+    rate_mbps: Annotated[float, typer.Option(min=0.0, help="Rate; 0: unlimited.")] = 10.0,
     seconds: Annotated[float, typer.Option(min=0.01, help="Duration in seconds.")] = 10.0,
     size: Annotated[
         int, typer.Option(min=1, max=65000, help="Payload of a datagram or write, in bytes.")
@@ -311,7 +296,9 @@ def run_background(
     with _plain_errors():
         kind = Protocol(protocol)
         measured = (
-            sink_flow(peer, port, kind, seconds) if sink else send_flow(peer, port, kind, rate, seconds, size)
+            sink_flow(peer, port, kind, seconds)
+            if sink
+            else send_flow(peer, port, kind, rate_mbps, seconds, size)
         )
         _write(out, {"peer": peer, "port": port, "protocol": protocol, "sink": sink, **measured})
 
@@ -320,7 +307,7 @@ def _bytes(text: str) -> int:
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     number, factor = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
     if not number.strip().isdigit() or int(number) == 0:
-        raise ValueError(f"--bytes has '{text}'; expected integers with an optional K, M or G, as in 4K,1M")
+        raise ValueError(f"--sizes has '{text}'; expected integers with an optional K, M or G, as in 4K,1M")
     return int(number) * factor
 
 

@@ -37,7 +37,6 @@ NOTICE_AFTER_S, LISTEN_TIMEOUT_S = 0.5, 60.0
 
 Result = TypeVar("Result")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
 
 

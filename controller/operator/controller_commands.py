@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from netfold.controller.core import Options
 from netfold.controller.jobs.store import StoreError
@@ -22,12 +21,7 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.operator.controller_client import (
     BAD_INPUT,
     NO_CONTROLLER,
-    AsJson,
-    call_controller,
     fail,
-    note_standby,
-    plain,
-    print_json,
 )
 from netfold.controller.operator.controller_options import (
     PacketModelOptions,
@@ -41,24 +35,18 @@ from netfold.controller.service.server import ListenError
 from netfold.controller.switches.devices import programs
 from netfold.controller.switches.finsy_adapter import log_state_changes_only
 from netfold.controller.switches.fleet import FleetOptions
-from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.connection import default_socket
 from netfold.protocol.option_groups import expand_groups
-from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.protocol.runtime import is_root
 from netfold.topologies.addressing import FIRST_GRPC_PORT
+from netfold.topologies.cli import FabricArgument
 from netfold.topologies.fabric import FabricError
 from netfold.topologies.spec import load_fabric
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Run the controller, or show its switches."
-)
 
-
-@app.command("run")
 @expand_groups
 def run_controller(
-    fabric: Annotated[str, typer.Argument(help="Fabric file (YAML), or name of a fabric of netfold.")],
+    fabric: FabricArgument,
     service: ServiceOptions,
     program: ProgramOptions,
     timing: TimingOptions,
@@ -124,29 +112,6 @@ def run_controller(
         fail(BAD_INPUT, str(error))
     except (StoreError, ListenError, RecordingError) as error:
         fail(NO_CONTROLLER, str(error))
-
-
-@app.command("status")
-@reaches_controller
-def status(where: ControllerOptions, as_json: AsJson = False) -> None:
-    """Show the switches: which are ready and why one is not, slots in use, entries repaired.
-
-    Exit codes: 0 shown, 4 no controller answers.
-    """
-    answer = call_controller(where, lambda stub: stub.GetStatus(pb.StatusRequest(), timeout=10))
-    if as_json:
-        print_json(plain(answer))
-        return
-    table = Table("switch", "address", "ready", "slots", "repaired", "not ready because")
-    for row in answer.switches:
-        slots = f"{row.slots_in_use}/{row.slots}"
-        ready, repaired = "yes" if row.ready else "no", str(row.repaired_entries)
-        if not answer.primary:
-            ready = repaired = "?"
-        table.add_row(row.name, row.address, ready, slots, repaired, row.reason)
-    if not answer.primary:
-        note_standby(answer.primary_address)
-    Console().print(table)
 
 
 def default_state(fabric: str) -> Path:

@@ -30,18 +30,16 @@ METRICS_VARIABLE = "NETFOLD_METRICS_DESCRIPTOR"
 LONGEST_S = 86400.0
 """Of any interval or timeout: infinity is none."""
 
-_SERVICE, _PROGRAM, _TIMING, _PACKET_MODEL = "Service", "Program", "Timing", "Packet model"
-
 
 @dataclass(frozen=True)
 class ServiceOptions:
     """Where operators and members reach the controller, and what else it serves."""
 
+    PANEL = "Service"
+
     listen: Annotated[
         str | None,
-        typer.Option(
-            help="unix:PATH, or HOST:PORT with TLS; default: the default socket.", rich_help_panel=_SERVICE
-        ),
+        typer.Option(help="unix:PATH, or HOST:PORT with TLS; default: the default socket."),
     ] = None
     metrics_port: Annotated[
         int,
@@ -49,7 +47,6 @@ class ServiceOptions:
             min=0,
             max=65535,
             help="Port of the Prometheus endpoint on 127.0.0.1; 0 disables it.",
-            rich_help_panel=_SERVICE,
         ),
     ] = 0
     metrics_descriptor: Annotated[
@@ -57,32 +54,25 @@ class ServiceOptions:
         typer.Option(
             envvar=METRICS_VARIABLE,
             help="Descriptor of a socket that listens at --metrics-port.",
-            rich_help_panel=_SERVICE,
             hidden=True,
         ),
     ] = None
     record: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Record to this file, for `netfold replay`.", rich_help_panel=_SERVICE
-        ),
+        typer.Option(metavar="FILE", help="Record to this file, for `netfold replay`."),
     ] = None
-    tls_cert: Annotated[
-        Path | None, typer.Option(help="Server certificate (PEM).", rich_help_panel=_SERVICE)
-    ] = None
+    tls_cert: Annotated[Path | None, typer.Option(help="Server certificate (PEM).")] = None
     tls_key: Annotated[
         Path | None,
-        typer.Option(help="Private key of the server certificate (PEM).", rich_help_panel=_SERVICE),
+        typer.Option(help="Private key of the server certificate (PEM)."),
     ] = None
     tokens: Annotated[
         Path | None,
-        typer.Option(help="File with one operator's token per line.", rich_help_panel=_SERVICE),
+        typer.Option(help="File with one operator's token per line."),
     ] = None
     member_tokens: Annotated[
         Path | None,
-        typer.Option(
-            help="File with one token per line that joins jobs, and does no more.", rich_help_panel=_SERVICE
-        ),
+        typer.Option(help="File with one token per line that joins jobs, and does no more."),
     ] = None
 
     def security(self) -> Security | None:
@@ -116,38 +106,36 @@ def _check_key(certificate: Path, key: Path) -> None:
 class ProgramOptions:
     """What the switches are, and what runs on them."""
 
+    PANEL = "Program"
+
     lanes: Annotated[
         int | None,
         typer.Option(
             help="Lanes of a packet: 32, 64, 256, or 512 where all links have an MTU of 2092; default: the maximum, up "
             "to 256, of the switches' programs.",
-            rich_help_panel=_PROGRAM,
         ),
     ] = None
     p4info: Annotated[
         Path | None,
         typer.Option(
             help="P4Info of the program, with manifest.json beside it; default: the one in p4src.",
-            rich_help_panel=_PROGRAM,
         ),
     ] = None
     program: Annotated[
         Path | None,
-        typer.Option(help="Compiled program; default: the one in p4src.", rich_help_panel=_PROGRAM),
+        typer.Option(help="Compiled program; default: the one in p4src."),
     ] = None
     form: Annotated[
         Form | None,
         typer.Option(
             help="Form of the program in p4src: v1model, or bmv2, which BMv2 runs faster; default: that of the "
             "network's switches.",
-            rich_help_panel=_PROGRAM,
         ),
     ] = None
     switches: Annotated[
         Path | None,
         typer.Option(
             help="File with the target and address of each switch (docs/how-to/tofino.md).",
-            rich_help_panel=_PROGRAM,
         ),
     ] = None
 
@@ -188,56 +176,58 @@ def _without_own(fabric: Fabric, devices: Mapping[str, Device]) -> list[Switch]:
 class TimingOptions:
     """How often switches and links are polled, and how long they and the controller may be silent."""
 
+    PANEL = "Timing"
+
     audit_s: Annotated[
         float,
         typer.Option(
-            min=0.1, max=LONGEST_S, help="Seconds between two audits of a switch.", rich_help_panel=_TIMING
+            "--audit-interval", min=0.1, max=LONGEST_S, help="Seconds between two audits of a switch."
         ),
     ] = 30.0
     counter_poll_s: Annotated[
         float,
         typer.Option(
+            "--counter-interval",
             min=0.1,
             max=LONGEST_S,
             help="Seconds between two readings of the port counters of a switch.",
-            rich_help_panel=_TIMING,
         ),
     ] = 1.0
     rpc_timeout_s: Annotated[
         float,
         typer.Option(
+            "--rpc-timeout",
             min=0.1,
             max=LONGEST_S,
             help="Timeout of an RPC to a switch, in seconds; 6 times that for a pipeline push.",
-            rich_help_panel=_TIMING,
         ),
     ] = RPC_TIMEOUT_S
     probe_s: Annotated[
         float,
         typer.Option(
+            "--probe-interval",
             min=0.0,
             max=LONGEST_S,
             help="Seconds between two probes of a link; 0: no probes.",
-            rich_help_panel=_TIMING,
         ),
     ] = 0.3
     switch_restart_timeout_s: Annotated[
         float,
         typer.Option(
+            "--switch-restart-timeout",
             min=0.5,
             max=LONGEST_S,
             help="Seconds that a switch may take no connections, or a link be down, before jobs without another "
             "plan fail.",
-            rich_help_panel=_TIMING,
         ),
     ] = 8.0
     watchdog_s: Annotated[
         float,
         typer.Option(
+            "--watchdog-timeout",
             min=0.0,
             max=LONGEST_S,
             help="Seconds that the event loop may stand still before the controller ends; 0: no limit.",
-            rich_help_panel=_TIMING,
         ),
     ] = WATCHDOG_S
 
@@ -246,20 +236,19 @@ class TimingOptions:
 class PacketModelOptions:
     """What a packet takes on the links of the fabric file."""
 
+    PANEL = "Packet model"
+
     scale: Annotated[
         float,
         typer.Option(
             min=1e-9,
             max=1e15,
             help="Rate on the wire per rate in the fabric file.",
-            rich_help_panel=_PACKET_MODEL,
         ),
     ] = 1.0
     host_rtt_ms: Annotated[
         float,
-        typer.Option(
-            min=0.001, max=1e6, help="RTT in ms without the links' delays.", rich_help_panel=_PACKET_MODEL
-        ),
+        typer.Option(min=0.001, max=1e6, help="RTT in ms without the links' delays."),
     ] = 2.0
     min_rto_ms: Annotated[
         float,
@@ -267,6 +256,5 @@ class PacketModelOptions:
             min=0.0,
             max=1e6,
             help="Least time in ms beyond the RTT after which a worker retransmits; 0: that of the switches' target.",
-            rich_help_panel=_PACKET_MODEL,
         ),
     ] = 0.0

@@ -21,9 +21,7 @@ from netfold.controller.operator.server_files import (
 from netfold.protocol.wire import LANES_MAX, lanes_that_fit, mtu_for
 from netfold.topologies.cli import BAD_INPUT, fail
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Write the files of a server that aggregates."
-)
+app = typer.Typer()
 
 CORES_LEFT = 2  # for the kernel's interrupts and the control plane
 
@@ -46,11 +44,11 @@ def switch(
     ],
     threads: ThreadsOption = 1,
     device_id: Annotated[int, typer.Option(min=0, help="P4Runtime device id.")] = 1,
-    address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of P4Runtime.")] = "0.0.0.0:9559",
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of P4Runtime.")] = "0.0.0.0:9559",
     mtu: MtuOption = 1500,
     lanes: LanesOption = 256,
     cpus: CpusOption = None,
-    rate: Annotated[float, typer.Option(help="Rate of an interface, Gbit/s, for the estimate.")] = 100.0,
+    rate_gbps: Annotated[float, typer.Option(help="Rate of an interface, for the estimate.")] = 100.0,
     us_per_packet: Annotated[
         float, typer.Option(help="Measured processor time of a packet, in and out (docs/how-to/server.md).")
     ] = 0.8,
@@ -60,10 +58,10 @@ def switch(
     if threads & (threads - 1) or threads > 16:
         fail(f"--threads {threads}: expected a power of two, 1..16", BAD_INPUT)
     _check_mtu(interface, mtu, lanes)
-    _write(switch_files(SwitchNode(tuple(interface), threads, device_id, address, mtu, cpus)), out)
-    needed = estimate(rate, len(interface), lanes, us_per_packet)
+    _write(switch_files(SwitchNode(tuple(interface), threads, device_id, listen, mtu, cpus)), out)
+    needed = estimate(rate_gbps, len(interface), lanes, us_per_packet)
     _note(
-        f"{len(interface)} x {rate:g} Gbit/s of {lanes} lanes: {needed.packets_per_s / 1e6:.1f} M packets/s; at "
+        f"{len(interface)} x {rate_gbps:g} Gbit/s of {lanes} lanes: {needed.packets_per_s / 1e6:.1f} M packets/s; at "
         f"{us_per_packet:g} us a packet {needed.cores:.1f} cores, and {CORES_LEFT} for the rest"
     )
     _note("systemctl daemon-reload && systemctl enable --now netfold-switch")

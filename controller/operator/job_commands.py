@@ -1,29 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold job`, `netfold replan`, `netfold top`."""
+"""`netfold job`."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import itertools
 import json
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
 from netfold.controller.operator.controller_client import (
     BAD_INPUT,
     JOB_FAILED,
-    AsJson,
     JobArgument,
     call_controller,
     fail,
@@ -33,23 +27,18 @@ from netfold.controller.operator.controller_client import (
     print_json,
 )
 from netfold.controller.operator.job_text import headline, job_line, job_lines, packet_lines, plan_of
-from netfold.controller.operator.top import Snapshot, connected_members, document
-from netfold.controller.operator.top_screen import screen
+from netfold.controller.operator.slot_command import slot
+from netfold.controller.operator.top import connected_members
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.options import ControllerOptions, reaches_controller
+from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
-job = typer.Typer(add_completion=False, no_args_is_help=True, help="Submit, inspect and cancel jobs.")
-replan_app = typer.Typer(add_completion=False)
-top_app = typer.Typer(add_completion=False)
+app = typer.Typer()
 
 _TERMINAL = (pb.FAILED, pb.DONE, pb.CANCELED)
 
 
-# ---- netfold job ---------------------------------------------------------------------------------
-
-
-@job.command()
+@app.command()
 @reaches_controller
 def submit(
     where: ControllerOptions,
@@ -89,7 +78,7 @@ def submit(
         raise typer.Exit(JOB_FAILED)
 
 
-@job.command("list")
+@app.command("list")
 @reaches_controller
 def list_jobs(
     where: ControllerOptions,
@@ -108,7 +97,7 @@ def list_jobs(
     Console().print(jobs_table(answer.jobs))
 
 
-@job.command()
+@app.command()
 @reaches_controller
 def show(
     where: ControllerOptions,
@@ -129,7 +118,7 @@ def show(
             typer.echo(line)
 
 
-@job.command()
+@app.command()
 @reaches_controller
 def add(
     where: ControllerOptions,
@@ -139,8 +128,8 @@ def add(
 ) -> None:
     """Add hosts to a running job as workers.
 
-    A host takes part from the epoch that starts when its worker joins (`netfold worker --job NAME --host HOST`). Its
-    first call is the one that the other workers are in.
+    A host takes part from the epoch that starts when its worker joins (`netfold host worker --job NAME --host HOST`).
+    Its first call is the one that the other workers are in.
 
     Exit codes: 0 added, 3 refused, 4 no controller answers, 5 no such job.
     """
@@ -148,7 +137,7 @@ def add(
     _show_job(call_controller(where, lambda s: s.AddWorkers(request, timeout=30)), as_json)
 
 
-@job.command()
+@app.command()
 @reaches_controller
 def explain(
     where: ControllerOptions,
@@ -167,7 +156,7 @@ def explain(
         typer.echo(f"{number}. {step}")
 
 
-@job.command()
+@app.command()
 @reaches_controller
 def watch(
     where: ControllerOptions,
@@ -192,7 +181,7 @@ def watch(
         raise typer.Exit(JOB_FAILED)
 
 
-@job.command()
+@app.command()
 @reaches_controller
 def cancel(
     where: ControllerOptions,
@@ -208,7 +197,7 @@ def cancel(
     )
 
 
-@replan_app.command()
+@app.command()
 @reaches_controller
 def replan(
     where: ControllerOptions,
@@ -226,42 +215,7 @@ def replan(
         typer.echo("moved: " + (", ".join(answer.moved) or "none"))
 
 
-@top_app.command()
-@reaches_controller
-def top(
-    where: ControllerOptions,
-    interval_s: Annotated[float, typer.Option(min=0.2, help="Seconds between two iterations.")] = 1.0,
-    iterations: Annotated[int, typer.Option(min=0, help="Number of iterations; 0: until interrupted.")] = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Show jobs, trees, switches and links, live; with --json an object per iteration.
-
-    Exit codes: 0 interrupted or done, 4 no controller answers.
-    """
-
-    async def watched(stub: pb_grpc.ControllerStub) -> None:
-        before: Snapshot | None = None
-        with contextlib.nullcontext() if as_json else Live(auto_refresh=False, screen=not iterations) as live:
-            for iteration in itertools.count(1):
-                jobs = await stub.ListJobs(pb.ListJobsRequest(), timeout=10)
-                now = Snapshot(
-                    time.monotonic(), tuple(jobs.jobs), await stub.GetStatus(pb.StatusRequest(), timeout=10)
-                )
-                if live is None:
-                    typer.echo(json.dumps(document(before, now)))
-                else:
-                    height = None if iterations else live.console.height
-                    live.update(screen(before, now, height), refresh=True)
-                if iteration == iterations:
-                    return
-                before = now
-                await asyncio.sleep(interval_s)  # the pace that the operator asked for
-
-    with contextlib.suppress(KeyboardInterrupt):
-        call_controller(where, watched)
-
-
-# ---- helpers ---
+app.command()(slot)
 
 
 def jobs_table(jobs: Iterable[pb.Job]) -> Table:

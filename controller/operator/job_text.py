@@ -56,7 +56,7 @@ def job_lines(answer: pb.Job) -> Iterator[str]:
 
 
 def packet_lines(answer: pb.Job) -> Iterator[str]:
-    """The fields of the job's packets, as `netfold send` and examples/gradient_by_hand.py take them."""
+    """The fields of the job's packets, as `netfold host send` and examples/gradient_by_hand.py take them."""
     fields = answer.packets
     if not fields.trees:
         yield "  packets: none, the job is not installed"

@@ -41,6 +41,7 @@ from netfold.controller.recording.recording_file import RecordingError, write_re
 from netfold.controller.scheduling.job_planner import cap_rate
 from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.topologies.children import beyond_programs
+from netfold.topologies.cli import AsJson, FabricArgument
 from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import load_fabric
 
@@ -56,13 +57,13 @@ GAIN = 1.01
 @reaches_controller
 def plan(
     where: ControllerOptions,
-    fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
+    fabric: FabricArgument,
     job: Annotated[
         str | None,
         typer.Argument(help="A job's YAML file or an example's name; default: the fabric's example."),
     ] = None,
-    algorithm: Annotated[
-        str | None, typer.Option("--algorithm", "-a", help="In place of the job's: " + ", ".join(SCHEMES))
+    scheme: Annotated[
+        str | None, typer.Option("--scheme", "-s", help="In place of the job's: " + ", ".join(SCHEMES))
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Of all random choices; default: the job's.")
@@ -70,12 +71,12 @@ def plan(
     roundings: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="How many roundings are drawn.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (with --compare, a list).")
-    ] = False,
+    as_json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the plan to this file (.png, .svg, .pdf).")] = None,
     theme: ThemeOption = Theme.LIGHT,
-    compare: Annotated[bool, typer.Option(help="Plan by every scheme and print one table.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Plan by every scheme and print one table.")
+    ] = False,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -84,7 +85,9 @@ def plan(
     ] = None,
     live: Annotated[
         bool,
-        typer.Option(help="On what the controller's jobs and the traffic of others leave of the fabric now."),
+        typer.Option(
+            "--live", help="On what the controller's jobs and the traffic of others leave of the fabric now."
+        ),
     ] = False,
 ) -> None:
     """Decide where a job's gradients are added up, and show at what rate its workers can send.
@@ -98,7 +101,7 @@ def plan(
             raise _BadOptionError("--plot draws one plan; leave --compare out")
         known = load_fabric(fabric)
         example = _with_options(
-            default_job(known) if job is None else load_job(job, known), algorithm, roundings
+            default_job(known) if job is None else load_job(job, known), scheme, roundings
         )
         if seed is not None:
             example = replace(example, seed=seed)
@@ -122,10 +125,10 @@ class _BadOptionError(Exception):
     pass
 
 
-def _with_options(example: ExampleJob, algorithm: str | None, roundings: int | None) -> ExampleJob:
-    scheme = algorithm or example.spec.scheme
+def _with_options(example: ExampleJob, chosen: str | None, roundings: int | None) -> ExampleJob:
+    scheme = chosen or example.spec.scheme
     if scheme not in SCHEMES:
-        raise _BadOptionError(f"algorithm '{scheme}' is unknown; there are {', '.join(SCHEMES)}")
+        raise _BadOptionError(f"scheme '{scheme}' is unknown; there are {', '.join(SCHEMES)}")
     options = dict(example.spec.options)
     if roundings is not None:
         options["roundings"] = roundings

@@ -82,7 +82,15 @@ def parameter_server_files(node: ParameterServerNode) -> list[File]:
     """The unit is a template: its instance is the job."""
     script = node.prefix / "bin/netfold-ps-cards"
     lines = _card(node.interface, node.mtu, _OFFLOADS_OF_A_HOST, is_port=False) + _rules(node)
-    command: list[object] = [node.prefix / "bin/netfold", "ps", "--job", "%i", "--threads", node.threads]
+    command: list[object] = [
+        node.prefix / "bin/netfold",
+        "host",
+        "ps",
+        "--job",
+        "%i",
+        "--threads",
+        node.threads,
+    ]
     environment = (
         f"NETFOLD_CONTROLLER={node.controller}",
         f"NETFOLD_TLS_CA={node.settings / 'cert.pem'}",

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold slot`: the contents of one slot of a job at a switch."""
+"""`netfold job slot`: the contents of one slot of a job at a switch."""
 
 from __future__ import annotations
 
@@ -10,24 +10,20 @@ from typing import Annotated
 import typer
 
 from netfold.controller.operator.controller_client import (
-    AsJson,
     JobArgument,
     call_controller,
     plain,
     print_json,
 )
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol.options import ControllerOptions, reaches_controller
-
-app = typer.Typer(add_completion=False)
+from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
 
-@app.command()
 @reaches_controller
 def slot(
     where: ControllerOptions,
-    switch: Annotated[str, typer.Argument(help="A switch that adds up for the job.")],
     job: JobArgument,
+    switch: Annotated[str, typer.Argument(help="A switch that adds up for the job.")],
     number: Annotated[
         int, typer.Argument(metavar="SLOT", min=0, max=65535, help="Slot of the tree, from 0.")
     ],

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `netfold top` shows: jobs, trees, switches and links, as values. top_screen.py renders them."""
+"""What `netfold controller top` shows: jobs, trees, switches and links, as values. top_screen.py renders them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold top` in a terminal: four tables in as many lines as it has."""
+"""`netfold controller top` in a terminal: four tables in as many lines as it has."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold web` and `netfold replay`: the page of a running controller, or of a recording."""
+"""`netfold controller web` and `netfold replay`: the page of a running controller, or of a recording."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ MAX_PORT = 65535
 @dataclass(frozen=True)
 class PageOptions:
     """Where the page is served."""
+
+    PANEL = "Page"
 
     listen: Annotated[
         str,

@@ -87,6 +87,8 @@ Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases, for a shorter
 class NamespaceOptions:
     """The options that say in which namespaces an experiment runs its networks."""
 
+    PANEL = "Network"
+
     network_name: NameOption = DEFAULT_NAME
     network_mode: ModeOption = NetworkMode.AUTO
 

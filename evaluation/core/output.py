@@ -24,9 +24,10 @@ from netfold.controller.drawing.options import ThemeOption
 from netfold.controller.drawing.palette import Theme
 from netfold.controller.drawing.plot import render
 from netfold.evaluation.core.experiment import Experiment, finite, to_csv
-from netfold.simulator.command.options import AsJson, console
+from netfold.simulator.command.options import console
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.sudo_user import as_sudo_user
+from netfold.topologies.cli import AsJson
 
 R = TypeVar("R")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -35,6 +36,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 @dataclass(frozen=True)
 class Output:
     """Options of every experiment: where its results go."""
+
+    PANEL = "Output"
 
     as_json: AsJson = False
     out: Annotated[Path, typer.Option(help="Folder of the results: JSON, CSV, plots.")] = Path("out")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All-reduce through switches, beside a TCP ring over the same links, in the columns of nccl-tests. Needs root.
 
-    python -m netfold.evaluation.speed.allreduce [--workers 2,4,8] [--bytes 256K,4M] [--rate 100,1000]
+    python -m netfold.evaluation.speed.allreduce [--workers 2,4,8] [--sizes 256K,4M] [--rate 100,1000]
         [--numerics block,half] [--lanes 32,64,256] [--leaves 1]
 
 size (bytes), count and type of the elements, redop; time: mean of a call at the slowest worker, us; algbw = size /
@@ -140,7 +140,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
     name = "bench-allreduce"
     needs_namespaces = True
     workers: Annotated[Integers, integers("Numbers of workers.")] = Integers((2, 4, 8))
-    sizes: Annotated[str, typer.Option("--bytes", help="Sizes of the arrays, as in 64K,1M,16M.")] = "256K,4M"
+    sizes: Annotated[str, typer.Option("--sizes", help="Sizes of the arrays, as in 64K,1M,16M.")] = "256K,4M"
     dtype: Annotated[str, typer.Option("--type", help="Element type.")] = "float32"
     rates_mbps: Annotated[Floats, floats("Rates of the links, Mbit/s.", "--rate")] = Floats((100.0,))
     lanes: Annotated[Integers, integers("Lanes of a packet, some of 32, 64, 256, 512.")] = Integers((256,))
@@ -201,7 +201,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
     def _measure(
         self, rate_mbps: float, workers: int, lanes: int, numerics: str, notify: Notify
     ) -> AllReduceRow:
-        flags: list[object] = ["--workload", "sizes", "--bytes", self.sizes, "--dtype", self.dtype]
+        flags: list[object] = ["--workload", "sizes", "--sizes", self.sizes, "--dtype", self.dtype]
         flags += ["--iterations", self.iterations, "--volume", "8M", "--timeout", CALL_TIMEOUT_S]
         with tempfile.TemporaryDirectory() as folder:
             fabric = Path(folder) / "fabric.yaml"

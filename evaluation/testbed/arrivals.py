@@ -80,7 +80,7 @@ class Arrivals(Experiment[ArrivalRow]):
 
     name = "measure-arrivals"
     spreads_ms: Annotated[
-        Floats, floats("Milliseconds from the first worker's arrival to the last one's.", "--spreads")
+        Floats, floats("Milliseconds from the first worker's arrival to the last one's.", "--spreads-ms")
     ] = Floats((0, 50, 100, 200, 500))
     size: ArrayBytes = 4_000_000
     calls: Annotated[int, typer.Option(min=1, help="Calls in a row; the first and the last are shown.")] = 3

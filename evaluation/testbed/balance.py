@@ -73,7 +73,7 @@ class Balance(Experiment[BalanceRow]):
     ideal: all trees are busy to the end. The plan does not contain the slow tree's rate. 400 MB take some minutes."""
 
     name = "measure-balance"
-    megabytes: Annotated[Floats, floats("Megabytes of the arrays.", "--sizes")] = Floats((4, 16, 64, 400))
+    megabytes: Annotated[Floats, floats("Megabytes of the arrays.", "--sizes-mb")] = Floats((4, 16, 64, 400))
     speeds: Annotated[Floats, floats("Rate of one tree's links / planned rate.")] = Floats(
         (1, 0.5, 0.25, 0.1)
     )

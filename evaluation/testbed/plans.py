@@ -21,6 +21,7 @@ from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, 
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
+from netfold.topologies.cli import FabricArgument
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Plans(Experiment[PlanRow]):
 
     name = "measure-plans"
     needs_namespaces = True
-    fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")]
+    fabric: FabricArgument
     schemes: Annotated[Words, words("Planners to compare.")] = Words(("none", "atp", "grid", "inart"))
     base: Annotated[str, typer.Option(help="Scheme that reductions of time refer to.")] = "none"
     target: Target = "auto"
@@ -133,7 +134,7 @@ class Plans(Experiment[PlanRow]):
         published: float | None,
         notify: Notify,
     ) -> Iterator[PlanRow]:
-        flags = ["--workload", "sizes", "--bytes", self.size, "--iterations", self.iterations]
+        flags = ["--workload", "sizes", "--sizes", self.size, "--iterations", self.iterations]
         running = []
         for number, share in enumerate(shares, start=1):
             notify(f"{scheme}: job {number} of {len(shares)}")

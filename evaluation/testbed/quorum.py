@@ -83,12 +83,14 @@ class Quorum(Experiment[QuorumRow]):
     workers: Annotated[int, typer.Option(min=2, max=16, help="Workers; the first is the slow one.")] = 4
     quorum: Annotated[int, typer.Option(min=1, help="Contributions that suffice.")] = 3
     deadline_ms: Annotated[
-        float, typer.Option("--deadline", min=1, help="Milliseconds that a chunk waits for all workers.")
+        float, typer.Option("--deadline-ms", min=1, help="Milliseconds that a chunk waits for all workers.")
     ] = 50.0
-    delays_ms: Annotated[Floats, floats("Additional compute time of the slow worker, ms.", "--delays")] = (
+    delays_ms: Annotated[Floats, floats("Additional compute time of the slow worker, ms.", "--delays-ms")] = (
         Floats((0, 20, 100, 250, 500))
     )
-    compute_ms: Annotated[float, typer.Option("--compute", min=0, help="Compute time of a step, ms.")] = 10.0
+    compute_ms: Annotated[float, typer.Option("--compute-ms", min=0, help="Compute time of a step, ms.")] = (
+        10.0
+    )
     size: ArrayBytes = 1 << 18
     seconds: Annotated[float, typer.Option(min=1, help="Duration of each case.")] = 5.0
 

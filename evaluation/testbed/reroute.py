@@ -225,7 +225,7 @@ class _Run:
         experiment, system = self._experiment, self._system
         seconds = experiment.before_s + experiment.load_s + experiment.after_s
         each = experiment.size * 8 / (system.link_mbps * 1e6) * 1.3
-        flags = ["--workload", MODEL, "--scale", experiment.size / 4 / MODEL_ELEMENTS]
+        flags = ["--workload", MODEL, "--model-scale", experiment.size / 4 / MODEL_ELEMENTS]
         flags += ["--iterations", max(8, round(seconds / each))]
         workers = [rack[number] for rack in self._racks]
         keys = {

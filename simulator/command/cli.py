@@ -34,6 +34,7 @@ from netfold.simulator.schemes.catalog import SchemeName
 from netfold.simulator.workloads.models import MODELS
 from netfold.simulator.workloads.sizes import SIZES
 from netfold.topologies.children import beyond_programs
+from netfold.topologies.cli import AsJson, FabricArgument
 from netfold.topologies.fabric import FabricError
 from netfold.topologies.spec import load_fabric
 
@@ -49,7 +50,7 @@ def simulate(
     training: Training,
     background: Background,
     sweep: options.SweepOptions,
-    fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
+    fabric: FabricArgument,
     job_files: Annotated[
         list[Path],
         typer.Argument(
@@ -81,7 +82,7 @@ def simulate(
             min=1, max=1000, help="Number of draws, from --seed on; means and 95 % intervals are shown."
         ),
     ] = 1,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print a line per job, scheme and draw, with a header.")
     ] = False,
@@ -92,7 +93,7 @@ def simulate(
             help="Record to this file, for `netfold replay`: loads over time of the first scheme, plans of all.",
         ),
     ] = None,
-    out: Annotated[
+    plot: Annotated[
         Path | None,
         typer.Option(help="Draw iteration and completion times to this file (.png, .svg, .pdf)."),
     ] = None,
@@ -106,7 +107,7 @@ def simulate(
     """
     for what, given, known in (
         ("--scheme", scheme or [], SCHEMES),
-        ("--sizes", [background.sizes], tuple(SIZES)),
+        ("--flow-sizes", [background.flow_sizes], tuple(SIZES)),
         ("--model", [training.model] if training.model else [], tuple(MODELS)),
     ):
         wrong = next((g for g in given if g not in known), None)
@@ -136,11 +137,11 @@ def simulate(
             raise refusal("simulate", f"{run.scheme}: {run.found['refused']}", EXIT_NO_PLAN)
     if beyond := beyond_programs(known_fabric):
         remark(f"netfold: {beyond}")
-    if out is not None:
+    if plot is not None:
         try:
-            save(simulation_plot(specs[0], runs), out, theme)
+            save(simulation_plot(specs[0], runs), plot, theme)
         except (OSError, ValueError) as error:
-            raise refusal("simulate", f"--out {out}: {error}") from None
+            raise refusal("simulate", f"--plot {plot}: {error}") from None
     if record is not None:
         _record(record, {spec.scheme: spec for spec in reversed(specs)})
     if as_json:

@@ -31,7 +31,6 @@ EXIT_BAD_INPUT, EXIT_SWEEP_FAILED, EXIT_INTERRUPTED = 2, 4, 130
 FILE_WIDTH = 170
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON document in place of tables.")]
 
 R = TypeVar("R")
 
@@ -40,18 +39,18 @@ R = TypeVar("R")
 class SweepOptions:
     """Options of every command that runs a sweep."""
 
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs", "--processes", min=1, max=256, help="Processes of this machine that share the points."
-        ),
+    PANEL = "Sweep"
+
+    processes: Annotated[
+        int, typer.Option(min=1, max=256, help="Processes of this machine that share the points.")
     ] = JOBS
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Run the points on the workers of this Dask scheduler, such as tls://HOST:8786, in place of --jobs. "
-            "A client of a scheduler can run code on its workers, and a scheduler can run code here: name one that you "
-            "trust. Certificates come from Dask's configuration (DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...)."
+            help="Run the points on the workers of this Dask scheduler, such as tls://HOST:8786, in place of "
+            "--processes. A client of a scheduler can run code on its workers, and a scheduler can run code here: "
+            "name one that you trust. Certificates come from Dask's configuration "
+            "(DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...)."
         ),
     ] = None
     no_cache: Annotated[
@@ -67,7 +66,7 @@ class SweepOptions:
     ) -> Generator[dict[str, Any]]:
         """Returns the results in the order of the points, and shows a progress bar. Raises SweepError."""
         with progress_bar(label) as progress:
-            executor = Executor(self.jobs, self.scheduler)
+            executor = Executor(self.processes, self.scheduler)
             for result in run_sweep(function, points, executor, open_cache(self.no_cache), progress):
                 assert isinstance(result, dict)
                 yield result

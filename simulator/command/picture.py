@@ -45,7 +45,9 @@ def simulation_plot(spec: SimulationSpec, runs: Sequence[SimulationRun]) -> Plot
 def _title(spec: SimulationSpec) -> str:
     own, beside = spec.training, spec.background
     what = f"{own.iterations} iterations of {own.model or 'all-reduces'}"
-    load = f"\nbeside {beside.sizes} flows, load {beside.load:g}, {beside.transport}" if beside.load else ""
+    load = (
+        f"\nbeside {beside.flow_sizes} flows, load {beside.load:g}, {beside.transport}" if beside.load else ""
+    )
     return f"{spec.fabric.name}, {spec.level} level: {what}{load}"
 
 

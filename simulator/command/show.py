@@ -39,7 +39,7 @@ def document(spec: SimulationSpec, runs: Sequence[SimulationRun]) -> dict[str, A
         "iterations": spec.training.iterations,
         "model": spec.training.model,
         "load": spec.background.load,
-        "sizes": spec.background.sizes,
+        "sizes": spec.background.flow_sizes,
         "transport": spec.background.transport,
         "runs": [{"scheme": r.scheme, "seed": r.seed, **r.found} for r in runs],
     }
@@ -106,7 +106,7 @@ def _jobs(spec: SimulationSpec, schemes: Sequence[str], runs: Sequence[Simulatio
 
 def _flows(spec: SimulationSpec, schemes: Sequence[str], runs: Sequence[SimulationRun]) -> Table:
     table = Table(
-        title=f"Background: {spec.background.sizes}, load {spec.background.load:g}, {spec.background.transport}"
+        title=f"Background: {spec.background.flow_sizes}, load {spec.background.load:g}, {spec.background.transport}"
     )
     for head in ("scheme", "started", "done", "mean", "99 %", "short (100 kB)", "mean", "99 %"):
         table.add_column(head, justify="left" if head == "scheme" else "right")

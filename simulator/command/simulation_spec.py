@@ -59,6 +59,8 @@ class Level(StrEnum):
 class Training:
     """Options of the jobs."""
 
+    PANEL = "Training"
+
     iterations: Annotated[int, typer.Option(min=1, max=100_000, help="Iterations of each job.")] = 10
     model: Annotated[
         str | None,
@@ -82,11 +84,13 @@ class Training:
 class Background:
     """Options of the background flows."""
 
+    PANEL = "Background flows"
+
     load: Annotated[
         float,
         typer.Option(min=0.0, max=2.0, help="Demand of background flows, as a fraction of all hosts' links."),
     ] = 0.0
-    sizes: Annotated[
+    flow_sizes: Annotated[
         str, typer.Option(help=f"Size distribution of background flows: {', '.join(SIZES)}.")
     ] = "web-search"
     transport: Annotated[TcpVariant, typer.Option(help="Transport of background flows and of rings.")] = (
@@ -247,7 +251,7 @@ def _background(spec: SimulationSpec, seconds: float) -> tuple[Flow, ...]:
     if not spec.background.load:
         return ()
     random = np.random.default_rng(spec.seed)
-    sizes = SIZES[spec.background.sizes]
+    sizes = SIZES[spec.background.flow_sizes]
     return background(spec.fabric, spec.background.load, sizes, seconds, random, spec.background.transport)
 
 

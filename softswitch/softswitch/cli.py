@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from softswitch import bmv2_options
 from softswitch.logs import set_up_logs
-from softswitch.option_groups import with_option_groups
+from softswitch.option_groups import expand_groups
 from softswitch.options import (
     Bmv2Options,
     ControlOptions,
@@ -71,7 +71,7 @@ app = typer.Typer(add_completion=False, cls=RunUnlessNamed, pretty_exceptions_en
     "install-shim (links under BMv2's names). Options of simple_switch_grpc "
     "that are accepted without effect: " + ", ".join(bmv2_options.IGNORED) + ".",
 )
-@with_option_groups
+@expand_groups
 def run(
     context: typer.Context,
     program: ProgramOptions,

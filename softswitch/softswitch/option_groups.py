@@ -1,56 +1,68 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of command-line options: a command takes a dataclass, typer sees one option for each of its fields."""
+"""Groups of command-line options: a command takes a frozen dataclass, and its user the dataclass's fields.
+
+netfold and softswitch are distributions that do not need each other, so both have this file.
+"""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from typer.models import OptionInfo
 
 
-def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each parameter that is a dataclass replaced by the dataclass's fields, which are annotated as
-    typer's parameters. Field names must be unique among the groups of a command."""
+def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """For Typer: `command` with each parameter of a dataclass type replaced by the dataclass's annotated fields, behind
+    the other parameters. All are keywords; fields keep their annotations and defaults. The options of a dataclass with
+    a `PANEL` are in the panel of that name."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name in groups:
-            parameters += _parameters_of(groups[name])
-        else:
-            parameters.append(parameter.replace(annotation=hints[name]))
+    given = inspect.signature(command).parameters
+    groups = {name: _options(hints[name]) for name in given if dataclasses.is_dataclass(hints[name])}
+    parameters = [_keyword(name, hints[name], p.default) for name, p in given.items() if name not in groups]
+    parameters += [option for options in groups.values() for option in options]
 
     @functools.wraps(command)
-    def flat(**values: Any) -> None:
-        made = {
-            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
+    def expanded(**values: Any) -> None:
+        built = {
+            name: hints[name](**{option.name: values.pop(option.name) for option in options})
+            for name, options in groups.items()
         }
-        command(**values, **made)
+        command(**values, **built)
 
-    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-    flat.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
-    flat.__annotations__ = {p.name: p.annotation for p in keyword}
-    return flat
+    expanded.__annotations__ = {p.name: p.annotation for p in parameters}
+    expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return expanded
 
 
-def _parameters_of(group: type) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
+def _options(group: Any) -> list[inspect.Parameter]:
+    hints, panel = get_type_hints(group, include_extras=True), getattr(group, "PANEL", None)
     return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=_default(field),
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
+        _keyword(f.name, _in_panel(hints[f.name], panel), _default(f))
+        for f in dataclasses.fields(group)
+        if get_origin(hints[f.name]) is Annotated
     ]
 
 
-def _default(field: Field[Any]) -> Any:
-    if field.default_factory is not MISSING:
+def _in_panel(annotation: Any, panel: str | None) -> Any:
+    kind, *metadata = get_args(annotation)
+    placed = [copy.copy(info) for info in metadata]
+    for info in placed:
+        if panel is not None and isinstance(info, OptionInfo):
+            info.rich_help_panel = panel
+    return Annotated[(kind, *placed)]
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
-    return inspect.Parameter.empty if field.default is MISSING else field.default
+    return inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default

@@ -18,12 +18,6 @@ from softswitch.build.capi import THREADS_MAX
 from softswitch.logs import LogFile, LogLevel
 from softswitch.settings import Link, Settings, Tls
 
-PORTS = "Ports"
-CONTROL = "Control"
-LOGS = "Logs"
-PROGRAM = "Program"
-BMV2 = "BMv2 compatibility"
-
 DESCRIPTOR_MAX = (1 << 31) - 1
 
 _FILE = {"exists": True, "dir_okay": False, "show_default": False}
@@ -32,6 +26,8 @@ _FILE = {"exists": True, "dir_okay": False, "show_default": False}
 @dataclass(frozen=True)
 class ProgramOptions:
     """The P4 program and how it runs."""
+
+    PANEL = "Program"
 
     program: Annotated[
         Path | None,
@@ -45,31 +41,30 @@ class ProgramOptions:
     ] = None
     p4info: Annotated[
         Path | None,
-        typer.Option(help="P4Info of the program (protobuf text format).", rich_help_panel=PROGRAM, **_FILE),
+        typer.Option(help="P4Info of the program (protobuf text format).", **_FILE),
     ] = None
-    no_p4: Annotated[
-        bool, typer.Option("--no-p4", help="Ignore the program argument.", rich_help_panel=PROGRAM)
-    ] = False
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random().", rich_help_panel=PROGRAM)] = 1
+    no_p4: Annotated[bool, typer.Option("--no-p4", help="Ignore the program argument.")] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random().")] = 1
     cache_dir: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Folder of compiled programs. [default: $SOFTSWITCH_CACHE or ~/.cache/softswitch]",
             show_default=False,
-            rich_help_panel=PROGRAM,
         ),
     ] = None
 
 
 def _per_port(metavar: str, help_text: str, *names: str) -> Any:
     """An option that is given once for each port."""
-    return typer.Option(*names, metavar=metavar, help=help_text, show_default=False, rich_help_panel=PORTS)
+    return typer.Option(*names, metavar=metavar, help=help_text, show_default=False)
 
 
 @dataclass(frozen=True)
 class PortOptions:
     """Ports, queues and captures."""
+
+    PANEL = "Ports"
 
     interface: Annotated[
         list[str],
@@ -104,7 +99,6 @@ class PortOptions:
             min=1,
             max=8,
             help="Queues per port, selected by standard_metadata.priority; the highest number is served first.",
-            rich_help_panel=PORTS,
         ),
     ] = 1
     gso: Annotated[
@@ -113,7 +107,6 @@ class PortOptions:
             "--gso",
             help="Send frames of one flow and length that follow each other as one frame (generic segmentation "
             "offload), where the device segments it. A packet socket at the other end of a veth pair sees it whole.",
-            rich_help_panel=PORTS,
         ),
     ] = False
     threads: Annotated[
@@ -123,22 +116,18 @@ class PortOptions:
             max=THREADS_MAX,
             help="Threads of the data plane, a power of two; each has its share of the registers. Refused with "
             "--port-rate, and for programs that index registers in several ways.",
-            rich_help_panel=PORTS,
         ),
     ] = 1
     cpu_port: Annotated[
         int,
-        typer.Option(min=0, max=PORT_MAX, help="Port of packet-in and packet-out.", rich_help_panel=PORTS),
+        typer.Option(min=0, max=PORT_MAX, help="Port of packet-in and packet-out."),
     ] = 510
-    drop_port: Annotated[
-        int, typer.Option(min=0, max=PORT_MAX, help="egress_spec that means drop.", rich_help_panel=PORTS)
-    ] = 511
+    drop_port: Annotated[int, typer.Option(min=0, max=PORT_MAX, help="egress_spec that means drop.")] = 511
     pcap: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Capture each port to DIR/IFACE_in.pcap and DIR/IFACE_out.pcap; without DIR to the current folder.",
-            rich_help_panel=PORTS,
         ),
     ] = None
 
@@ -196,21 +185,18 @@ class PortOptions:
 class ControlOptions:
     """P4Runtime, TLS and the control socket."""
 
-    device_id: Annotated[
-        int, typer.Option(min=0, max=(1 << 64) - 1, help="P4Runtime device id.", rich_help_panel=CONTROL)
-    ] = 0
+    PANEL = "Control"
+
+    device_id: Annotated[int, typer.Option(min=0, max=(1 << 64) - 1, help="P4Runtime device id.")] = 0
     grpc_server_addr: Annotated[
         str,
-        typer.Option(
-            metavar="HOST:PORT", help="Address of P4Runtime; port 0: a free port.", rich_help_panel=CONTROL
-        ),
+        typer.Option(metavar="HOST:PORT", help="Address of P4Runtime; port 0: a free port."),
     ] = "127.0.0.1:9559"
     insecure_remote: Annotated[
         bool,
         typer.Option(
             "--insecure-remote",
             help="Allow a non-loopback address without TLS. Every client that reaches it can run code here.",
-            rich_help_panel=CONTROL,
         ),
     ] = False
     tls_cert: Annotated[
@@ -219,7 +205,6 @@ class ControlOptions:
             "--tls-cert",
             "--grpc-server-cert",
             help="Server certificate (PEM); enables TLS.",
-            rich_help_panel=CONTROL,
             **_FILE,
         ),
     ] = None
@@ -229,7 +214,6 @@ class ControlOptions:
             "--tls-key",
             "--grpc-server-key",
             help="Private key of the server certificate (PEM).",
-            rich_help_panel=CONTROL,
             **_FILE,
         ),
     ] = None
@@ -239,7 +223,6 @@ class ControlOptions:
             "--tls-ca",
             "--grpc-server-cacert",
             help="CA of the client certificates (PEM); requires clients to present one.",
-            rich_help_panel=CONTROL,
             **_FILE,
         ),
     ] = None
@@ -248,7 +231,6 @@ class ControlOptions:
         typer.Option(
             metavar="PATH",
             help="Unix socket for ports, rates, faults and counters at run time (JSON lines).",
-            rich_help_panel=CONTROL,
         ),
     ] = None
     ready_fd: Annotated[
@@ -256,7 +238,6 @@ class ControlOptions:
         typer.Option(
             metavar="FD",
             help='File descriptor that receives "ready GRPC_PORT" once all is served.',
-            rich_help_panel=CONTROL,
         ),
     ] = None
 
@@ -264,6 +245,8 @@ class ControlOptions:
 @dataclass(frozen=True)
 class LogOptions:
     """Logs and the packet trace."""
+
+    PANEL = "Logs"
 
     log_level: Annotated[
         LogLevel | None,
@@ -273,12 +256,11 @@ class LogOptions:
             help="Log level; trace and debug include the packet trace with --log-console or --log-file. "
             "[default: trace with either, otherwise info, to standard error]",
             show_default=False,
-            rich_help_panel=LOGS,
         ),
     ] = None
     log_console: Annotated[
         bool,
-        typer.Option("--log-console", help="Trace every packet to standard output.", rich_help_panel=LOGS),
+        typer.Option("--log-console", help="Trace every packet to standard output."),
     ] = False
     log_file: Annotated[
         Path | None,
@@ -286,25 +268,19 @@ class LogOptions:
             metavar="FILE",
             help="Trace every packet to FILE.txt.",
             show_default=False,
-            rich_help_panel=LOGS,
         ),
     ] = None
-    log_flush: Annotated[
-        bool, typer.Option("--log-flush", help="Flush the log file after each line.", rich_help_panel=LOGS)
-    ] = False
-    log_file_max_size: Annotated[
-        int, typer.Option(min=1, help="Size of a log file, bytes.", rich_help_panel=LOGS)
-    ] = 5 << 20
-    log_file_max_files: Annotated[
-        int, typer.Option(min=0, help="Rotated log files to keep.", rich_help_panel=LOGS)
-    ] = 3
+    log_flush: Annotated[bool, typer.Option("--log-flush", help="Flush the log file after each line.")] = (
+        False
+    )
+    log_file_max_size: Annotated[int, typer.Option(min=1, help="Size of a log file, bytes.")] = 5 << 20
+    log_file_max_files: Annotated[int, typer.Option(min=0, help="Rotated log files to keep.")] = 3
     dump_packet_data: Annotated[
         int,
         typer.Option(
             min=0,
             metavar="BYTES",
             help="Log the first BYTES bytes of each frame at level info.",
-            rich_help_panel=LOGS,
         ),
     ] = 0
 
@@ -330,6 +306,8 @@ class LogOptions:
 class Bmv2Options:
     """Options of simple_switch_grpc that have another name here."""
 
+    PANEL = "BMv2 compatibility"
+
     thrift_port: Annotated[
         int | None,
         typer.Option(
@@ -338,16 +316,15 @@ class Bmv2Options:
             help="Serve the control socket where `softswitch cli --thrift-port` finds it, unless --control-socket is "
             "given. There is no Thrift server.",
             show_default=False,
-            rich_help_panel=BMV2,
         ),
     ] = None
     grpc_server_ssl: Annotated[
         bool,
-        typer.Option("--grpc-server-ssl", help="Requires --tls-cert and --tls-key.", rich_help_panel=BMV2),
+        typer.Option("--grpc-server-ssl", help="Requires --tls-cert and --tls-key."),
     ] = False
     grpc_server_with_client_auth: Annotated[
         bool,
-        typer.Option("--grpc-server-with-client-auth", help="Requires --tls-ca.", rich_help_panel=BMV2),
+        typer.Option("--grpc-server-with-client-auth", help="Requires --tls-ca."),
     ] = False
     as_bmv2: Annotated[bool, typer.Option("--as-bmv2", hidden=True, help="Called as simple_switch_grpc.")] = (
         False

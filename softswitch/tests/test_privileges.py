@@ -64,7 +64,7 @@ def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(tmp_path
     for folder in (home, repository, captures):
         folder.mkdir()
     recordings = [captures / f"lo_{way}.pcap" for way in ("in", "out")]
-    for file in recordings:  # as `netfold up` makes them
+    for file in recordings:  # as `netfold network up` makes them
         file.touch()
     os.chown(captures, compiler.UNPRIVILEGED_UID, compiler.UNPRIVILEGED_UID)
     os.chown(home, compiler.UNPRIVILEGED_UID, compiler.UNPRIVILEGED_UID)

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Commands on emulated networks: `netfold up`, `down`, `status`, `exec`, `shell`, `console`, `pcap`, `link` and
-`faults`."""
+"""`netfold network`: commands on emulated networks."""
 
 from __future__ import annotations
 
@@ -29,27 +28,23 @@ from netfold.testbed.network.options import ModeOption, NameOption
 from netfold.testbed.network.signals import TerminationSignals
 from netfold.testbed.network.state import RUN_VARIABLE, UNIX, RunDirectory, State, processes_of
 from netfold.testbed.network.sudo_user import sudo_user
+from netfold.testbed.network.switch_entries_command import entries
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.network.tools import tool
 from netfold.topologies import cli
 from netfold.topologies.addressing import FIRST_GRPC_PORT
-from netfold.topologies.cli import BAD_INPUT, SpecArgument, fail, new_table
+from netfold.topologies.cli import BAD_INPUT, AsJson, FabricArgument, fail, new_table
 from netfold.topologies.spec import load_exercise, load_fabric
 
-up = typer.Typer()
-down = typer.Typer()
-status = typer.Typer()
-execute = typer.Typer()
-shell = typer.Typer()
-console = typer.Typer()
-pcap = typer.Typer()
-link = typer.Typer(no_args_is_help=True, help="Cut and restore links of the network.")
-faults = typer.Typer(
-    no_args_is_help=True, help="Inject loss, duplication, reordering, corruption and delay on links."
-)
+app = typer.Typer()
+link = typer.Typer(no_args_is_help=True)
+faults = typer.Typer(no_args_is_help=True)
 
 _PASS_ON = {"ignore_unknown_options": True}
 """Options before `--` are netfold's if it knows them, else the command's."""
+
+_NETWORK, _SWITCHES, _LINKS = "Network", "Switches", "Links"
+"""Panels of the help."""
 
 LinkArgument = Annotated[
     str, typer.Argument(metavar="LINK", help="Both ends of the link, for example leaf1-spine1.")
@@ -58,10 +53,10 @@ LinkArgument = Annotated[
 one_line_errors = cli.one_line_errors(NetworkError)
 
 
-@up.command()
+@app.command("up", rich_help_panel=_NETWORK)
 @one_line_errors
 def _up(
-    spec: SpecArgument,
+    fabric: FabricArgument,
     target: Annotated[
         str,
         typer.Option(
@@ -99,12 +94,12 @@ def _up(
     network: ModeOption = NetworkMode.AUTO,
 ) -> None:
     """Start a fabric as a Mininet network. Switches wait for a controller on their P4Runtime ports."""
-    chosen = load_fabric(spec)
+    chosen = load_fabric(fabric)
     if arp not in ("static", "fabric"):
         fail(f"--arp {arp}: expected static or fabric", BAD_INPUT)
     if addresses_of not in ("file", "netfold"):
         fail(f"--addresses {addresses_of}: expected file or netfold", BAD_INPUT)
-    exercise = load_exercise(spec) if addresses_of == "file" else None
+    exercise = load_exercise(fabric) if addresses_of == "file" else None
     if foreground:
         run_isolated(name, network)
     options: dict[str, Any] = {
@@ -126,20 +121,20 @@ def _up(
         _print_state(RunDirectory(name).up())
         return
     supervisor.start(chosen, options, pick_mode(network))
-    os.execv(installed_command("netfold"), ["netfold", "status", "--name", name])
+    os.execv(installed_command("netfold"), ["netfold", "network", "status", "--name", name])
 
 
-@down.command()
+@app.command("down", rich_help_panel=_NETWORK)
 @one_line_errors
 def _down(name: NameOption = DEFAULT_NAME) -> None:
     """Stop the network, or remove the remains of a crashed one."""
     typer.echo(supervisor.stop(RunDirectory(name)))
 
 
-@status.command()
+@app.command("status", rich_help_panel=_NETWORK)
 @one_line_errors
 def _status(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Show the running network."""
@@ -151,7 +146,7 @@ def _status(
         _print_state(state)
 
 
-@execute.command(context_settings=_PASS_ON)
+@app.command("exec", rich_help_panel=_NETWORK, context_settings=_PASS_ON)
 @one_line_errors
 def _exec(
     host: Annotated[str, typer.Argument(metavar="HOST")],
@@ -164,7 +159,7 @@ def _exec(
     os.execve(tool("mnexec"), ["mnexec", "-a", str(state.host(host).pid), *command], environment)
 
 
-@shell.command()
+@app.command("shell", rich_help_panel=_SWITCHES)
 @one_line_errors
 def _shell(
     switch: Annotated[str, typer.Argument(metavar="SWITCH")],
@@ -188,7 +183,7 @@ def _shell(
     )
 
 
-@console.command()
+@app.command("console", rich_help_panel=_SWITCHES)
 @one_line_errors
 def _console(
     switch: Annotated[str, typer.Argument(metavar="SWITCH")],
@@ -203,12 +198,12 @@ def _console(
     os.execv(command, [command, "cli", found.control_socket])
 
 
-@pcap.command()
+@app.command("pcap", rich_help_panel=_LINKS)
 @one_line_errors
 def _pcap(
     link: LinkArgument,
     file: Annotated[
-        Path | None, typer.Option("--write", "-w", help="Capture to this pcap file; default: print packets.")
+        Path | None, typer.Option("--out", "-w", help="Capture to this pcap file; default: print packets.")
     ] = None,
     name: NameOption = DEFAULT_NAME,
 ) -> None:
@@ -235,6 +230,16 @@ def _capture_as_user(interface: str, file: Path | None) -> NoReturn:
         with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as printer:
             assert printer.stdin is not None
             write_frames(frames, printer.stdin)
+
+
+app.command("entries", rich_help_panel=_SWITCHES)(entries)
+app.add_typer(link, name="link", help="Cut and restore links.", rich_help_panel=_LINKS)
+app.add_typer(
+    faults,
+    name="faults",
+    help="Lose, double, reorder, corrupt and delay frames of a link.",
+    rich_help_panel=_LINKS,
+)
 
 
 @link.command("down")

@@ -33,14 +33,14 @@ class PortTakenError(NetworkError):
 class AlreadyUpError(NetworkError):
     def __init__(self, name: str, fabric: str) -> None:
         super().__init__(
-            f"network '{name}' is already up (fabric '{fabric}'): take it down with `netfold down --name {name}`, or "
-            "choose another --name"
+            f"network '{name}' is already up (fabric '{fabric}'): take it down with "
+            f"`netfold network down --name {name}`, or choose another --name"
         )
 
 
 class NotUpError(NetworkError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"network '{name}' is not up: run `netfold up SPEC --name {name}` first")
+        super().__init__(f"network '{name}' is not up: run `netfold network up FABRIC --name {name}` first")
 
 
 class NoNamespacesError(NetworkError):

@@ -117,7 +117,7 @@ def enter(name: str, command: Sequence[str]) -> int:
 
 
 def _is_in_host(name: str) -> bool:
-    """Whether this process is in a host of the network, a descendant of `netfold exec`."""
+    """Whether this process is in a host of the network, a descendant of `netfold network exec`."""
     state = RunDirectory(name).read()
     return state is not None and os.environ.get(RUN_VARIABLE) == state.run
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The background process that owns the network of `netfold up`, until `netfold down`."""
+"""The background process that owns the network of `netfold network up`, until `netfold network down`."""
 
 from __future__ import annotations
 

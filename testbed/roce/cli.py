@@ -20,7 +20,7 @@ from netfold.testbed.network.options import ModeOption, NameOption
 Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
 Host = Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")]
 
-app = typer.Typer(no_args_is_help=True, help="RDMA endpoints as workers: run, agent, adopt, build.")
+app = typer.Typer()
 
 
 @app.command()
@@ -35,7 +35,7 @@ def run(
             help="Slots of the jobs' trees, twice the packets in flight; 0: chosen by the controller."
         ),
     ] = 0,
-    plain: Annotated[bool, typer.Option(help="Include ib_send_bw beside a job.")] = True,
+    plain: Annotated[bool, typer.Option(help="Run ib_send_bw next to a job, too.")] = True,
     timeout: Annotated[float, typer.Option(min=1, help="Timeout of each step, seconds.")] = 900.0,
     out: Annotated[Path, typer.Option(help="JSON file of the report.")] = Path("out/roce.json"),
     name: NameOption = DEFAULT_NAME,

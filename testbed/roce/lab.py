@@ -73,7 +73,7 @@ class Lab(ManagedResource):
     ) -> None:
         super().__init__()
         self._per_leaf = per_leaf
-        self._setup = Setup(fabric, lanes=lanes, controller=("--probe-s", str(PROBE_S)))
+        self._setup = Setup(fabric, lanes=lanes, controller=("--probe-interval", str(PROBE_S)))
         self._on_step = on_step
         self._boots = boot
         self._submitted: list[str] = []

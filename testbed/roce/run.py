@@ -136,7 +136,7 @@ class RoceRun:
             f"{', '.join(map(_bytes, options.sizes))} on {len(lab.hosts)} hosts in UDP, and as a TCP ring"
         )
         text = ",".join(map(str, options.sizes))
-        flags = ["--workload", "sizes", "--bytes", text, "--dtype", "int32", "--iterations", PEERS_CALLS]
+        flags = ["--workload", "sizes", "--sizes", text, "--dtype", "int32", "--iterations", PEERS_CALLS]
         job = deployment.start_job("udp", flags, lab.hosts, numerics={"mode": "integer"}, parameter_servers=0)
         report.rows += _rows_of(UDP, deployment.finish(job, options.timeout_s))
         group, _ = deployment.start_ring("tcp", flags, RING_PORT, lab.hosts)

@@ -217,7 +217,7 @@ def test_a_switch_that_goes_away_after_it_was_taken_away_fails_its_job(tmp_path)
 
 
 def test_a_tool_reads_beside_the_controller_and_never_replaces_it(tmp_path):
-    """As `netfold shell`, also in the store's first term, and two at once."""
+    """As `netfold network shell`, also in the store's first term, and two at once."""
 
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment, AsyncExitStack() as stack:

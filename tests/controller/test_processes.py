@@ -16,12 +16,13 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 from softswitch.testing.ports import free_port
 from typer.testing import CliRunner
 
-from netfold.controller.operator.controller_commands import app
-from netfold.controller.operator.job_commands import job
+from netfold.controller.operator.controller_commands import run_controller
+from netfold.controller.operator.job_commands import app as job_app
 from tests.controller.fake_switch import FakeSwitch
 from tests.traffic.tls import make_certificate
 
@@ -206,7 +207,7 @@ def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
 )
 def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
     async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-s", "5", prelude=HANGS[what]) as first:
+        async with operator.controller("--watchdog-timeout", "5", prelude=HANGS[what]) as first:
             if what == "disk":
                 while not (tmp_path / "state.db.lock").exists():
                     await asyncio.sleep(0.1)
@@ -229,7 +230,7 @@ def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
 
 def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_path):
     async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-s", "1") as process:
+        async with operator.controller("--watchdog-timeout", "1") as process:
             await operator.serves(process)
             process.send_signal(signal.SIGSTOP)
             await asyncio.sleep(3)
@@ -244,7 +245,7 @@ def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_pat
 @pytest.mark.slow
 def test_without_a_limit_a_controller_that_hangs_stays(tmp_path):
     async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-s", "0", prelude=HANGS["loop"]) as process:
+        async with operator.controller("--watchdog-timeout", "0", prelude=HANGS["loop"]) as process:
             await operator.serves(process)
             process.send_signal(signal.SIGUSR1)
             with pytest.raises(TimeoutError):
@@ -266,7 +267,7 @@ def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_systemd
                     pass
 
             service = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
-            async with operator.controller("--watchdog-s", "0", variables=service) as first:
+            async with operator.controller("--watchdog-timeout", "0", variables=service) as first:
                 await operator.serves(first)
                 await receive(b"READY=1\nSTATUS=serving at")
                 async with operator.controller() as standby:
@@ -345,26 +346,28 @@ def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("run", "nowhere.yaml"), 2, "nor a spec of netfold"),
-        (("run", "single", "--lanes", "48"), 2, "there are programs for"),
-        (("run", "single", "--listen", "localhost:0", "--state", "own.db"), 4, "which needs --tls-cert"),
-        (("run", "single", "--tls-cert", "x"), 2, "TCP requires"),
-        (("run", "single", "--tls-cert", "a", "--tls-key", "b", "--tokens", "c"), 2, "No such file"),
-        (("run", "single", "--state", "text"), 4, "not a database"),
-        (("run", "single", "--scale", "inf"), 2, "--scale"),
-        (("run", "single", "--host-rtt-ms", "inf"), 2, "--host-rtt-ms"),
-        (("run", "single", "--probe-s", "inf"), 2, "--probe-s"),
-        (("run", "single", "--audit-s", "nan"), 2, "--audit-s"),
+        (("nowhere.yaml",), 2, "nor a spec of netfold"),
+        (("single", "--lanes", "48"), 2, "there are programs for"),
+        (("single", "--listen", "localhost:0", "--state", "own.db"), 4, "which needs --tls-cert"),
+        (("single", "--tls-cert", "x"), 2, "TCP requires"),
+        (("single", "--tls-cert", "a", "--tls-key", "b", "--tokens", "c"), 2, "No such file"),
+        (("single", "--state", "text"), 4, "not a database"),
+        (("single", "--scale", "inf"), 2, "--scale"),
+        (("single", "--host-rtt-ms", "inf"), 2, "--host-rtt-ms"),
+        (("single", "--probe-interval", "inf"), 2, "--probe-interval"),
+        (("single", "--audit-interval", "nan"), 2, "--audit-interval"),
     ],
 )
 def test_bad_options_end_with_a_line_that_says_what_is_wrong(arguments, code, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text("no database, and long enough to be looked at " * 100)
+    app = typer.Typer()
+    app.command()(run_controller)
     ended = CliRunner().invoke(app, [*arguments])
     assert (ended.exit_code, message in " ".join(ended.stderr.split())) == (code, True), ended.stderr
 
 
 def test_a_job_file_that_is_not_there(tmp_path):
-    ended = CliRunner().invoke(job, ["submit", str(tmp_path / "nowhere.yaml")])
+    ended = CliRunner().invoke(job_app, ["submit", str(tmp_path / "nowhere.yaml")])
     assert ended.exit_code == 2
     assert "nowhere.yaml" in ended.stderr

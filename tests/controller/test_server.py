@@ -13,7 +13,7 @@ import grpc
 import pytest
 from typer.testing import CliRunner
 
-from netfold.controller.operator.job_commands import job as job_app
+from netfold.controller.operator.job_commands import app as job_app
 from netfold.controller.service.server import ListenError, Security, published_address, serving
 from netfold.controller.service.servicer import Service
 from netfold.protocol import netfold_pb2 as pb

@@ -135,7 +135,7 @@ def test_systemd_takes_the_units(tmp_path: Path):
 
 
 def test_the_unit_runs_one_port_an_interface(tmp_path: Path):
-    switch_below(tmp_path, "--address", "127.0.0.1:9559")
+    switch_below(tmp_path, "--listen", "127.0.0.1:9559")
     unit = (tmp_path / "etc/systemd/system/netfold-switch.service").read_text()
     assert "-i 1@sw1 -i 2@sw2 --gso --threads 2 --grpc-server-addr 127.0.0.1:9559\n" in unit
 
@@ -196,7 +196,7 @@ def test_the_estimate_counts_every_byte_of_the_wire():
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
 def test_the_service_s_command_runs_on_the_cards(tmp_path: Path, space: list[str]):
-    switch_below(tmp_path, "--address", f"unix:{tmp_path}/grpc.sock")
+    switch_below(tmp_path, "--listen", f"unix:{tmp_path}/grpc.sock")
     script = tmp_path / "opt/netfold/bin/netfold-switch-cards"
     subprocess.run([*space, script], check=True, capture_output=True, timeout=TIMEOUT_S)
     unit = (tmp_path / "etc/systemd/system/netfold-switch.service").read_text()

@@ -9,8 +9,7 @@ import asyncio
 import grpc
 from typer.testing import CliRunner
 
-from netfold.controller.operator.job_commands import job as job_app
-from netfold.controller.operator.slot_command import app as slot_app
+from netfold.controller.operator.job_commands import app as job_app
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import Service
 from netfold.protocol import netfold_pb2 as pb
@@ -74,11 +73,11 @@ def test_the_commands_print_the_slot_and_the_fields_of_packets(tmp_path, monkeyp
         async with serving(Service(deployment.controller), f"unix:{tmp_path}/socket", None) as address:
             monkeypatch.setenv("NETFOLD_CONTROLLER", address)
             run = CliRunner().invoke
-            shown = await asyncio.to_thread(run, slot_app, ["s1", "job", "3"])
+            shown = await asyncio.to_thread(run, job_app, ["slot", "job", "s1", "3"])
             assert shown.exit_code == 0, shown.output
             assert "(epoch 1, round 5)" in shown.output
             assert "contributions: h1\n  missing: h2\n" in shown.output
-            wrong = await asyncio.to_thread(run, slot_app, ["leaf9", "job", "3"])
+            wrong = await asyncio.to_thread(run, job_app, ["slot", "job", "leaf9", "3"])
             assert (wrong.exit_code, "it does at s1 (tree" in wrong.output) == (2, True)
             packets = await asyncio.to_thread(run, job_app, ["show", "job", "--packets"])
             record = deployment.controller.registry.get("job")

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import finsy as fy
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.lifecycle.admission_entries import MAX_ENTRIES, MAX_ENTRIES_OF_CHIPS
 from netfold.controller.lifecycle.tree_numbers import MAX_TREES
-from netfold.controller.operator.controller_commands import app
+from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.switches.base_entries import BaseEntries
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, packet_cells, programs
@@ -265,7 +266,9 @@ def test_what_is_wrong_with_the_file(tmp_path, old, new, line, says):
 
 def test_the_command_refuses_a_bad_file_before_it_starts(tmp_path):
     path = _file(tmp_path, "switches: {leaf9: {}}\n")
-    ended = CliRunner().invoke(app, ["run", "leaf-spine-2x2", "--switches", str(path)])
+    app = typer.Typer()
+    app.command()(run_controller)
+    ended = CliRunner().invoke(app, ["leaf-spine-2x2", "--switches", str(path)])
     assert ended.exit_code == 2
     assert "'leaf9' is no switch of fabric" in ended.output.replace("\n", " ")
 

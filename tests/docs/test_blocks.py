@@ -55,7 +55,7 @@ def run(page: Path, folder: Path, network: bool) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # what a page that failed left in the background
         if network:
-            subprocess.run(["netfold", "down"], env=environment, check=False, capture_output=True)
+            subprocess.run(["netfold", "network", "down"], env=environment, check=False, capture_output=True)
     assert process.returncode == 0, f"{page_name(page)}:\n{output[-4000:]}"
 
 

@@ -77,7 +77,7 @@ def test_commands_work_with_the_versions_that_are_allowed(
         done = clean.run(clean.netfold, *arguments)
         assert done.returncode == 0, done.stderr
     for scheme in ("grid", "packing", "auto"):
-        done = clean.run(clean.netfold, "plan", "grid-fig1", "-a", scheme, "--json")
+        done = clean.run(clean.netfold, "plan", "grid-fig1", "-s", scheme, "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["rate"] == pytest.approx(3, rel=0.03)
     done = clean.run(clean.softswitch, "--version")
@@ -90,5 +90,5 @@ def test_a_worker_needs_no_more_than_the_base(released: Wheels, tmp_path: Path, 
     code = "import netfold, netfold.traffic.membership.membership, netfold.protocol.netfold_pb2_grpc; print('ok')"
     done = clean.run(clean.python, "-W", "error", "-c", code)
     assert done.stdout == "ok\n", done.stderr
-    done = clean.run(clean.netfold, "ps", "--help")
+    done = clean.run(clean.netfold, "host", "ps", "--help")
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold mpirun`: the launcher's command line, and programs that need no network."""
+"""`netfold host mpirun`: the launcher's command line, and programs that need no network."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_missing_launcher_is_named():
 @pytest.mark.usefixtures("as_root")
 def test_ranks_of_one_host_need_no_controller(mpi: Mpi, tmp_path: Path):
     program = mpi.compile("sum.c", tmp_path)
-    command = [NETFOLD, "mpirun", "--mpirun", f"mpirun.{mpi.name}", "-n", "2", program]
+    command = [NETFOLD, "host", "mpirun", "--mpirun", f"mpirun.{mpi.name}", "-n", "2", program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
 
@@ -64,7 +64,7 @@ def test_a_program_that_takes_no_preloaded_library_is_named(
     source.write_text('#include <stdio.h>\nint main(void) { puts("runs"); }\n')
     subprocess.run(["gcc", *options, "-o", program, source], check=True, timeout=DEADLINE_S)
     monkeypatch.setenv("NETFOLD_MPI_REQUIRED", f"{int(is_required)}")
-    command = [NETFOLD, "mpirun", "--mpirun", f"mpirun.{mpi.name}", program]
+    command = [NETFOLD, "host", "mpirun", "--mpirun", f"mpirun.{mpi.name}", program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert (done.returncode, done.stdout) == ((1, "") if is_required else (0, "runs\n"))
     assert f"{program} is linked statically: no library can be preloaded" in done.stderr
@@ -82,8 +82,8 @@ def test_hosts_of_a_network_need_no_launcher_of_the_users(tmp_path: Path, monkey
         monkeypatch.setenv("NETFOLD_NAME", "mpi")
         names = hosts.system.workers
         named = ["--mpirun", "mpirun.openmpi", "-n", "8", "--hosts", ",".join(names)]
-        command = [NETFOLD, "mpirun", *named, mpi.compile("sum.c", tmp_path)]
-        for place in ([], [NETFOLD, "exec", names[2], "--"]):
+        command = [NETFOLD, "host", "mpirun", *named, mpi.compile("sum.c", tmp_path)]
+        for place in ([], [NETFOLD, "network", "exec", names[2], "--"]):
             done = subprocess.run(
                 [*place, *command], capture_output=True, text=True, timeout=DEADLINE_S, check=False
             )

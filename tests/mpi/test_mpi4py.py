@@ -24,7 +24,7 @@ EXCLUDED = FOLDER / "mpi4py_excluded.txt"
 RANKS = 4
 TIMEOUT_S = 3000.0
 JOB = "mpi4py"
-PATIENCE = ("--switch-restart-timeout-s", "600", "--rpc-timeout-s", "60")
+PATIENCE = ("--switch-restart-timeout", "600", "--rpc-timeout", "60")
 """Options of the controller. Waiting ranks of Open MPI spin, which keeps switches and agents from answering."""
 ENVIRONMENT = {"MPI4PY_LIBMPI": "libmpi.so.40", "NETFOLD_JOB": JOB, "NETFOLD_LEASE_MS": "120000"}
 

@@ -27,7 +27,7 @@ def _netfold(*arguments: str) -> Result:
 
 
 def test_json_has_the_promised_keys_and_the_papers_rate() -> None:
-    result = _netfold("grid-fig1", "--algorithm", "grid", "--json")
+    result = _netfold("grid-fig1", "--scheme", "grid", "--json")
     assert result.exit_code == 0
     plan = json.loads(result.stdout)
     assert plan.keys() >= KEYS
@@ -44,7 +44,7 @@ def test_the_jobs_own_scheme_is_the_default() -> None:
 
 
 def test_published_is_null_where_no_paper_has_a_figure() -> None:
-    assert json.loads(_netfold("grid-fig1", "-a", "panama", "--json").stdout)["published"] is None
+    assert json.loads(_netfold("grid-fig1", "-s", "panama", "--json").stdout)["published"] is None
 
 
 def test_compare_has_the_reason_of_a_scheme_without_a_plan_below_the_table() -> None:
@@ -66,12 +66,12 @@ def test_compare_has_a_row_per_scheme() -> None:
 
 def test_the_bound_of_a_table_is_that_of_any_scheme() -> None:
     """Not of a linear program alone."""
-    heads, *_ = (row for row in _netfold("grid-fig1", "-a", "packing").stdout.splitlines() if "rate" in row)
+    heads, *_ = (row for row in _netfold("grid-fig1", "-s", "packing").stdout.splitlines() if "rate" in row)
     assert [h.strip() for h in heads.strip("┃ ").split("┃")][3:5] == ["bound", "gap"]
 
 
 def test_tables_name_trees_and_loads() -> None:
-    table = _netfold("grid-fig1", "-a", "atp").stdout
+    table = _netfold("grid-fig1", "-s", "atp").stdout
     for text in ("2.4375", "link S1->S3", "switch S1", "W1 W2 W3 W4"):
         assert text in table
 
@@ -86,7 +86,7 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["no-such-fabric"], 2, "no-such-fabric"),
-        (["grid-fig1", "--algorithm", "best"], 2, "there are none"),
+        (["grid-fig1", "--scheme", "best"], 2, "there are none"),
         (["grid-fig1", "no-such-job"], 2, "no-such-job"),
         (["grid-fig1", "--plot", "picture.exe"], 2, "expected one of .png, .svg, .pdf"),
         (["grid-fig1", "--plot", "/proc/nowhere/x.png"], 2, "/proc/nowhere"),
@@ -203,7 +203,7 @@ def test_the_file_of_a_job_that_is_submitted_can_be_planned(tmp_path: Path) -> N
         "at the rate that the file asks for, as admission does"
     )
     assert max(row["load"] for row in plan["loads"]["links"].values()) <= 9
-    fast = json.loads(_netfold("grid-fig1", str(file), "-a", "none", "--json").stdout)
+    fast = json.loads(_netfold("grid-fig1", str(file), "-s", "none", "--json").stdout)
     assert fast["rate"] < 2.0 + 1e-9
     order = resolve_job(SUBMITTED, load_fabric("grid-fig1"))
     assert load_job(file, load_fabric("grid-fig1")).spec == order.spec()

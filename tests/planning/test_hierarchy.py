@@ -137,7 +137,7 @@ def test_a_plan_keeps_it_as_json(fabric: Fabric) -> None:
 def _netfold_plan(tmp_path: Path, ranks: str, *options: str) -> Result:
     file = tmp_path / "job.yaml"
     file.write_text(f"name: wide\nparameter_servers: 0\nelements: 125_000_000\nranks: {ranks}\n")
-    return CliRunner().invoke(build("plan"), ["plan", "leaf-spine-4x2", str(file), "-a", "panama", *options])
+    return CliRunner().invoke(build("plan"), ["plan", "leaf-spine-4x2", str(file), "-s", "panama", *options])
 
 
 def test_netfold_plan_says_which_and_why(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_netfold_plan_says_which_and_why(tmp_path: Path) -> None:
 
 
 def test_netfold_plan_is_silent_where_hosts_are_ranks() -> None:
-    result = CliRunner().invoke(build("plan"), ["plan", "grid-fig1", "-a", "grid"])
+    result = CliRunner().invoke(build("plan"), ["plan", "grid-fig1", "-s", "grid"])
     assert "Ranks of a host" not in result.stdout
 
 

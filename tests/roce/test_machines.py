@@ -303,7 +303,7 @@ def test_roce_jobs_and_a_udp_job_share_a_fabric(lab: Lab):
     """A RoCE job at each leaf (a machine has one serial port, so one agent), and one in UDP on hosts beside them."""
     udp = lab.deployment.start_job(
         "udp",
-        ["--workload", "sizes", "--bytes", "65536", "--iterations", "5"],
+        ["--workload", "sizes", "--sizes", "65536", "--iterations", "5"],
         [h for h in lab.deployment.workers if h not in lab.hosts],
         rate=20,
     )

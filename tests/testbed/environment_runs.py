@@ -26,7 +26,6 @@ from tests.testbed.environments import Environment
 DEADLINE_S = 240
 PAIR = "name: pair\nunit: Mbit/s\ngenerate: {single_switch: {hosts: 2, rate: 100}}\n"
 SMALL = [
-    "--fabric",
     "pair.yaml",
     "--target",
     "softswitch",

@@ -42,8 +42,8 @@ def test_the_controller_reads_of_every_switch_that_its_drivers_speak(
     options = chips.options(tmp_path / "switches.yaml", program, switches)  # type: ignore[arg-type]
     assert options[:2] == ["--switches", str(tmp_path / "switches.yaml")]
     told = dict(zip(options[2::2], map(float, options[3::2]), strict=True))
-    assert told["--rpc-timeout-s"] > RPC_TIMEOUT_S
-    assert told["--counter-poll-s"] > FleetOptions().counter_poll_s, (
+    assert told["--rpc-timeout"] > RPC_TIMEOUT_S
+    assert told["--counter-interval"] > FleetOptions().counter_poll_s, (
         "reading a counter holds a model's packets up"
     )
     devices = read_devices(tmp_path / "switches.yaml", fabric, 32)

@@ -69,7 +69,7 @@ def test_where_user_namespaces_are_forbidden_it_runs_itself_through_sudo_and_say
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["--fabric", "no-such-fabric"], 2, "no-such-fabric"),
+        (["no-such-fabric"], 2, "no-such-fabric"),
         (["--target", "nonsense"], 1, "no switch target"),
         (["--restart", "leaf9"], 1, "'leaf9' is no switch of leaf-spine-2x2; expected one of leaf1"),
         (["--loss", "2"], 1, "loss is 2.0"),
@@ -103,7 +103,7 @@ def test_a_run_has_the_lanes_of_the_program_that_takes_the_children(
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("netfold.testbed.run.Run", refuse)
-    result = CliRunner().invoke(cli.run, ["--fabric", str(fabric), *arguments])
+    result = CliRunner().invoke(cli.run, [str(fabric), *arguments])
     assert (result.exit_code, [setup.lanes for setup in seen]) == (1, [lanes]), result.output
 
 

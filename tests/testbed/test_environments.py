@@ -58,8 +58,8 @@ def test_a_whole_run_leaves_its_results_only(
 
 @contextmanager
 def capture_of(environment: Environment, home: Path, *arguments: str) -> Iterator[IO[str]]:
-    """What `netfold pcap` prints, from the moment in which it captures."""
-    with start(environment, home, "pcap", *arguments) as watching:
+    """What `netfold network pcap` prints, from the moment in which it captures."""
+    with start(environment, home, "network", "pcap", *arguments) as watching:
         assert watching.stdout is not None
         assert watching.stderr is not None
         try:
@@ -75,7 +75,7 @@ def test_a_network_stays_up_between_commands_and_is_seen_nowhere_else(
     environment: Environment, home: Path
 ) -> None:
     may_run(environment)
-    up = run(environment, home, "up", "single", "--name", "mine", "--target", "softswitch")
+    up = run(environment, home, "network", "up", "single", "--name", "mine", "--target", "softswitch")
     assert up.returncode == 0, up.stdout + up.stderr
     try:
         address = re.search(r"127\.0\.0\.1:\d+", up.stdout)
@@ -83,32 +83,47 @@ def test_a_network_stays_up_between_commands_and_is_seen_nowhere_else(
         with pytest.raises(ConnectionRefusedError):  # other users of this machine cannot become primary
             socket.create_connection(("127.0.0.1", int(address[0].rpartition(":")[2])), timeout=10)
         assert not interfaces_of("mine"), "a stranger's frames could reach the machine's own sockets"
-        inside = run(environment, home, "exec", "h1", "--name", "mine", "--", "ip", "-o", "address")
+        inside = run(
+            environment, home, "network", "exec", "h1", "--name", "mine", "--", "ip", "-o", "address"
+        )
         assert "10.1.0.1/32" in inside.stdout
-        from_host = ["exec", "h1", "--name", "mine", "--", installed_command("netfold")]
+        from_host = ["network", "exec", "h1", "--name", "mine", "--", installed_command("netfold")]
         nested = run(
-            environment, home, *from_host, "exec", "h2", "--name", "mine", "--", "ip", "-o", "address"
+            environment,
+            home,
+            *from_host,
+            "network",
+            "exec",
+            "h2",
+            "--name",
+            "mine",
+            "--",
+            "ip",
+            "-o",
+            "address",
         )
         assert "10.1.0.2/32" in nested.stdout, nested.stderr
-        assert "h2" in run(environment, home, *from_host, "status", "--name", "mine").stdout
+        assert "h2" in run(environment, home, *from_host, "network", "status", "--name", "mine").stdout
         with capture_of(environment, home, "h1-s1", "--name", "mine") as packets:
-            assert run(environment, home, "link", "down", "h1-s1", "--name", "mine").returncode == 0
-            assert "h1-s1 down" in run(environment, home, "link", "show", "--name", "mine").stdout
-            assert run(environment, home, "link", "up", "h1-s1", "--name", "mine").returncode == 0
+            assert (
+                run(environment, home, "network", "link", "down", "h1-s1", "--name", "mine").returncode == 0
+            )
+            assert "h1-s1 down" in run(environment, home, "network", "link", "show", "--name", "mine").stdout
+            assert run(environment, home, "network", "link", "up", "h1-s1", "--name", "mine").returncode == 0
             ping = ["ping", "-c1", "-W1", "10.1.0.2"]  # no switch without a program answers
-            run(environment, home, "exec", "h1", "--name", "mine", "--", *ping)
+            run(environment, home, "network", "exec", "h1", "--name", "mine", "--", *ping)
             assert "10.1.0.1 > 10.1.0.2: ICMP echo request" in packets.readline()
-        refused = run(environment, home, "pcap", "h1-s1", "--name", "mine", "-w", "none/file.pcap")
+        refused = run(environment, home, "network", "pcap", "h1-s1", "--name", "mine", "-w", "none/file.pcap")
         assert refused.returncode == 1
         [line] = [x for x in refused.stderr.splitlines() if "none/file.pcap" in x]
         assert "No such file or directory" in line
     finally:
-        down = run(environment, home, "down", "--name", "mine")
+        down = run(environment, home, "network", "down", "--name", "mine")
     assert "'mine' is down" in down.stdout
 
 
 @pytest.mark.parametrize(
-    "command", [["run", "--network", "rootless", *SMALL], ["up", "single"]], ids=lambda c: c[0]
+    "command", [["run", "--network", "rootless", *SMALL], ["network", "up", "single"]], ids=lambda c: c[0]
 )
 def test_where_namespaces_are_forbidden_one_line_says_by_what(command: list[str], home: Path) -> None:
     may_run(Environment.SEALED)

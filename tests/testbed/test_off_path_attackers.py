@@ -23,7 +23,7 @@ ATTACKERS = ("h4", "h8")
 LEAVES = ("leaf1", "leaf2")
 """One attacker at each leaf, which drops its ICMP errors."""
 
-CALLS = ["--workload", "alexnet", "--scale", "0.001", "--iterations", 8, "--timeout", 40]
+CALLS = ["--workload", "alexnet", "--model-scale", "0.001", "--iterations", 8, "--timeout", 40]
 AT_SWITCHES, AT_SERVER = ("h1", "h2", "h5", "h6"), ("h3", "h7")
 """Workers of a job whose roots are switches, and of one with a parameter server."""
 

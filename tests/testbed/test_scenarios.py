@@ -19,9 +19,9 @@ from netfold.testbed.processes import HostTask, ProcessGroup
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
 # Gradients of AlexNet's shape at a thousandth of its size, often enough that something can happen in the middle.
-LONG = ["--workload", "alexnet", "--scale", "0.001", "--iterations", 20, "--timeout", 40]
+LONG = ["--workload", "alexnet", "--model-scale", "0.001", "--iterations", 20, "--timeout", 40]
 FINISH_S = 120.0
-RESTARTED = ("--switch-restart-timeout-s", "60")
+RESTARTED = ("--switch-restart-timeout", "60")
 """Longer than a switch takes to come back on a loaded machine."""
 FEW = ("h1", "h2", "h5", "h6")
 """Two workers at each leaf."""
@@ -123,7 +123,7 @@ def started_again(
     """Another process of the member, at once, within the lease of the first one, which has been killed."""
     out = job.progress.with_name(f"{host}-again.json")
     member = ["--job", job.name, "--controller", system.service.address, "--host", host, "--out", out]
-    task = HostTask(host, [installed_command("netfold"), command, *member, *flags], out)
+    task = HostTask(host, [installed_command("netfold"), "host", command, *member, *flags], out)
     with ProcessGroup(system.net, [task]) as running:
         yield running
 

@@ -40,7 +40,7 @@ def test_forty_eight_workers_under_one_leaf_are_one_node(tmp_path: Path, target:
     fabric = tmp_path / "rack.yaml"
     fabric.write_text(yaml.safe_dump(spec))
     with Deployment(Setup(str(fabric), target, 64, name="rack", first_grpc_port=9790)) as system:
-        flags = ["--workload", "alexnet", "--scale", "0.0001", "--iterations", 2, "--timeout", 300]
+        flags = ["--workload", "alexnet", "--model-scale", "0.0001", "--iterations", 2, "--timeout", 300]
         job = system.start_job("wide", flags, scheme="panama", lease_ms=60_000)
         results = system.finish(job, 400)
     assert [len(tree.children("leaf")) for tree in job.plan.trees] == [WORKERS]
@@ -63,7 +63,7 @@ def test_eleven_leaves_are_added_up_by_nodes_of_four_children(tmp_path: Path) ->
     fabric = tmp_path / "deep.yaml"
     fabric.write_text(yaml.safe_dump(spec))
     with Deployment(Setup(str(fabric), "softswitch", 64, name="deep", first_grpc_port=9850)) as system:
-        flags = ["--workload", "alexnet", "--scale", "0.0001", "--iterations", 2, "--timeout", 60]
+        flags = ["--workload", "alexnet", "--model-scale", "0.0001", "--iterations", 2, "--timeout", 60]
         job = system.start_job("deep", flags, scheme="packing")
         results = system.finish(job, 150)
     for tree in job.plan.trees:

@@ -16,7 +16,7 @@ SERVER, PORT = "127.44.0.100", 61655
 
 
 def netfold(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from netfold.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from netfold.cli import main; main()", "host", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -89,8 +89,8 @@ def test_two_workers_train_through_a_parameter_server(tmp_path):
         (["ring", "--hosts", "127.0.0.1", "--rank", "1"], "--rank is 1, but --hosts names 1"),
         (["ring", "--hosts", "127.0.0.1", "--rank", "0", "--workload", "gpt"], "model 'gpt' is unknown"),
         (
-            ["ring", "--hosts", "127.0.0.1", "--rank", "0", "--workload", "sizes", "--bytes", "4X"],
-            "--bytes has '4X'",
+            ["ring", "--hosts", "127.0.0.1", "--rank", "0", "--workload", "sizes", "--sizes", "4X"],
+            "--sizes has '4X'",
         ),
         (["background", "127.0.0.1", "--protocol", "sctp"], "'sctp' is not a valid Protocol"),
     ],
@@ -107,7 +107,9 @@ def test_what_cannot_be_is_one_line_and_exit_code_1(arguments, message):
 def test_background_traffic_is_sent_and_taken():
     sink = netfold("background", "127.44.0.50", "--sink", "--port", "5999", "--seconds", "4")
     try:
-        source = netfold("background", "127.44.0.50", "--port", "5999", "--rate", "4", "--seconds", "1.5")
+        source = netfold(
+            "background", "127.44.0.50", "--port", "5999", "--rate-mbps", "4", "--seconds", "1.5"
+        )
         sent = json.loads(source.communicate(timeout=30)[0])
         taken = json.loads(sink.communicate(timeout=30)[0])
     finally:

@@ -30,7 +30,7 @@ from tests.web.test_server import get
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet, pytest.mark.long]  # run by make test-web
 
-WORKLOAD = ["--workload", "sizes", "--bytes", 1 << 18, "--iterations", 1_000_000]
+WORKLOAD = ["--workload", "sizes", "--sizes", 1 << 18, "--iterations", 1_000_000]
 FLOW_MBPS = 300
 """Thrice a link's rate."""
 
@@ -60,10 +60,20 @@ def flow(system: Deployment, sender: str, receiver: str, folder: Path) -> Iterat
 
     def process(host: str, *more: object) -> ProcessGroup:
         out = folder / f"{host}.json"
-        line = [installed_command("netfold"), "background", address, "--seconds", 600, *more, "--out", out]
+        line = [
+            installed_command("netfold"),
+            "host",
+            "background",
+            address,
+            "--seconds",
+            600,
+            *more,
+            "--out",
+            out,
+        ]
         return ProcessGroup(net, [HostTask(host, line, out)])
 
-    with process(receiver, "--sink"), process(sender, "--rate", FLOW_MBPS):
+    with process(receiver, "--sink"), process(sender, "--rate-mbps", FLOW_MBPS):
         yield
 
 
@@ -74,7 +84,7 @@ def recording(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def system(recording: Path) -> Iterator[Deployment]:
-    options = ("--record", str(recording), "--switch-restart-timeout-s", "2")
+    options = ("--record", str(recording), "--switch-restart-timeout", "2")
     setup = Setup(target="softswitch", lanes=64, name="page", first_grpc_port=9900, controller=options)
     with Deployment(setup) as running:
         yield running
@@ -127,7 +137,7 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
     root = next(t.root for t in job.plan.trees)
     with browser(tmp_path / "profile") as context:
         with (
-            command("web", "--controller", system.service.address) as address,
+            command("controller", "web", "--controller", system.service.address) as address,
             open_page(context, address) as page,
         ):
             wait_for_state(page, root, "ready")
@@ -169,7 +179,7 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
 def test_a_run_serves_its_page_and_leaves_its_recording(tmp_path: Path) -> None:
     fabric = tmp_path / "pair.yaml"
     fabric.write_text(PAIR)
-    options = ["--fabric", str(fabric), "--epochs", "1", "--iterations", "1", "--no-ring", "--name", "page"]
+    options = [str(fabric), "--epochs", "1", "--iterations", "1", "--no-ring", "--name", "page"]
     process = subprocess.Popen(
         [installed_command("netfold"), "run", "--web", "--web-port", "0", *options, "--out", str(tmp_path)],
         stdout=subprocess.PIPE,

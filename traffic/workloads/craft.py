@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Hand-made packets out, and what comes back in words: `netfold send`."""
+"""Hand-made packets out, and what comes back in words: `netfold host send`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from typing import Any
 from netfold.protocol.wire import Packet, WireError
 from netfold.traffic.packets.transport import TransportError
 
+NO_ANSWER = (
+    "no answer  the sum waits for other children, or a switch refused the packet without a word: `netfold job slot` "
+    "shows whose contributions a slot has, `netfold controller top` counts what switches refuse, by verdict, and "
+    "`netfold job show NAME --packets` has the fields that they take"
+)
+
 
 def exchange(destination: str, port: int, packets: Sequence[Any], seconds: float) -> Iterator[str]:
-    """Sends scapy packets (from the netfold layer up) with the job's port at both ends; gives a line for
-    each, and for each that comes back within `seconds`. Raises TransportError."""
+    """Sends scapy packets (from the netfold layer up) with the job's port at both ends; gives a line for each, for each
+    that comes back within `seconds`, and for the reasons if none does. Raises TransportError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.bind(("0.0.0.0", port))
@@ -28,15 +34,19 @@ def exchange(destination: str, port: int, packets: Sequence[Any], seconds: float
             payload = bytes(packet)
             sock.send(payload)
             yield "sent      " + describe(payload)
+        is_answered = False
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             sock.settimeout(left)
             try:
                 yield "received  " + describe(sock.recv(65535))
             except TimeoutError:
-                return
+                break
             except ConnectionRefusedError:
                 yield f"refused   no process listens at {destination}:{port}"
+            is_answered = True
+        if not is_answered:
+            yield NO_ANSWER
 
 
 def describe(payload: bytes) -> str:

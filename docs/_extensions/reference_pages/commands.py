@@ -19,16 +19,19 @@ from .markdown import escaped, table
 
 def page(_: Path) -> str:
     """One section for each command of `netfold`."""
-    return "\n".join(line for name in cli.COMMANDS for line in _section(name)) + "\n"
+    return "\n".join(line for path in cli.COMMANDS for line in _section(path)) + "\n"
 
 
-def _section(name: str) -> Iterator[str]:
-    root = typer.main.get_command(cli.build(name))
-    if not isinstance(root, TyperGroup):
-        raise TypeError(f"netfold is {type(root).__name__}, not a group of commands")
-    command = root.commands[name]
-    command.help = command.help or cli.COMMANDS[name].help
-    yield from _command(command, f"netfold {name}", 2)
+def _section(path: str) -> Iterator[str]:
+    entry = cli.COMMANDS[path]
+    if isinstance(entry, cli.CommandGroup):
+        yield from (f"## netfold {path}", "", escaped(entry.help), "")
+        return
+    words = path.split()
+    command: Any = typer.main.get_command(cli.build(path))
+    for word in words:
+        command = command.commands[word]
+    yield from _command(command, f"netfold {path}", 1 + len(words))
 
 
 def _command(command: Any, path: str, depth: int) -> Iterator[str]:

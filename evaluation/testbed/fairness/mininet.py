@@ -102,7 +102,7 @@ class SharedLinkNetwork:
 
     def job(self, name: str, congestion: str, workers: Sequence[str]) -> None:
         """Starts an endless job; returns when its first array is sent. Raises RunError."""
-        flags = ["--workload", "sizes", "--bytes", BYTES, "--iterations", ENDLESS, "--congestion", congestion]
+        flags = ["--workload", "sizes", "--sizes", BYTES, "--iterations", ENDLESS, "--congestion", congestion]
         keys = {"scheme": "panama", "elements": BYTES // 4, "options": {"trees": 1}}
         link = workers[0], self._system.fabric.attachment(workers[0])
         before, deadline = self._system.net.link_bytes()[link], time.monotonic() + FIRST_ARRAY_TIMEOUT_S

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 PORT_MAX = 65535
 QUEUE_MAX = 65536
@@ -124,3 +126,44 @@ AnyRequest = Annotated[
     Field(discriminator="op"),
 ]
 REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(AnyRequest, config=ConfigDict(defer_build=True))
+
+
+_EXPECTED: Mapping[str, str] = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+    "literal_error": "{expected}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "string_too_short": "at least {min_length} characters",
+    "string_too_long": "at most {max_length} characters",
+}
+"""What a field takes, by the type of pydantic's error."""
+
+
+def explain(error: ValidationError) -> str:
+    """Each mistake of a request: the field, its value, and what it takes."""
+    return "; ".join(map(_mistake, error.errors(include_url=False)))
+
+
+def _mistake(error: ErrorDetails) -> str:
+    name, context = error["loc"][-1] if error["loc"] else "", error.get("ctx", {})
+    match error["type"]:
+        case "missing":
+            return f"'{name}' is missing"
+        case "extra_forbidden":
+            return f"'{name}' is unknown"
+        case "value_error":
+            return str(context["error"])
+        case "json_invalid":
+            return f"the request is no JSON: {context['error']}"
+        case "union_tag_invalid":
+            return f"op is '{context['tag']}'; expected one of {context['expected_tags']}"
+        case "union_tag_not_found":
+            return "'op' is missing"
+        case kind if kind in _EXPECTED:
+            return f"{name} is {error['input']!r}; expected {_EXPECTED[kind].format_map(context)}"
+        case _:
+            return "the request is no JSON object"

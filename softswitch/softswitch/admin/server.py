@@ -29,6 +29,7 @@ from softswitch.admin.requests import (
     SetFaults,
     SetRate,
     Stats,
+    explain,
 )
 from softswitch.admin.verbs.console import Console
 from softswitch.engine.engine import Direction, Engine, EngineError, Faults
@@ -97,7 +98,7 @@ class ControlServer:
         try:
             return {"ok": True, "result": self._carry_out(REQUEST.validate_json(line))}
         except ValidationError as error:
-            return {"ok": False, "error": _explain(error)}
+            return {"ok": False, "error": explain(error)}
         except (EngineError, SwitchError, OSError) as error:
             return {"ok": False, "error": str(error)}
 
@@ -154,9 +155,3 @@ async def _refuse_if_alive(path: Path) -> None:
         return
     writer.close()
     raise OSError(f"{os.fspath(path)}: another process answers on this socket")
-
-
-def _explain(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]

@@ -88,7 +88,7 @@ def test_rows_and_claims_are_printed_and_kept(found: list[dict[str, Any]]):
 def test_the_command_writes_picture_json_and_csv(tmp_path, monkeypatch):
     tiny = [replace(TINY, scheme=s, load=0.3, seconds=0.3) for s in SCHEMES]
     monkeypatch.setattr(simulation, "points", lambda seed, quick: tiny)
-    done = CliRunner().invoke(app, ["panama", "--jobs", "1", "--no-cache", "--out", str(tmp_path)])
+    done = CliRunner().invoke(app, ["panama", "--processes", "1", "--no-cache", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "short flows' p99 │ 4.5 │" in " ".join(done.output.split())
     assert sorted(p.name for p in tmp_path.iterdir()) == [
@@ -134,7 +134,7 @@ def test_one_assumption_is_changed_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(
         variants, "VARIANTS", {"all": {}, "open": {"open_loop": True}, "16": {"parallel": 16}}
     )
-    command = ["panama-vary", "--jobs", "1", "--no-cache", "--out", str(tmp_path), "--json"]
+    command = ["panama-vary", "--processes", "1", "--no-cache", "--out", str(tmp_path), "--json"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     found = json.loads((tmp_path / "reproduce-panama-vary.json").read_text())["rows"]

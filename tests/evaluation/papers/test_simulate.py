@@ -40,7 +40,7 @@ def jobs(tmp_path: Path) -> Path:
 
 
 def _simulate(file: Path, *more: str) -> Result:
-    command = ["simulate", "leaf-spine-2x2", str(file), "--jobs", "1", "--no-cache", "--iterations", "3"]
+    command = ["simulate", "leaf-spine-2x2", str(file), "--processes", "1", "--no-cache", "--iterations", "3"]
     return CliRunner().invoke(build("simulate"), [*command, *more])
 
 
@@ -96,7 +96,7 @@ def test_a_tree_moves_one_stream_and_a_ring_2_n_minus_1_over_n(tmp_path: Path) -
 def test_the_packet_level_answers_the_same_question(tmp_path: Path) -> None:
     file = _only(tmp_path, "name: a\nworkers: [h1, h2, h5]\nparameter_servers: 0\nelements: 25000\n")
     flow, packet = (
-        _json(file, "--level", level, "--load", "0.1", "--sizes", "hadoop")["runs"][0]
+        _json(file, "--level", level, "--load", "0.1", "--flow-sizes", "hadoop")["runs"][0]
         for level in ("flow", "packet")
     )
     assert packet["flows"]["started"] > 0
@@ -106,7 +106,9 @@ def test_the_packet_level_answers_the_same_question(tmp_path: Path) -> None:
 
 
 def test_background_flows_arrive_until_the_jobs_are_done(jobs: Path) -> None:
-    quiet, loud = (_json(jobs, *more)["runs"][0] for more in ([], ["--load", "0.3", "--sizes", "hadoop"]))
+    quiet, loud = (
+        _json(jobs, *more)["runs"][0] for more in ([], ["--load", "0.3", "--flow-sizes", "hadoop"])
+    )
     assert loud["flows"]["done"] > 100
     assert len(loud["flows"]["quantiles_s"]) == 99
     assert [j["iterations"] for j in loud["jobs"]] == [3, 3]
@@ -114,7 +116,7 @@ def test_background_flows_arrive_until_the_jobs_are_done(jobs: Path) -> None:
 
 
 def test_seeds_are_draws_and_the_same_seed_is_the_same_draw(jobs: Path) -> None:
-    options = ["--load", "0.2", "--sizes", "hadoop", "--iterations", "1"]
+    options = ["--load", "0.2", "--flow-sizes", "hadoop", "--iterations", "1"]
     runs = _json(jobs, *options, "--seed", "5", "--seeds", "2")["runs"]
     assert [r["seed"] for r in runs] == [5, 6]
     assert runs[0]["flows"] != runs[1]["flows"]
@@ -145,7 +147,7 @@ def test_ranks_of_a_host_cost_what_they_do_inside_it(tmp_path: Path) -> None:
 def test_tables_csv_and_picture(jobs: Path, tmp_path: Path) -> None:
     picture = tmp_path / "new" / "picture.png"
     said = _simulate(
-        jobs, "--out", str(picture), "-s", "panama", "-s", "ring", "--load", "0.1", "--sizes", "hadoop"
+        jobs, "--plot", str(picture), "-s", "panama", "-s", "ring", "--load", "0.1", "--flow-sizes", "hadoop"
     )
     for text in (
         "Jobs on leaf-spine-2x2, flow level",
@@ -168,9 +170,9 @@ def test_notes_explain_the_ideal_and_trees_that_are_not_faster(jobs: Path) -> No
     quiet = " ".join(_simulate(jobs, *common).stdout.split())
     assert "ideal is a bound" in quiet
     assert "panama is not faster" not in quiet
-    loud = _simulate(jobs, *common, "--load", "0.5", "--sizes", "hadoop", "--transport", "cubic").stdout
+    loud = _simulate(jobs, *common, "--load", "0.5", "--flow-sizes", "hadoop", "--transport", "cubic").stdout
     times = {r["scheme"]: r["jobs"] for r in _json(
-        jobs, *common, "--load", "0.5", "--sizes", "hadoop", "--transport", "cubic")["runs"]}  # fmt: skip
+        jobs, *common, "--load", "0.5", "--flow-sizes", "hadoop", "--transport", "cubic")["runs"]}  # fmt: skip
     mean = {s: sum(j["iteration_s"] for j in own) / len(own) for s, own in times.items()}
     slower = mean["panama"] > 0.95 * mean["ring"]
     assert ("panama is not faster than ring" in " ".join(loud.split())) == slower
@@ -188,7 +190,7 @@ def test_a_job_without_a_plan_is_refused_with_the_reason(tmp_path: Path) -> None
     ("more", "said"),
     [
         (["-s", "rings"], "--scheme: 'rings' is unknown: expected one of planned, ring"),
-        (["--sizes", "mice"], "--sizes: 'mice' is unknown: expected one of panama"),
+        (["--flow-sizes", "mice"], "--flow-sizes: 'mice' is unknown: expected one of panama"),
         (["--model", "vgg"], "--model: 'vgg' is unknown: expected one of alexnet"),
         (["--json", "--csv"], "choose one"),
         (["--out", "/proc/none/a.png"], "--out /proc/none/a.png"),

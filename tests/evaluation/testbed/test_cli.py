@@ -25,7 +25,12 @@ def test_help_names_every_experiment_and_each_has_a_module_of_its_name():
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [("arrivals", "--spreads"), ("balance", "--sizes"), ("balance", "--speeds"), ("quorum", "--delays")],
+    [
+        ("arrivals", "--spreads-ms"),
+        ("balance", "--sizes-mb"),
+        ("balance", "--speeds"),
+        ("quorum", "--delays-ms"),
+    ],
 )
 def test_invalid_numbers_are_named(command: str, option: str):
     result = CliRunner().invoke(build("measure"), ["measure", command, option, "1,x"])

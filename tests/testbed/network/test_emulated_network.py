@@ -183,12 +183,12 @@ def test_what_uses_roots_network_runs_through_sudo(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
     monkeypatch.setattr(os, "execv", execv)
-    monkeypatch.setattr("sys.argv", ["netfold", "status"])
-    assert "network 'nf' is not up" in CliRunner().invoke(cli.status, []).output
+    monkeypatch.setattr("sys.argv", ["netfold", "network", "status"])
+    assert "network 'nf' is not up" in CliRunner().invoke(cli.app, ["status"]).output
     (tmp_path / "roots" / "nf" / "state.json").touch()
-    CliRunner().invoke(cli.status, [])
+    CliRunner().invoke(cli.app, ["status"])
     assert called[0][:2] == ["/usr/bin/sudo", "env"]
-    assert called[0][-2:] == ["netfold", "status"]
+    assert called[0][-3:] == ["netfold", "network", "status"]
 
 
 @pytest.fixture
@@ -203,12 +203,12 @@ def network_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("named", [None, "nowhere"])
 def test_shell_says_how_to_get_it(named: str | None, network_of_one: None, tmp_path: Path) -> None:
-    result = CliRunner(env={"NETFOLD_P4RT_SHELL": named}).invoke(cli.shell, ["s1"])
+    result = CliRunner(env={"NETFOLD_P4RT_SHELL": named}).invoke(cli.app, ["shell", "s1"])
     assert result.exit_code == 1
     assert f"p4runtime-shell is not installed in {named or tmp_path / '.venv-p4rt-shell'}" in result.output
     assert "python3 -m venv DIR && DIR/bin/pip install p4runtime-shell" in result.output
     assert "NETFOLD_P4RT_SHELL=DIR" in result.output
-    assert "'s2' is no switch" in CliRunner().invoke(cli.shell, ["s2"]).output
+    assert "'s2' is no switch" in CliRunner().invoke(cli.app, ["shell", "s2"]).output
 
 
 @pytest.mark.parametrize("way", ["checkout", "environment", "interpreter", "option"])
@@ -224,7 +224,7 @@ def test_shell_runs_in_the_environment_that_is_named_or_beside(
     called: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda path, words: called.append([str(path), *words]))
     options = ["--environment", "own"] if way == "option" else []
-    result = CliRunner(env={"NETFOLD_P4RT_SHELL": variable}).invoke(cli.shell, ["s1", *options])
+    result = CliRunner(env={"NETFOLD_P4RT_SHELL": variable}).invoke(cli.app, ["shell", "s1", *options])
     assert (result.exit_code, result.output) == (0, "")
     assert called[0][:4] == [str(python), str(python), "-m", "p4runtime_sh"]
 

@@ -145,7 +145,9 @@ def test_a_program_that_is_not_compiled_is_told(folder: Path) -> None:
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_an_exercise_runs_under_mininets_prompt(folder: Path, place: Place) -> None:
     options = ["--foreground", "--name", place.name, "--first-grpc-port", str(place.first_grpc_port)]
-    terminal = Terminal([installed_command("netfold"), "up", "topo/topology.json", *options], folder.parent)
+    terminal = Terminal(
+        [installed_command("netfold"), "network", "up", "topo/topology.json", *options], folder.parent
+    )
     try:
         terminal.until("mininet>")
         run = place.directory.up().run

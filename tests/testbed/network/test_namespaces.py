@@ -250,7 +250,7 @@ def test_one_network_of_a_name_and_many_of_others(mode: NetworkMode, name: str) 
     try:
         refused = run("create", name, mode, "true")
         assert refused.returncode == 1
-        assert f"netfold down --name {name}" in refused.stderr
+        assert f"netfold network down --name {name}" in refused.stderr
         assert run("create", new_place().name, mode, "true").returncode == 0
     finally:
         held.process.terminate()

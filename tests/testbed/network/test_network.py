@@ -125,7 +125,16 @@ def test_processes_outlive_the_thread_that_asked_for_them(net: EmulatedNetwork) 
 @pytest.mark.skipif(shutil.which("tcpdump") is None, reason="needs tcpdump")
 def test_pcap_sees_both_directions_of_a_link(net: EmulatedNetwork, tmp_path: Path) -> None:
     file = tmp_path / "uplink.pcap"
-    command = [installed_command("netfold"), "pcap", "--name", net.name, "spine1-leaf1", "-w", str(file)]
+    command = [
+        installed_command("netfold"),
+        "network",
+        "pcap",
+        "--name",
+        net.name,
+        "spine1-leaf1",
+        "-w",
+        str(file),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "listening" in process.stderr.readline()
@@ -184,15 +193,15 @@ def test_another_network_under_the_same_name_is_refused(net: EmulatedNetwork) ->
 
 def netfold(net: EmulatedNetwork, *words: str) -> Any:
     """A command about the network, in this process: starting an interpreter for each takes the longest."""
-    own = 1 if words[0] in ("link", "faults") else 0
-    command = [*words[1 : own + 1], "--name", net.name, *words[own + 1 :]]
-    return CliRunner().invoke(getattr(cli, words[0]), command)
+    own = 2 if words[0] in ("link", "faults") else 1
+    return CliRunner().invoke(cli.app, [*words[:own], "--name", net.name, *words[own:]])
 
 
 @needs_network
 def test_cli_finds_the_network(net: EmulatedNetwork) -> None:
     command = [
         installed_command("netfold"),
+        "network",
         "exec",
         "--name",
         net.name,
@@ -206,7 +215,7 @@ def test_cli_finds_the_network(net: EmulatedNetwork) -> None:
         == 3
     )
     assert f'"run": "{net._run}"' in netfold(net, "status", "--json").output
-    wrong = netfold(net, "execute", "h7", "true")
+    wrong = netfold(net, "exec", "h7", "true")
     assert wrong.exit_code == 1
     assert wrong.output.startswith("netfold: 'h7' is no host")
     assert "'leaf1-leaf2' is no link" in netfold(net, "pcap", "leaf1-leaf2").output

@@ -54,14 +54,14 @@ def test_a_command_keeps_all_that_is_netfolds_own(monkeypatch: pytest.MonkeyPatc
     }
     for name, value in {**kept, "LD_PRELOAD": "/evil.so", "PYTHONPATH": "/evil"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("sys.argv", ["netfold", "exec", "h1"])
+    monkeypatch.setattr("sys.argv", ["netfold", "network", "exec", "h1"])
     with pytest.raises(SystemExit):
         become_root()
     [words] = called
     assert words[:2] == ["/usr/bin/sudo", "env"]
     assert {f"{name}={value}" for name, value in kept.items()} <= set(words)
     assert not [w for w in words if "evil" in w]
-    assert words[-3:] == ["netfold", "exec", "h1"]
+    assert words[-4:] == ["netfold", "network", "exec", "h1"]
 
 
 @pytest.mark.parametrize(("user", "group"), [("", ""), ("0", "0"), ("-1", "1"), ("you", "you"), ("1000", "")])

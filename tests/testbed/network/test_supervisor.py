@@ -139,7 +139,7 @@ def test_up_and_down_from_the_command_line(place: Place, tmp_path: Path) -> None
     spec.write_text("name: two\ngenerate: {single_switch: {hosts: 2, rate: 10}}\n")
 
     def netfold(command: str, *words: object) -> Any:
-        return CliRunner().invoke(getattr(cli, command), [*(str(w) for w in words), "--name", place.name])
+        return CliRunner().invoke(cli.app, [command, *(str(w) for w in words), "--name", place.name])
 
     options = [
         "--target",

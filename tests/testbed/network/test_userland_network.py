@@ -66,7 +66,7 @@ def listening_ports(pid: int) -> list[str]:
 
 def netfold(net: UserlandNetwork, *words: str) -> subprocess.CompletedProcess[str]:
     """In a second terminal."""
-    command = [installed_command("netfold"), *words]
+    command = [installed_command("netfold"), "network", *words]
     environment = {**os.environ, NAME_VARIABLE: net.name}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
@@ -153,7 +153,7 @@ def test_commands_that_need_namespaces_say_so() -> None:
     assert pick_mode(NetworkMode.USERLAND, allow_userland=True) is NetworkMode.USERLAND
 
 
-RUN = ["run", "--network", "userland", "--fabric", "single", "--lanes", "64", "--epochs", "400"]
+RUN = ["run", "--network", "userland", "single", "--lanes", "64", "--epochs", "400"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

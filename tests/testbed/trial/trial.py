@@ -34,7 +34,7 @@ from tests.testbed.trial.records import WorkerRecord, turns_of
 ROOT = Path(__file__).resolve().parents[3]
 POLL_S = 0.05
 
-CONTROLLER = ("--switch-restart-timeout-s", "600")
+CONTROLLER = ("--switch-restart-timeout", "600")
 """A switch that is away is awaited: a job without another plan goes on when it is back."""
 
 MOST_JOBS = 16

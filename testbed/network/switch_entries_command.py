@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold switch`: what a switch of the network holds."""
+"""`netfold network entries`: the table entries of a switch."""
 
 from __future__ import annotations
 
@@ -18,22 +18,14 @@ from netfold.testbed.network.isolation import enter_network
 from netfold.testbed.network.options import NameOption
 from netfold.testbed.network.state import RunDirectory
 from netfold.testbed.network.switch_entries import read_entries
-from netfold.topologies.cli import new_table, one_line_errors
-
-switch = typer.Typer(no_args_is_help=True, help="Show what a switch of the network holds.")
+from netfold.topologies.cli import AsJson, new_table, one_line_errors
 
 
-@switch.callback()
-def _group() -> None:
-    pass
-
-
-@switch.command()
 @one_line_errors(NetworkError)
 def entries(
     switch: Annotated[str, typer.Argument(metavar="SWITCH")],
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Default: all tables.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Show the table entries of a switch, with the names of its program.

@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold controller status` and `netfold controller top`: the switches, and what changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from netfold.controller.operator.controller_client import (
+    call_controller,
+    note_standby,
+    plain,
+    print_json,
+)
+from netfold.controller.operator.top import Snapshot, document
+from netfold.controller.operator.top_screen import screen
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
+
+status = typer.Typer()
+top = typer.Typer()
+
+
+@status.command()
+@reaches_controller
+def show_status(where: ControllerOptions, as_json: AsJson = False) -> None:
+    """Show the switches: which are ready and why one is not, slots in use, entries repaired.
+
+    Exit codes: 0 shown, 4 no controller answers.
+    """
+    answer = call_controller(where, lambda stub: stub.GetStatus(pb.StatusRequest(), timeout=10))
+    if as_json:
+        print_json(plain(answer))
+        return
+    table = Table("switch", "address", "ready", "slots", "repaired", "not ready because")
+    for row in answer.switches:
+        slots = f"{row.slots_in_use}/{row.slots}"
+        ready, repaired = "yes" if row.ready else "no", str(row.repaired_entries)
+        if not answer.primary:
+            ready = repaired = "?"
+        table.add_row(row.name, row.address, ready, slots, repaired, row.reason)
+    if not answer.primary:
+        note_standby(answer.primary_address)
+    Console().print(table)
+
+
+@top.command()
+@reaches_controller
+def watch_status(
+    where: ControllerOptions,
+    interval_s: Annotated[
+        float, typer.Option("--interval", min=0.2, help="Seconds between two iterations.")
+    ] = 1.0,
+    iterations: Annotated[int, typer.Option(min=0, help="Number of iterations; 0: until interrupted.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show jobs, trees, switches and links, live; with --json an object per iteration.
+
+    Exit codes: 0 interrupted or done, 4 no controller answers.
+    """
+
+    async def watched(stub: pb_grpc.ControllerStub) -> None:
+        before: Snapshot | None = None
+        with contextlib.nullcontext() if as_json else Live(auto_refresh=False, screen=not iterations) as live:
+            for iteration in itertools.count(1):
+                jobs = await stub.ListJobs(pb.ListJobsRequest(), timeout=10)
+                now = Snapshot(
+                    time.monotonic(), tuple(jobs.jobs), await stub.GetStatus(pb.StatusRequest(), timeout=10)
+                )
+                if live is None:
+                    typer.echo(json.dumps(document(before, now)))
+                else:
+                    height = None if iterations else live.console.height
+                    live.update(screen(before, now, height), refresh=True)
+                if iteration == iterations:
+                    return
+                before = now
+                await asyncio.sleep(interval_s)  # the pace that the operator asked for
+
+    with contextlib.suppress(KeyboardInterrupt):
+        call_controller(where, watched)
