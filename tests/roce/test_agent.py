@@ -32,13 +32,19 @@ class Controller(rpc.ControllerServicer):  # type: ignore[misc]
     def JoinJob(  # noqa: N802
         self, words: Iterator[pb.MemberUpdate], context: grpc.ServicerContext
     ) -> Iterator[pb.ControllerUpdate]:
-        self.heard.append(next(words))
-        yield from self.notices
-        for word in words:
+        for number, word in enumerate(words):
             self.heard.append(word)
+            if number == 0:
+                yield from self.notices
             if word.leave:
                 self.left.set()
                 yield from self.farewell
+
+
+def assigned(epoch: int, **more: object) -> pb.Assignment:
+    tree = pb.TreeAssignment(tree=9, slots=1024, window=512, share=1.0, destination="10.0.0.9")
+    fields = {"rank": 1, "workers": 4, "lanes": 256, "udp_port": 61441, "transport": "roce"} | more
+    return pb.Assignment(job="j", epoch=epoch, trees=[tree], address="10.0.0.2", **fields)
 
 
 @pytest.fixture
@@ -75,11 +81,7 @@ def worker(controller: Controller, tmp_path: Path) -> Iterator[tuple[socket.sock
 
 def test_a_worker_is_told_in_lines_and_heard(controller, worker):
     ours, _ = worker
-    trees = [pb.TreeAssignment(tree=9, slots=1024, window=512, share=1.0)]
-    told = pb.Assignment(
-        epoch=3, rank=1, workers=4, lanes=256, trees=trees, transport="roce", address="10.0.0.2",
-        numerics=pb.Numerics(mode="auto"),
-    )  # fmt: skip
+    told = assigned(3, numerics=pb.Numerics(mode="auto"))
     n = pb.RoceNeighbors(
         tree=9,
         successor="10.0.0.3",
@@ -138,7 +140,7 @@ def test_an_agent_tells_the_next_controller_that_its_worker_has_left(tmp_path):
     rpc.add_ControllerServicer_to_server(before, first)
     first.add_insecure_port(address)
     first.start()
-    before.notices = [pb.ControllerUpdate(assignment=pb.Assignment(job="j", epoch=1, transport="roce"))]
+    before.notices = [pb.ControllerUpdate(assignment=assigned(1))]
     ours, agents = socket.socketpair()
     with ours, agents:
         attending = threading.Thread(target=Agent(Connection(address), "j", "h1", agents).run)
@@ -172,9 +174,7 @@ def test_what_no_worker_says_ends_the_attendance_with_its_words(controller, work
 
 def test_a_job_of_another_transport_is_over_for_a_roce_worker(controller, worker):
     ours, _ = worker
-    controller.notices = [
-        pb.ControllerUpdate(assignment=pb.Assignment(job="j", epoch=1, transport="udp"), lease_ms=900)
-    ]
+    controller.notices = [pb.ControllerUpdate(assignment=assigned(1, transport="udp"), lease_ms=900)]
     ours.sendall(b"hello 2\n")
     with ours.makefile("r") as lines:
         assert "is not a RoCE job" in lines.readline()
@@ -182,13 +182,8 @@ def test_a_job_of_another_transport_is_over_for_a_roce_worker(controller, worker
 
 def test_a_worker_hears_which_workers_left_the_epoch(controller, worker):
     ours, _ = worker
-    trees = [pb.TreeAssignment(tree=9, slots=1024, window=512, share=1.0)]
     many = [f"host-{n}" for n in range(40)]
-    fresh = pb.Assignment(
-        epoch=4, rank=1, workers=2, lanes=256, trees=trees, transport="roce", address="10.0.0.2",
-        numerics=pb.Numerics(mode="auto"),
-        workers_left=pb.WorkersLeft(hosts=many, epoch=0, calls=7, final=True),
-    )  # fmt: skip
+    fresh = assigned(4, workers=2, workers_left=pb.WorkersLeft(hosts=many, epoch=0, calls=7, final=True))
     stale = pb.WorkersLeft(hosts=["h3"], epoch=3, calls=5, call_limit=5)
     newest = pb.WorkersLeft(hosts=["h3", "h4"], epoch=4, calls=5, call_limit=5)
     controller.notices = [

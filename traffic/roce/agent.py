@@ -9,26 +9,20 @@ It sends no heartbeats of its own: the lease of a silent worker expires.
 from __future__ import annotations
 
 import contextlib
-import queue
-import secrets
+import select
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
-
-import grpc
+from collections.abc import Sequence
+from dataclasses import replace
 
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.protocol.connection import PASSING, Connection, open_channel
-
-RECONNECT_TIMEOUT_S = 3600.0
-"""A running job continues without a controller for this time, as other workers do."""
-
-RETRY_S = 0.2
-CLOSE_TIMEOUT_S = 2.0
-LEAVE_TIMEOUT_S = 600.0
-"""For the controller to receive that the worker has left: an operator may take so long to start another one."""
+from netfold.protocol.connection import Connection
+from netfold.traffic.errors import AllReduceTimeoutError, TrafficError
+from netfold.traffic.membership.assignment import Assignment, Ring, WorkersLeft
+from netfold.traffic.membership.base import Stats
+from netfold.traffic.membership.membership import ControllerMembership
+from netfold.traffic.numerics import Float32Sum, IntegerSum, RotatedQuarter, Scheme
 
 SILENCE_S = 10.0
 """A running worker sends more often. A serial port does not show that the worker has ended."""
@@ -41,6 +35,10 @@ class WorkerLineError(Exception):
     """A line of the worker is not one of the protocol's; the message contains it."""
 
 
+class _WorkerGoneError(Exception):
+    """The worker has closed its stream."""
+
+
 class Agent:
     """A member of `job` as `host`, for the worker at the other end of `stream`. `run` returns when the worker is
     gone, or when the job has ended and the worker has left or is silent: a worker that has left may wait for that."""
@@ -50,171 +48,126 @@ class Agent:
         self._job = job
         self._host = host
         self._stream = stream
-        self._updates: queue.SimpleQueue[pb.MemberUpdate | None] = queue.SimpleQueue()
-        self._queue_pairs: pb.RoceQueuePairs | None = None
-        self._unusable_epoch = 0
-        self._packets = 0
-        self._calls = 0  # when it left
-        self._epoch = 0  # assigned last
-        self._process = secrets.randbits(64)
-        self._stream_number = 0
-        self._ended = threading.Event()
-        self._left = threading.Event()
-        self._closing = threading.Event()  # the worker is gone
+        self._received = b""
+        self._received_at = time.monotonic()
+        self._stats = Stats()
+        self._sent: Assignment | None = None
+        self._has_left = False
+        self._has_ended = False
 
     def run(self) -> None:
         """Raises WorkerLineError."""
-        failures: list[WorkerLineError] = []
-        stream = threading.Thread(target=self._run_stream, name=f"attend {self._job}", daemon=True)
-        try:
-            self._read_worker(stream)
-        except WorkerLineError as error:
-            failures.append(error)
-            self._end(f"the agent cannot read a line of this worker: {error}")
-        finally:
-            self._closing.set()
-            if not self._left.is_set():
-                self._ended.set()
-            self._updates.put(None)
-            if stream.ident is not None:
-                stream.join(LEAVE_TIMEOUT_S if self._left.is_set() else CLOSE_TIMEOUT_S)
-            self._ended.set()
-        for failure in failures:
-            raise failure
+        changed, changes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        changes.setblocking(False)
+
+        def on_change() -> None:
+            with contextlib.suppress(BlockingIOError):
+                changes.send(b"1")
+
+        with changed, changes:
+            try:
+                lines = self._receive()
+                while not lines:
+                    lines = self._receive()
+            except _WorkerGoneError:
+                return
+            member = ControllerMembership(self._where, self._job, self._host, transport="roce", is_relay=True)
+            try:
+                member.on_change(on_change)
+                on_change()
+                self._serve(member, changed, lines)
+            except _WorkerGoneError:
+                pass
+            except WorkerLineError as error:
+                self._send(f"ended the agent cannot read a line of this worker: {error}")
+                raise
+            finally:
+                member.on_change(None)
+                if self._has_left:
+                    member.close()
+                else:
+                    member.abandon()
+
+    def _serve(self, member: ControllerMembership, changed: socket.socket, lines: list[str]) -> None:
+        while True:
+            for line in lines:
+                self._act_on(line, member)
+            readable, _, _ = select.select([self._stream, changed], [], [], SILENCE_S)
+            if changed in readable:
+                changed.recv(1)
+                self._follow(member)
+            is_silent = time.monotonic() - self._received_at > SILENCE_S
+            if self._has_ended and (self._has_left or is_silent):
+                return
+            lines = self._receive() if self._stream in readable else []
 
     # ---- the worker ----
 
-    def _read_worker(self, stream: threading.Thread) -> None:
-        """Starts `stream`, the thread of the controller's, with the first line."""
-        rest = b""
-        self._stream.settimeout(SILENCE_S)
-        while not (self._left.is_set() and self._ended.is_set()):
-            try:
-                received = self._stream.recv(LINE_BYTES)
-            except TimeoutError:
-                if self._ended.is_set():
-                    return
-                continue
-            except OSError:
-                return
-            if not received:
-                return
-            *lines, rest = (rest + received).split(b"\n")
-            if len(rest) > LINE_BYTES:
-                raise WorkerLineError(f"a line of more than {LINE_BYTES} bytes")
-            for line in lines:
-                self._line(line.decode(errors="replace").split())
-            if lines and stream.ident is None:
-                stream.start()
+    def _receive(self) -> list[str]:
+        """The lines that have come. Raises WorkerLineError, _WorkerGoneError."""
+        try:
+            received = self._stream.recv(LINE_BYTES)
+        except OSError as error:
+            raise _WorkerGoneError from error
+        if not received:
+            raise _WorkerGoneError
+        self._received_at = time.monotonic()
+        *lines, self._received = (self._received + received).split(b"\n")
+        if len(self._received) > LINE_BYTES:
+            raise WorkerLineError(f"a line of more than {LINE_BYTES} bytes")
+        return [line.decode(errors="replace") for line in lines]
 
-    def _line(self, words: list[str]) -> None:
-        if self._left.is_set():
+    def _act_on(self, line: str, member: ControllerMembership) -> None:
+        if self._has_left:
             return
         try:
-            match words:
+            match line.split():
                 case ["hello", "2"] | ["alive"]:
-                    pass
+                    member.report(self._stats)
                 case ["qps", epoch, calls, trees, *numbers]:
-                    self._queue_pairs = _queue_pairs(
-                        int(epoch), int(calls), int(trees), [int(number) for number in numbers]
+                    member.register(
+                        _queue_pairs(int(epoch), int(calls), int(trees), [int(number) for number in numbers])
                     )
                 case ["new-epoch", epoch]:
-                    self._unusable_epoch = int(epoch)
+                    member.request_new_epoch(int(epoch), 0.0)
                 case ["report", packets]:
-                    self._packets = int(packets)
+                    self._stats = Stats(chunks=int(packets))
+                    member.report(self._stats)
                 case ["leave", calls]:
-                    self._calls = int(calls)
-                    self._left.set()
+                    self._has_left = True
+                    member.report(Stats(chunks=self._stats.chunks, next_call=int(calls)))
+                    member.leave()
                 case _:
-                    raise WorkerLineError(" ".join(words)[:80])
+                    raise WorkerLineError(line[:80])
         except ValueError as error:
-            raise WorkerLineError(f"{' '.join(words)[:80]} ({error})") from error
-        self._updates.put(self._build_update())
-
-    def _build_update(self) -> pb.MemberUpdate:
-        return pb.MemberUpdate(
-            job=self._job,
-            host=self._host,
-            leave=self._left.is_set(),
-            unusable_epoch=self._unusable_epoch,
-            epoch=self._epoch,
-            queue_pairs=self._queue_pairs,
-            process=self._process,
-            stream=self._stream_number,
-            report=pb.Report(chunks=self._packets, next_call=self._calls),
-        )
+            raise WorkerLineError(f"{line[:80]} ({error})") from error
 
     def _send(self, line: str) -> None:
-        try:
-            self._stream.sendall(line.encode()[: LINE_BYTES - 2] + b"\n")
-        except OSError:
-            self._ended.set()
-
-    def _end(self, reason: str) -> None:
-        self._send(f"ended {reason}".replace("\n", " "))
-        self._ended.set()
-        if self._left.is_set():
-            with contextlib.suppress(OSError):
-                self._stream.shutdown(socket.SHUT_RD)
+        with contextlib.suppress(OSError):  # the worker is gone: `_receive` ends the attendance
+            self._stream.sendall(line.encode()[: LINE_BYTES - 2].replace(b"\n", b" ") + b"\n")
 
     # ---- the controller ----
 
-    def _run_stream(self) -> None:
-        disconnected_at: float | None = None
-        while not self._ended.is_set():
-            self._stream_number += 1
-            try:
-                with open_channel(self._where) as channel:
-                    ended = threading.Event()
-                    try:
-                        for update in rpc.ControllerStub(channel).JoinJob(self._member_updates(ended)):
-                            disconnected_at = None
-                            self._on_update(update)
-                    finally:
-                        ended.set()
-                if self._closing.is_set():  # the controller has received all
-                    return
-            except grpc.RpcError as error:
-                disconnected_at = disconnected_at or time.monotonic()
-                if error.code() not in PASSING:
-                    self._end(f"the controller refused {self._host}: {error.details()}")
-                    return
-                if time.monotonic() - disconnected_at > RECONNECT_TIMEOUT_S:
-                    self._end(f"no controller at {self._where.address} for {RECONNECT_TIMEOUT_S:g} s")
-                    return
-            self._ended.wait(RETRY_S)
-
-    def _member_updates(self, ended: threading.Event) -> Iterator[pb.MemberUpdate]:
-        """Until `ended`: after the stream has ended gRPC's thread would wait here for further updates."""
-        yield self._build_update()
-        while not ended.is_set():
-            try:
-                update = self._updates.get(timeout=RETRY_S)
-            except queue.Empty:
-                update = None
-            if update is None and self._closing.is_set():
-                return
-            if update is None:
-                continue
-            if ended.is_set():
-                self._updates.put(update)
-                return
-            yield update
-
-    def _on_update(self, update: pb.ControllerUpdate) -> None:
-        if update.HasField("ended"):
-            state = pb.JobState.Name(update.ended.state).lower()
-            self._end(f"job {self._job} is {state}: {update.ended.reason}")
-        elif update.HasField("assignment"):
-            self._epoch = update.assignment.epoch
-            self._send(_assignment(update.assignment, update.lease_ms))
-            if update.assignment.HasField("workers_left"):
-                self._send(_departures(self._epoch, update.assignment.workers_left))
-        elif update.HasField("workers_left"):
-            if update.workers_left.epoch == self._epoch:
-                self._send(_departures(self._epoch, update.workers_left))
-        elif update.HasField("ring"):
-            self._send(_ring(update.ring))
+    def _follow(self, member: ControllerMembership) -> None:
+        """Gives the worker what is new in the assignment, or the job's end."""
+        try:
+            assignment = member.wait(0.0)
+        except AllReduceTimeoutError:
+            return  # queued
+        except TrafficError as error:
+            if not self._has_ended:
+                self._send(f"ended {error}")
+            self._has_ended = True
+            return
+        sent = self._sent
+        if sent is None or sent.epoch != assignment.epoch:
+            self._send(_assign(assignment, round(member.lease_s * 1000)))
+            sent = replace(assignment, workers_left=None, ring=None)
+        if assignment.workers_left is not None and sent.workers_left != assignment.workers_left:
+            self._send(_departures(assignment.epoch, assignment.workers_left))
+        if assignment.ring is not None and sent.ring != assignment.ring:
+            self._send(_ring(assignment.epoch, assignment.ring))
+        self._sent = assignment
 
 
 def start_agent(where: Connection, job: str, host: str) -> tuple[socket.socket, threading.Thread]:
@@ -240,30 +193,42 @@ def _queue_pairs(epoch: int, calls: int, trees: int, numbers: list[int]) -> pb.R
     return pb.RoceQueuePairs(epoch=epoch, calls=calls, connections=connections)
 
 
-def _assignment(assignment: pb.Assignment, lease_ms: int) -> str:
-    if assignment.transport != "roce":
-        return f"ended job {assignment.job} is not a RoCE job: its file needs transport: roce"
-    numerics = (
-        assignment.numerics.mode if assignment.numerics.mode in ("integer", "float32", "quarter") else "block"
-    )
+def _assign(assignment: Assignment, lease_ms: int) -> str:
     words: list[object] = [
         "assign",
         assignment.epoch,
         assignment.address,
         assignment.rank,
         assignment.workers,
-        assignment.lanes,
-        numerics,
     ]
-    words += [lease_ms, len(assignment.trees)]
+    words += [assignment.lanes, _numerics(assignment.numerics), lease_ms, len(assignment.trees)]
     for part in assignment.trees:
         words += [part.tree, part.slots, part.window, round(part.share * 1e9)]
     return " ".join(map(str, words))
 
 
-def _departures(epoch: int, left: pb.WorkersLeft) -> str:
+def _numerics(scheme: Scheme) -> str:
+    match scheme:
+        case IntegerSum():
+            return "integer"
+        case Float32Sum():
+            return "float32"
+        case RotatedQuarter():
+            return "quarter"
+    return "block"
+
+
+def _departures(epoch: int, left: WorkersLeft) -> str:
     present = left.epoch >= epoch
-    words = ("left", epoch, left.call_limit, int(left.final), int(present), left.calls, _listed(left.hosts))
+    words = (
+        "left",
+        epoch,
+        left.call_limit,
+        int(left.is_final),
+        int(present),
+        left.calls,
+        _listed(left.hosts),
+    )
     return " ".join(map(str, words))
 
 
@@ -276,15 +241,8 @@ def _listed(hosts: Sequence[str]) -> str:
     return f"{whole},..."
 
 
-def _ring(ring: pb.RoceRing) -> str:
-    words: list[object] = [
-        "ring",
-        ring.epoch,
-        ring.min_calls,
-        ring.max_calls,
-        ring.source_rank,
-        len(ring.trees),
-    ]
+def _ring(epoch: int, ring: Ring) -> str:
+    words: list[object] = ["ring", epoch, ring.min_calls, ring.max_calls, ring.source_rank, len(ring.trees)]
     for n in ring.trees:
         words += [n.tree, n.successor, n.successor_qpn, n.predecessor, n.predecessor_qpn, n.predecessor_psn]
     return " ".join(map(str, words))
