@@ -24,7 +24,7 @@ FLOAT_LANES = (64,)
 
 ROCE_LANES = (64, 256)
 MAX_ROCE_TREES = 16
-"""Maximum connections of a worker (traffic/roce/control.h)."""
+"""Maximum connections of a worker (traffic/agent/messages.h)."""
 
 
 def check_roce(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan) -> None:

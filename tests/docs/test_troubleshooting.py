@@ -26,7 +26,7 @@ INTERNAL = {
     "StandbyJoinError": "a StandbyError with another status code",
     "TrafficError": "the base class",
     "UnknownEntityError": "the controller removes the entity",
-    "WorkerLineError": "the agent ends the worker, which reports a JobFailedError",
+    "WorkerMessageError": "the agent ends the worker, which reports a JobFailedError",
 }
 """Errors without an entry, each with the reason."""
 

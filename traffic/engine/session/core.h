@@ -15,27 +15,12 @@
 #include "../transport/tree.h"
 #include "../wire/call_numbers.h"
 #include "../wire/export.h"
+#include "counters.h"
 
 enum {
     NF_MAX_RETAINED_BYTES = 2 << 20
 }; /* larger calls end with a closing chunk: their results are not retained. PyTorch's
                                            * first bucket is 1 MiB and what exceeds it */
-
-struct nf_totals {
-    int64_t retransmits, restarts, reencoded_chunks;
-    int64_t pending; /* calls that are not finished */
-    int64_t unusable_epoch; /* the epoch in which no call can continue: another one is needed. 0: none */
-    int64_t has_failed_call; /* a call failed in this epoch */
-    int64_t must_serve_handover; /* other workers may need this one, though it has no call */
-    int64_t late_contributions; /* of this worker: their sums had been sealed */
-    int64_t next_call; /* number in the job of the first call that is not finished */
-};
-
-struct nf_tree_report {
-    int64_t tree, window, max_window, retransmits, probes;
-    int64_t results, marked; /* received in the epoch, and those with an ECN mark */
-    double srtt, min_rtt;
-};
 
 struct nf_core;
 struct nf_call;

@@ -1,0 +1,27 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a worker counts: in all calls, and in one tree. */
+
+#ifndef NETFOLD_COUNTERS_H
+#define NETFOLD_COUNTERS_H
+
+#include <stdint.h>
+
+struct nf_totals {
+    int64_t retransmits, restarts, reencoded_chunks;
+    int64_t pending; /* calls that are not finished */
+    int64_t unusable_epoch; /* the epoch in which no call can continue: another one is needed. 0: none */
+    int64_t has_failed_call; /* a call failed in this epoch */
+    int64_t must_serve_handover; /* other workers may need this one, though it has no call */
+    int64_t late_contributions; /* of this worker: their sums had been sealed */
+    int64_t next_call; /* number in the job of the first call that is not finished */
+};
+
+struct nf_tree_report {
+    int64_t tree, window, max_window, retransmits, probes;
+    int64_t results, marked; /* received in the epoch, and those with an ECN mark */
+    double srtt, min_rtt;
+};
+
+#endif
