@@ -102,14 +102,7 @@ def _workers_left(message: pb.WorkersLeft) -> WorkersLeft:
 
 def _ring(message: pb.RoceRing) -> Ring:
     trees = (
-        Neighbors(
-            tree=n.tree,
-            successor=n.successor,
-            successor_qpn=n.successor_qpn,
-            predecessor=n.predecessor,
-            predecessor_qpn=n.predecessor_qpn,
-            predecessor_psn=n.predecessor_psn,
-        )
+        Neighbors(**{field.name: getattr(n, field.name) for field in fields(Neighbors)})
         for n in message.trees
     )
     return Ring(message.min_calls, message.max_calls, message.source_rank, tuple(trees))

@@ -199,7 +199,8 @@ def _ring(epoch: int, ring: Ring) -> bytes:
         max_calls=ring.max_calls,
     )
     for number, neighbors in enumerate(ring.trees):
-        values = asdict(neighbors)
-        texts = {name: values[name].encode() for name in ("successor", "predecessor")}
-        message.trees[number] = RingNeighbors(**values | texts)
+        values = asdict(neighbors).items()
+        message.trees[number] = RingNeighbors(
+            **{k: v.encode() if isinstance(v, str) else v for k, v in values}
+        )
     return bytes(message)
