@@ -245,8 +245,9 @@ class ControllerMembership:
             )
 
         with self._changed:
-            self._unusable_epoch = epoch
-            self._send_update()
+            if epoch != self._unusable_epoch:
+                self._unusable_epoch = epoch
+                self._send_update()
             self._changed.wait_for(lambda: has_new_epoch() or self._is_interrupted, max(0.0, seconds))
             return has_new_epoch()
 
