@@ -405,7 +405,7 @@ class ControllerMembership:
         """One at once, then one every third of the lease and whenever one is due, and the last on leaving."""
 
         def is_over() -> bool:
-            """Whether nobody reads these updates any more."""
+            """Whether the controller reads no more of these updates."""
             return stream != self._stream or self._closed.is_set() or self._state.failure is not None
 
         while not is_over() and not self._leaving.is_set():
