@@ -254,7 +254,7 @@ def test_a_worker_of_another_version_hears_so(tmp_path):
             Agent(Connection(f"unix:{tmp_path}/c"), "j", "h1", agents).run()
         message = end.receive(DEADLINE_S)
         assert message is not None
-        assert f"of version {VERSION + 1}, the agent's of version {VERSION}" in message.text
+        assert f"messages of version {VERSION + 1}; expected version {VERSION}" in message.text
 
 
 def test_a_job_of_another_transport_is_over_for_a_roce_worker(controller, worker):

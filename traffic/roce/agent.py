@@ -78,7 +78,7 @@ class Agent:
             raise WorkerMessageError(f"{hello.kind.name} in place of {MessageType.HELLO.name}")
         version = hello.to(HelloMessage).version
         if version != VERSION:
-            raise WorkerMessageError(f"they are of version {version}, the agent's of version {VERSION}")
+            raise WorkerMessageError(f"messages of version {version}; expected version {VERSION}")
 
     def _represent(self) -> None:
         member = ControllerMembership(self._where, self._job, self._host, transport="roce", is_relay=True)
