@@ -120,8 +120,8 @@ class ConnectionRecord(_Record):
 
 
 MISMATCHED = 1 << 62
-"""Value in place of a number of calls (NR_MISMATCHED of traffic/roce/control.h): the worker found that others made the
-call with other arrays."""
+"""Value in place of a number of calls (NA_CALLS_MISMATCH of traffic/agent/messages.h): the worker found that others
+made the call with other arrays."""
 
 
 class QueuePairs(_Record):

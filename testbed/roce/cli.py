@@ -115,13 +115,14 @@ def agent(
 
     Exit codes: 0 the worker left or disconnected, 1 an error (one line explains it)."""
     from netfold.protocol.connection import ConnectError
-    from netfold.traffic.roce.agent import Agent, WorkerLineError
+    from netfold.traffic.agent.worker_stream import WorkerMessageError
+    from netfold.traffic.roce.agent import Agent
 
     try:
         stream = _accepted(listen) if connect is None else _connected(connect)
         with stream:
             Agent(where.connection(), job, host, stream).run()
-    except (WorkerLineError, ConnectError, OSError, ValueError) as error:
+    except (WorkerMessageError, ConnectError, OSError, ValueError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
 

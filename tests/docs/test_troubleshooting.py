@@ -27,7 +27,8 @@ INTERNAL = {
     "StandbyJoinError": "a StandbyError with another status code",
     "TrafficError": "the base class",
     "UnknownEntityError": "the controller removes the entity",
-    "WorkerLineError": "the agent ends the worker, which reports a JobFailedError",
+    "WorkerEndedError": "the agent cancels the job or leaves its lease to expire, and the other workers report that",
+    "WorkerMessageError": "the agent ends the worker, which reports a JobFailedError",
 }
 """Errors without an entry, each with the reason."""
 

@@ -22,6 +22,7 @@ from tests.house.imports import REPOSITORY
 ENGINE = REPOSITORY / "traffic/engine"
 LIBRARIES = [
     "traffic/engine",
+    "traffic/agent",
     "traffic/mpi",
     "traffic/roce",
     "softswitch/softswitch/core",
@@ -108,6 +109,11 @@ def test_a_library_exports_its_prefix_only(library, prefix: str):
 def test_mpi_functions_that_are_not_static_have_its_prefix_or_are_mpis():
     names = set().union(*(source.defined for name, source in read(REPOSITORY / "traffic/mpi").items()))
     assert {name for name in names if not name.startswith(("nm_", "MPI_"))} <= {"FUNCTION"}
+
+
+def test_agent_functions_that_are_not_static_have_its_prefix():
+    names = set().union(*(source.defined for name, source in read(REPOSITORY / "traffic/agent").items()))
+    assert {name for name in names if not name.startswith("na_")} == set()
 
 
 def test_roce_functions_that_are_not_static_have_its_prefix():

@@ -14,9 +14,9 @@ from softswitch.engine import abi
 
 from netfold.simulator.flow import native as flow
 from netfold.simulator.packet import native as packet
+from netfold.traffic.agent import messages
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine import engine
-from netfold.traffic.mpi import messages
 from netfold.traffic.roce import worker as roce
 from tests.traffic import cores, test_codec, test_congestion
 
@@ -39,11 +39,17 @@ SHARED = {
         "nf_rtt": test_congestion.Rtt,
     },
     "traffic/engine/numerics/codec.h": {"nf_excess": test_codec._Excess},
-    "traffic/mpi/messages.h": {
-        "nm_assign": messages.AssignMessage,
-        "nm_departures": messages.DeparturesMessage,
-        "nm_new_epoch": messages.NewEpochMessage,
-        "nm_report": messages.ReportMessage,
+    "traffic/agent/messages.h": {
+        "na_header": messages.Header,
+        "na_hello": messages.HelloMessage,
+        "na_assign": messages.AssignMessage,
+        "na_departures": messages.DeparturesMessage,
+        "na_queue_pair": messages.QueuePair,
+        "na_queue_pairs": messages.QueuePairsMessage,
+        "na_neighbors": messages.RingNeighbors,
+        "na_ring": messages.RingMessage,
+        "na_new_epoch": messages.NewEpochMessage,
+        "na_report": messages.ReportMessage,
     },
     "traffic/roce/worker.h": {"nr_options": roce._Options},
     "simulator/flow/flow.h": {
@@ -133,11 +139,16 @@ def test_constants_of_c_and_python_are_the_same(tmp_path):
     assert {name: int(value) for name, value in found.items()} == NUMBERS
 
 
-def test_messages_of_mpi_have_the_same_numbers_in_c_and_python(tmp_path):
+def test_messages_of_agents_have_the_same_numbers_in_c_and_python(tmp_path):
     source, program = tmp_path / "numbers.c", tmp_path / "numbers"
-    types = {f"NM_{kind.name}": int(kind) for kind in messages.MessageType}
+    types = {f"NA_{kind.name}": int(kind) for kind in messages.MessageType} | {
+        "NA_VERSION": messages.VERSION,
+        "NA_BODY_BYTES": messages.BODY_BYTES,
+        "NA_RINGS_MAX": messages.RINGS_MAX,
+        "NA_HOSTS_BYTES": messages.HOSTS_BYTES,
+    }
     prints = "".join(f'printf("{name} %d\\n", (int){name});' for name in types)
-    header = ROOT / "traffic/mpi/messages.h"
+    header = ROOT / "traffic/agent/messages.h"
     source.write_text(f'#include <stdio.h>\n#include "{header}"\nint main(void) {{ {prints} }}\n')
     subprocess.run(["gcc", "-std=gnu11", "-o", program, source], check=True, timeout=60)
     found = dict(line.split() for line in subprocess.check_output([program], text=True).splitlines())

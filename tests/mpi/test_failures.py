@@ -48,17 +48,17 @@ def other_errors(programs: Launcher, mpi: Mpi, reason: str, hosts: list[str], le
 
 AGENT = f"""#!{sys.executable}
 import select
+from netfold.traffic.agent.messages import DeparturesMessage, MessageType
 from netfold.traffic.mpi import agent
-from netfold.traffic.mpi.messages import DeparturesMessage, MessageType
 
 class LateAgent(agent.MemberAgent):
     def _report(self, message):
         super()._report(message)
-        if message[:8] == MessageType.LEAVE.to_bytes(8, "little"):
+        if message.kind is MessageType.LEAVE:
             closed = select.poll()
-            closed.register(self._stream, 0)  # only that the worker has closed its end
+            closed.register(self._worker, 0)  # only that the worker has closed its end
             closed.poll(1000)
-            self._send(bytes(DeparturesMessage(type=MessageType.DEPARTURES, epoch=1)))
+            self._worker.send(MessageType.DEPARTURES, bytes(DeparturesMessage(epoch=1)))
 
 agent.MemberAgent = LateAgent
 agent.main()

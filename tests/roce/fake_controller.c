@@ -3,7 +3,6 @@
 #include "fake_controller.h"
 
 #include <poll.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,33 +10,44 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "engine/numerics/codec.h"
 #include "fake_verbs.h"
 
 struct fake_controller control;
 
-static void tell(int worker, const char *format, ...) {
-    char line[2048];
-    va_list words;
-    va_start(words, format);
-    int size = vsnprintf(line, sizeof line, format, words);
-    va_end(words);
-    if (control.streams[worker] >= 0) (void)!send(control.streams[worker], line, (size_t)size, MSG_NOSIGNAL);
+static void tell(int worker, uint32_t type, const void *body, size_t size) {
+    if (control.channels[worker] != NULL) (void)!na_send(control.channels[worker], type, body, size);
+}
+
+static void tell_ended(int worker, const char *reason) { tell(worker, NA_ENDED, reason, strlen(reason)); }
+
+static int64_t scheme(void) {
+    return strcmp(control.numerics, "integer") == 0   ? NF_INTEGER
+           : strcmp(control.numerics, "float32") == 0 ? NF_FLOAT32_SUM
+           : strcmp(control.numerics, "quarter") == 0 ? NF_ROTATED_QUARTER
+                                                      : NF_BLOCK_FLOAT;
+}
+
+static void write_address(char to[NA_ADDRESS_BYTES], int worker) {
+    snprintf(to, NA_ADDRESS_BYTES, "10.0.0.%hhu", (unsigned char)(worker + 1));
 }
 
 static void assign(int worker) {
-    char trees[512];
-    int said = 0;
+    struct na_assign message = {.lease_ms = 300, .scheme = scheme()};
+    write_address(message.address, worker);
+    struct nf_assignment *a = &message.assignment;
+    a->epoch = control.epoch, a->lanes = LANES, a->workers = control.present, a->rank = worker, a->tree_count = control.trees;
     for (int t = 0; t < control.trees; t++)
-        said += snprintf(trees + said, sizeof trees - (size_t)said, " %d %d %d %d", t + 5, 2 * control.window, control.window,
-                         1000000000 / control.trees);
-    tell(worker, "assign %d 10.0.0.%d %d %d %d %s 300 %d%s\n", control.epoch, worker + 1, worker, control.present, LANES,
-         control.numerics, control.trees, trees);
+        a->trees[t] = (struct nf_tree_spec){
+            .tree = t + 5, .slots = 2 * control.window, .window = control.window, .share = 1.0 / control.trees};
+    tell(worker, NA_ASSIGN, &message, sizeof message);
 }
 
 static void tell_departure(int takes_part) {
-    unsigned long long limit = takes_part ? control.limit : 0;
-    for (int w = 0; w + 1 < control.workers; w++)
-        tell(w, "left %d %llu %d %d %llu h4\n", control.epoch, limit, control.departure == FINAL, takes_part, control.limit);
+    struct na_departures message = {.epoch = control.epoch, .calls = (int64_t)control.limit, .hosts = "h4"};
+    message.departures =
+        (struct nf_departures){1, takes_part ? (int64_t)control.limit : 0, takes_part, control.departure == FINAL};
+    for (int w = 0; w + 1 < control.workers; w++) tell(w, NA_DEPARTURES, &message, sizeof message);
 }
 
 static void new_epoch(void) {
@@ -49,35 +59,29 @@ static void new_epoch(void) {
     if (control.departure == FINAL && control.left > 0) tell_departure(0);
 }
 
-/* Numbers of a worker's ends: tree t's out QPN, in QPN, PSN at 3 t. */
-static void read_ends(int worker, unsigned numbers[3 * 4]) {
-    char *rest = control.ends[worker], *end;
-    for (int t = 0; t < control.trees; t++) {
-        strtoul(rest, &end, 10);
-        for (int i = 0; i < 3; i++) numbers[3 * t + i] = (unsigned)strtoul(end, &end, 10);
-        rest = end;
-    }
-}
-
 static void tell_rings(void) {
-    unsigned long long least = control.calls[0], most = control.calls[0];
+    uint64_t least = control.ends[0].calls, most = least;
     int giver = 0;
     for (int w = 0; w < control.present; w++) {
         if (!control.known[w]) return;
-        if (control.calls[w] < least) least = control.calls[w];
-        if (control.calls[w] > most) most = control.calls[w], giver = w;
+        uint64_t calls = control.ends[w].calls;
+        if (calls < least) least = calls;
+        if (calls > most) most = calls, giver = w;
     }
     control.gave = control.gave || least != most;
-    unsigned of[MOST][3 * 4];
-    for (int w = 0; w < control.present; w++) read_ends(w, of[w]);
     for (int w = 0; w < control.present; w++) {
-        int next = (w + 1) % control.present, before = (w + control.present - 1) % control.present, said = 0;
-        char trees[1024];
-        for (int t = 0; t < control.trees; t++)
-            said += snprintf(trees + said, sizeof trees - (size_t)said, " %d 10.0.0.%d %u 10.0.0.%d %u %u", t + 5, next + 1,
-                             of[next][3 * t + 1], before + 1, of[before][3 * t], of[before][3 * t + 2]);
-        if (control.epoch != control.short_epoch || w + 1 < control.present)
-            tell(w, "ring %d %llu %llu %d %d%s\n", control.epoch, least, most, giver, control.trees, trees);
+        int next = (w + 1) % control.present, before = (w + control.present - 1) % control.present;
+        struct na_ring ring = {.epoch = control.epoch, .source_rank = giver, .tree_count = control.trees};
+        ring.min_calls = least, ring.max_calls = most;
+        for (int t = 0; t < control.trees; t++) {
+            const struct na_queue_pair *from = &control.ends[before].trees[t];
+            struct na_neighbors *n = &ring.trees[t];
+            n->tree = t + 5, n->successor_qpn = control.ends[next].trees[t].recv_qpn;
+            n->predecessor_qpn = from->send_qpn, n->predecessor_psn = from->first_psn;
+            write_address(n->successor, next);
+            write_address(n->predecessor, before);
+        }
+        if (control.epoch != control.short_epoch || w + 1 < control.present) tell(w, NA_RING, &ring, sizeof ring);
     }
     control.linked = true;
     if (control.epoch == control.short_epoch) {
@@ -86,7 +90,7 @@ static void tell_rings(void) {
     }
 }
 
-static void leave(int worker, unsigned long long calls) {
+static void leave(int worker, uint64_t calls) {
     control.has_left[worker] = true;
     control.left++;
     if (control.departure != FORBIDDEN && control.left == 1) {
@@ -98,69 +102,73 @@ static void leave(int worker, unsigned long long calls) {
             fake_release();
         }
     }
-    if (control.cut && worker == 0) shutdown(control.streams[0], SHUT_RDWR);
+    if (control.cut && worker == 0) shutdown(na_channel_descriptor(control.channels[0]), SHUT_RDWR);
     if (control.left == control.send_again) {
         usleep(200000); /* a worker that does not wait for it is gone then; one that does has renewed its lease of 300 ms */
         fake_send_again();
     }
     for (int w = 0; w < control.workers && control.left == control.workers; w++)
-        tell(w, "ended job j is done: every worker left\n");
+        tell_ended(w, "job j is done: every worker left");
 }
 
 /* They are in a call then, and have sent. */
 static void end_job_soon(void) {
     if (!control.linked || control.ends_after == 0 || --control.ends_after > 0) return;
-    for (int w = 1; w < control.workers; w++) tell(w, "ended job j is canceled\n");
+    for (int w = 1; w < control.workers; w++) tell_ended(w, "job j is canceled");
 }
 
-static void hear(int worker, char *line) {
-    int epoch, trees, used = 0;
-    unsigned long long calls;
-    CHECK(!control.has_left[worker], "'%s' behind the last word", line);
-    if (strcmp(line, "alive") == 0) end_job_soon();
-    if (strcmp(line, "hello 2") == 0) assign(worker);
-    if (sscanf(line, "qps %d %llu %d%n", &epoch, &calls, &trees, &used) == 3 && epoch == control.epoch) {
-        snprintf(control.ends[worker], sizeof control.ends[worker], "%s", line + used);
-        control.calls[worker] = calls;
+static void hear(int worker, const struct na_message *message) {
+    CHECK(!control.has_left[worker], "message %u behind the last one", message->type);
+    switch (message->type) {
+    case NA_ALIVE:
+        end_job_soon();
+        break;
+    case NA_HELLO:
+        assign(worker);
+        break;
+    case NA_QUEUE_PAIRS:
+        CHECK(message->size == sizeof control.ends[worker], "%zu bytes of queue pairs", message->size);
+        if (((const struct na_queue_pairs *)message->body)->epoch != control.epoch) break;
+        memcpy(&control.ends[worker], message->body, message->size);
         control.known[worker] = true;
         tell_rings();
-    }
-    if (sscanf(line, "new-epoch %d", &epoch) == 1 && epoch == control.epoch) {
+        break;
+    case NA_NEW_EPOCH:
+        if (((const struct na_new_epoch *)message->body)->epoch != control.epoch) break;
         control.is_awaiting = control.awaits_leave && control.left == 0;
         if (!control.is_awaiting) new_epoch();
+        break;
+    case NA_LEAVE:
+        leave(worker, (uint64_t)((const struct na_report *)message->body)->totals.next_call);
+        break;
+    default:
+        CHECK(false, "a message of type %u", message->type);
     }
-    if (sscanf(line, "leave %llu", &calls) == 1) leave(worker, calls);
+}
+
+/* False: the worker is gone. */
+static bool receive(int worker) {
+    struct na_message message;
+    int found;
+    while ((found = na_receive(control.channels[worker], &message, 0)) > 0) hear(worker, &message);
+    if (found == 0) return true;
+    na_channel_close(control.channels[worker]);
+    control.channels[worker] = NULL;
+    return false;
 }
 
 static void *attend(void *nothing) {
-    static char held[MOST][4096];
-    static size_t sizes[MOST];
     int gone = 0;
-    for (int w = 0; w < control.workers; w++) control.streams[w] = accept(control.listeners[w], NULL, NULL);
+    for (int w = 0; w < control.workers; w++) control.channels[w] = na_channel_open(accept(control.listeners[w], NULL, NULL));
     while (gone < control.workers) {
         struct pollfd watched[MOST];
-        for (int w = 0; w < control.workers; w++) watched[w] = (struct pollfd){control.streams[w], POLLIN, 0};
-        poll(watched, (nfds_t)control.workers, -1);
         for (int w = 0; w < control.workers; w++) {
-            if (!watched[w].revents) continue;
-            ssize_t got = read(control.streams[w], held[w] + sizes[w], sizeof held[w] - 1 - sizes[w]);
-            if (got <= 0) {
-                close(control.streams[w]);
-                control.streams[w] = -1;
-                gone++;
-                continue;
-            }
-            sizes[w] += (size_t)got;
-            held[w][sizes[w]] = '\0';
-            char *begin = held[w], *end;
-            while ((end = strchr(begin, '\n')) != NULL) {
-                *end = '\0';
-                hear(w, begin);
-                begin = end + 1;
-            }
-            sizes[w] -= (size_t)(begin - held[w]);
-            memmove(held[w], begin, sizes[w]);
+            int stream = control.channels[w] ? na_channel_descriptor(control.channels[w]) : -1;
+            watched[w] = (struct pollfd){stream, POLLIN, 0};
         }
+        poll(watched, (nfds_t)control.workers, -1);
+        for (int w = 0; w < control.workers; w++)
+            if (watched[w].revents && control.channels[w] && !receive(w)) gone++;
     }
     return nothing;
 }

@@ -6,7 +6,12 @@ without devices that adds up what they send."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
+import os
+import pty
+import threading
+import tty
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,11 +23,12 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.connection import Connection
 from netfold.topologies.addressing import addresses
 from netfold.topologies.spec import load_fabric
+from netfold.traffic.agent.messages import Header, MessageType
 from netfold.traffic.engine.native import build
 from netfold.traffic.errors import JobFailedError, UnsupportedDtypeError, WorkersLeftError
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.roce.recipe import HERE
-from netfold.traffic.roce.worker import SOURCES, RoceWorker, library
+from netfold.traffic.roce.worker import SOURCES, RoceWorker, _Options, library
 from tests.controller.deployment import asked, deployed
 
 HOSTS = ("h1", "h2", "h5", "h6")
@@ -165,3 +171,28 @@ def test_a_refused_worker_hears_why(code: ctypes.CDLL, tmp_path: Path):
                 )
 
     asyncio.run(scenario())
+
+
+def test_a_serial_port_leads_to_an_agent(code: ctypes.CDLL):
+    """As a virtual machine's, which is no socket."""
+    agents, workers = pty.openpty()
+    tty.setraw(workers)
+    received = bytearray()
+
+    def receive() -> None:
+        with contextlib.suppress(OSError):  # the worker has closed its end
+            while data := os.read(agents, 1 << 16):
+                received.extend(data)
+
+    receiver = threading.Thread(target=receive)
+    receiver.start()
+    reason = b"job j is canceled: by a test"
+    os.write(agents, bytes(Header(type=MessageType.ENDED, size=len(reason))) + reason)
+    worker, options = ctypes.c_void_p(), _Options(agent=os.ttyname(workers).encode())
+    failed = code.nr_join(ctypes.byref(worker), ctypes.byref(options), 20.0)
+    assert (failed, code.nr_error_message(worker)) == (2, reason)
+    code.nr_leave(worker)
+    os.close(workers)
+    receiver.join(20.0)
+    os.close(agents)
+    assert Header.from_buffer_copy(received).type == MessageType.HELLO

@@ -66,7 +66,13 @@ pytestmark = pytest.mark.skipif(
 def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("trial") / "trial"
     sources = [*(TESTS / name for name in TRIAL), *(HERE / name for name in SOURCES)]
-    sanitize = [f"-fsanitize={SANITIZERS[request.param]}", "-fno-sanitize-recover=all", "-g", f"-I{HERE}"]
+    sanitize = [
+        f"-fsanitize={SANITIZERS[request.param]}",
+        "-fno-sanitize-recover=all",
+        "-g",
+        f"-I{HERE}",
+        f"-I{HERE.parent}",
+    ]
     command = ["gcc", *FLAGS, "-O1", *sanitize, "-o", made, *sources, "-lm"]  # -O2 compiles for longer
     subprocess.run(command, check=True, timeout=100)
     return made

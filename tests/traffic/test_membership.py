@@ -242,3 +242,51 @@ def test_an_assignment_that_breaks_the_protocol_is_refused_by_field(changes, wha
         with pytest.raises(InvalidAssignmentError, match=what):
             member.wait(10)
         member.close()
+
+
+def test_a_relay_sends_updates_only_when_its_worker_has_sent_something():
+    with controller() as (servicer, target):
+        servicer.notices.put(pb.ControllerUpdate(lease_ms=30))
+        member = ControllerMembership(target, "j", "h1", is_relay=True)
+        servicer.heard.get(timeout=5)
+        with pytest.raises(queue.Empty):
+            servicer.heard.get(timeout=0.3)
+        member.report(Stats(chunks=7))
+        assert servicer.heard.get(timeout=5).report.chunks == 7
+        member.register(pb.RoceQueuePairs(epoch=3))
+        assert servicer.heard.get(timeout=5).queue_pairs.epoch == 3
+        member.abandon()
+        assert servicer.heard.empty(), "its lease has to expire"
+
+
+def test_a_member_that_has_left_may_wait_for_the_end_of_the_job():
+    with controller() as (servicer, target):
+        member = ControllerMembership(target, "j", "h1")
+        ended = threading.Event()
+        member.on_change(ended.set)
+        member.leave()
+        while not servicer.heard.get(timeout=5).leave:
+            pass
+        servicer.notices.put(pb.ControllerUpdate(ended=pb.JobEnded(state=pb.DONE, reason="all left")))
+        assert ended.wait(5)
+        with pytest.raises(JobFailedError, match="all left"):
+            member.current()
+        member.close()
+
+
+def test_a_ring_counts_for_its_own_epoch_only():
+    with controller() as (servicer, target):
+        member = ControllerMembership(target, "j", "h1", transport="roce")
+        changed: queue.Queue[int] = queue.Queue()
+        member.on_change(lambda: changed.put(1))
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(epoch=4, transport="roce")))
+        neighbors = pb.RoceNeighbors(tree=1, successor="10.0.0.3", successor_qpn=7)
+        for epoch in (3, 4):
+            ring = pb.RoceRing(epoch=epoch, max_calls=epoch, trees=[neighbors])
+            servicer.notices.put(pb.ControllerUpdate(ring=ring))
+        for _ in range(2):
+            changed.get(timeout=5)
+        ring_now = member.current().ring
+        assert ring_now is not None
+        assert (ring_now.max_calls, ring_now.trees[0].successor_qpn) == (4, 7)
+        member.close()

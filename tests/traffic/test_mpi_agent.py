@@ -14,10 +14,11 @@ import pytest
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.connection import connection
+from netfold.traffic.agent.messages import MessageType
+from netfold.traffic.agent.worker_stream import WorkerStream
 from netfold.traffic.membership.host import MemberHost
 from netfold.traffic.membership.job_options import JobOptions
 from netfold.traffic.mpi import agent
-from netfold.traffic.mpi.messages import MessageType
 from netfold.traffic.packets.job_port import EpochSockets
 from netfold.traffic.packets.transport import TransportError
 from tests.traffic.scripted_controller import assignment, controller
@@ -30,20 +31,20 @@ class Rank:
     """The rank's end of the stream; `canceled`: why the agent has canceled the job."""
 
     def __init__(self, stream: socket.socket, canceled: list[str], run: threading.Thread) -> None:
-        self._stream = stream
+        self._stream = WorkerStream(stream)
         self._run = run
         self.canceled = canceled
 
     def send(self, kind: MessageType, text: str = "") -> None:
-        self._stream.send(kind.to_bytes(8, "little") + text.encode())
+        self._stream.send_text(kind, text)
 
     def receive(self, kind: MessageType) -> str:
         """The text of the next message of this type."""
         while True:
-            message = self._stream.recv(agent.MESSAGE_BYTES)
-            assert message, f"the agent has ended before it sent {kind.name}"
-            if int.from_bytes(message[:8], "little") == kind:
-                return message[8:].rstrip(b"\0").decode()
+            message = self._stream.receive(DEADLINE_S)
+            assert message is not None, f"the agent has not sent {kind.name}"
+            if message.kind is kind:
+                return message.text
 
     def expect_end(self) -> None:
         self._run.join(DEADLINE_S)
@@ -56,7 +57,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch, lease_ms: int) -> Iterator[Rank]:
     canceled: list[str] = []
     monkeypatch.setattr(agent, "cancel_job", lambda where, name, reason, seconds: canceled.append(reason))
     with controller() as (servicer, target):
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         ours.settimeout(DEADLINE_S)
         with ours, theirs:
             member = agent.MemberAgent(

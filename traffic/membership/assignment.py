@@ -84,13 +84,37 @@ class WorkersLeft:
 
 
 @dataclass(frozen=True)
+class Neighbors:
+    """A RoCE worker's neighbors in the ring of one tree: addresses and queue pairs, and the first PSN that comes."""
+
+    tree: int
+    successor: str
+    successor_qpn: int
+    predecessor: str
+    predecessor_qpn: int
+    predecessor_psn: int
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The ring of a RoCE job's epoch. `min_calls`, `max_calls`: calls that all workers, and that some have completed;
+    worker `source_rank` has the results that the others lack."""
+
+    min_calls: int
+    max_calls: int
+    source_rank: int
+    trees: tuple[Neighbors, ...]
+
+
+@dataclass(frozen=True)
 class Assignment:
     """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
     how numbers become lanes, unless the worker's caller chooses. `quorum`: contributions that seal a chunk
     `quorum_deadline_s` seconds after it was sent; 0: all workers'. `allow_newcomers`: workers without call state may
     take part; they continue with the call that the other workers are in. `workers_left`: workers without which calls
     cannot be completed; None: there are none. `link_mbps`: rate of the member's link, counted
-    likewise; 0: unknown."""
+    likewise; 0: unknown. `address`: the member's own. `ring`: of a RoCE job, once all workers have registered their
+    queue pairs; None: not yet."""
 
     job: str
     epoch: int
@@ -107,6 +131,8 @@ class Assignment:
     allow_newcomers: bool = False
     workers_left: WorkersLeft | None = None
     link_mbps: float = 0.0
+    address: str = ""
+    ring: Ring | None = None
 
     @property
     def roots(self) -> list[str]:

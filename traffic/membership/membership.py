@@ -32,7 +32,7 @@ from netfold.traffic.errors import (
     TrafficError,
     WorkerClosedError,
 )
-from netfold.traffic.membership.assignment import Assignment, TreeAssignment, WorkersLeft
+from netfold.traffic.membership.assignment import Assignment, Neighbors, Ring, TreeAssignment, WorkersLeft
 from netfold.traffic.membership.base import STALL_TIMEOUT_S, Stats
 from netfold.traffic.membership.stall import describe_stall
 from netfold.traffic.numerics import (
@@ -72,6 +72,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
         quorum_deadline_s=message.quorum_deadline_s or Assignment.quorum_deadline_s,
         allow_newcomers=message.allow_newcomers,
         workers_left=_workers_left(message.workers_left) if message.HasField("workers_left") else None,
+        address=message.address,
         trees=tuple(
             TreeAssignment(
                 tree=part.tree,
@@ -91,6 +92,14 @@ def from_proto(message: pb.Assignment) -> Assignment:
 
 def _workers_left(message: pb.WorkersLeft) -> WorkersLeft:
     return WorkersLeft(tuple(message.hosts), message.epoch, message.calls, message.call_limit, message.final)
+
+
+def _ring(message: pb.RoceRing) -> Ring:
+    trees = (
+        Neighbors(**{field.name: getattr(n, field.name) for field in fields(Neighbors)})
+        for n in message.trees
+    )
+    return Ring(message.min_calls, message.max_calls, message.source_rank, tuple(trees))
 
 
 def _timing(message: pb.Assignment) -> Timing:
@@ -135,6 +144,9 @@ class ControllerMembership:
     waits for its assignment (as long as `wait` allows); a restarted controller takes its job over. One that reaches no
     controller at first fails after DEFAULT_LEASE_S. One that leaves while the controller is away waits for it, too
     (`close`): a job whose workers have made all their calls is done, not failed.
+
+    `transport`: an assignment of another one is refused. `is_relay`: the member is another process, whose silence must
+    end its lease. Updates are sent only when one of the methods asks for it; each `report` stands for a heartbeat.
     """
 
     DEFAULT_LEASE_S = 5.0  # until the controller sends its own
@@ -143,18 +155,29 @@ class ControllerMembership:
     LEAVE_TIMEOUT_S = 600.0  # an operator may take so long to start another controller
 
     def __init__(
-        self, where: Connection | str, job: str, host: str, reconnect_timeout_s: float = 3600.0
+        self,
+        where: Connection | str,
+        job: str,
+        host: str,
+        reconnect_timeout_s: float = 3600.0,
+        *,
+        transport: str = "udp",
+        is_relay: bool = False,
     ) -> None:
         self._where = connection(where) if isinstance(where, str) else where
         self._reconnect_timeout_s = reconnect_timeout_s
         self._job = job
         self._host = host
+        self._transport = transport
+        self._is_relay = is_relay
         self._lease = self.DEFAULT_LEASE_S
         self._is_connected = True  # an update came since the last error
         self._was_connected = False
         self._disconnected_at = 0.0
         self._state = _MembershipState()
         self._unusable_epoch = 0
+        self._queue_pairs: pb.RoceQueuePairs | None = None
+        self._updates_due = 0  # grows with each update that should be sent at once
         self._process = secrets.randbits(64)
         self._stream = 0
         self._stats = Stats()
@@ -162,11 +185,12 @@ class ControllerMembership:
         self._changed = threading.Condition()
         self._is_interrupted = False
         self._leaving = threading.Event()
+        self._is_closing = False  # nothing is awaited after the last update
         self._is_last_sent = False  # on the present stream, the update with which it leaves
         self._has_left = False  # the controller has received that
         self._closed = threading.Event()
         self._unreachable_reason = ""
-        self._thread = threading.Thread(target=self._run_stream, name=f"attend {job}", daemon=True)
+        self._thread = threading.Thread(target=self._run_stream, name=f"member {job}", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float) -> Assignment:
@@ -218,8 +242,9 @@ class ControllerMembership:
             )
 
         with self._changed:
-            self._unusable_epoch = epoch
-            self._changed.notify_all()
+            if epoch != self._unusable_epoch:
+                self._unusable_epoch = epoch
+                self._send_update()
             self._changed.wait_for(lambda: has_new_epoch() or self._is_interrupted, max(0.0, seconds))
             return has_new_epoch()
 
@@ -234,13 +259,41 @@ class ControllerMembership:
 
     def report(self, stats: Stats) -> None:
         self._stats = stats
+        if self._is_relay:
+            with self._changed:
+                self._send_update()
+
+    def register(self, queue_pairs: pb.RoceQueuePairs) -> None:
+        """The queue pairs of a RoCE worker, with the epoch that they are for."""
+        with self._changed:
+            self._queue_pairs = queue_pairs
+            self._send_update()
+
+    def _send_update(self) -> None:
+        self._updates_due += 1
+        self._changed.notify_all()
+
+    @property
+    def lease_s(self) -> float:
+        return self._lease
+
+    def leave(self) -> None:
+        """Leaves the job, but stays on the stream until the job has ended or `close` is called: `current` tells of the
+        job's end."""
+        self._leaving.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    def abandon(self) -> None:
+        """Closes the stream without leaving the job: the lease of the lost worker expires."""
+        self._end_stream()
+        self._thread.join(self.CLOSE_TIMEOUT_S)
 
     def close(self, *, is_done: bool = True) -> None:
         """Leaves the job: returns when the controller has received the last update. A member that took part and
         `is_done` waits up to LEAVE_TIMEOUT_S for a controller that is away, any other CLOSE_TIMEOUT_S."""
-        self._leaving.set()
-        with self._changed:
-            self._changed.notify_all()
+        self._is_closing = True
+        self.leave()
         self._thread.join(self.CLOSE_TIMEOUT_S)
         if is_done and self._thread.is_alive() and self._state.assignment is not None:
             timeout = min(self.LEAVE_TIMEOUT_S, self._reconnect_timeout_s)
@@ -249,7 +302,12 @@ class ControllerMembership:
                 *(self._job, self._host, timeout, self._where.address),
             )
             self._thread.join(timeout)
+        self._end_stream()
+
+    def _end_stream(self) -> None:
         self._closed.set()
+        with self._changed:
+            self._changed.notify_all()
 
     def _publish(self, state: _MembershipState) -> None:
         with self._changed:
@@ -261,11 +319,13 @@ class ControllerMembership:
     def _run_stream(self) -> None:
         """Keeps a stream open until the member has left, the job ends, or the controller stays unreachable."""
         while not self._has_ended():
-            self._stream += 1
-            self._is_last_sent = False
+            with self._changed:
+                self._stream += 1
+                self._is_last_sent = False
+                self._changed.notify_all()
             try:
                 with open_channel(self._where) as channel:
-                    stream = rpc.ControllerStub(channel).JoinJob(self._updates())
+                    stream = rpc.ControllerStub(channel).JoinJob(self._updates(self._stream))
                     try:
                         for update in stream:
                             self._is_connected = self._was_connected = True
@@ -315,35 +375,49 @@ class ControllerMembership:
                 _MembershipState(failure=JobFailedError(f"job {self._job} is {state}: {reason}", done))
             )
         elif update.HasField("assignment"):
-            serves = any(part.children for part in update.assignment.trees)
-            if update.assignment.transport == "roce" and not serves:
-                raise InvalidAssignmentError(
-                    f"job {self._job}: its transport is RoCE; its workers run netfold-roce (docs/reference/roce.md)"
-                )
+            self._check_transport(update.assignment)
             self._publish(_MembershipState(assignment=from_proto(update.assignment)))
         elif update.HasField("workers_left"):
             assignment = self._state.assignment
             if assignment is not None and assignment.epoch == update.workers_left.epoch:
                 left = _workers_left(update.workers_left)
                 self._publish(_MembershipState(assignment=replace(assignment, workers_left=left)))
+        elif update.HasField("ring"):
+            assignment = self._state.assignment
+            if assignment is not None and assignment.epoch == update.ring.epoch:
+                self._publish(_MembershipState(assignment=replace(assignment, ring=_ring(update.ring))))
 
-    def _updates(self) -> Iterator[pb.MemberUpdate]:
-        """One at once, then one every third of the lease and for each unusable epoch, and the last on leaving."""
+    def _check_transport(self, assignment: pb.Assignment) -> None:
+        """A parameter server serves jobs of both transports in UDP. Raises InvalidAssignmentError."""
+        transport = assignment.transport or "udp"
+        if transport == self._transport or any(part.children for part in assignment.trees):
+            return
+        raise InvalidAssignmentError(
+            f"job {self._job}: its transport is RoCE; its workers run netfold-roce (docs/reference/roce.md)"
+            if transport == "roce"
+            else f"job {self._job} is not a RoCE job: its file needs transport: roce"
+        )
 
-        def is_last() -> bool:
-            return self._leaving.is_set() or self._state.failure is not None
+    def _updates(self, stream: int) -> Iterator[pb.MemberUpdate]:
+        """One at once, then one every third of the lease and whenever one is due, and the last on leaving."""
 
-        while not is_last():
-            update = self._build_update()
-            yield update
+        def is_over() -> bool:
+            """Whether the controller reads no more of these updates."""
+            return stream != self._stream or self._closed.is_set() or self._state.failure is not None
+
+        while not is_over() and not self._leaving.is_set():
+            sent = self._updates_due
+            yield self._build_update()
             with self._changed:
                 self._changed.wait_for(
-                    lambda: is_last() or self._unusable_epoch > update.unusable_epoch,  # noqa: B023
-                    self._lease / 3,
+                    lambda: is_over() or self._leaving.is_set() or self._updates_due > sent,  # noqa: B023
+                    None if self._is_relay else self._lease / 3,
                 )
-        if self._leaving.is_set():
+        if self._leaving.is_set() and not is_over():
             self._is_last_sent = True
             yield self._build_update(leave=True)
+            with self._changed:
+                self._changed.wait_for(lambda: is_over() or self._is_closing)
 
     def _build_update(self, leave: bool = False) -> pb.MemberUpdate:
         stats, assignment = self._stats, self._state.assignment
@@ -352,6 +426,7 @@ class ControllerMembership:
             host=self._host,
             leave=leave,
             unusable_epoch=self._unusable_epoch,
+            queue_pairs=self._queue_pairs,
             epoch=0 if assignment is None else assignment.epoch,
             process=self._process,
             stream=self._stream,

@@ -5,7 +5,6 @@
 #include "agent_process.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "messages.h"
 #include "progress.h"
 
 extern char **environ;
@@ -23,10 +21,8 @@ extern char **environ;
 enum { AGENT_FD = 3 };
 
 struct nm_agent {
-    int stream;
+    struct na_channel *channel;
     pid_t process;
-    int32_t sockets[NM_SOCKETS_MAX];
-    int64_t buffer[(sizeof(int64_t) + NM_TEXT_BYTES) / sizeof(int64_t) + 1];
 };
 
 /* The interpreter that this library was built with, unless the environment names another one. */
@@ -66,81 +62,45 @@ static int spawn(pid_t *process, int stream, char **environment) {
     return error;
 }
 
+/* Passes the end `theirs` on to a new process. 0 or `errno`. */
+static int spawn_with(pid_t *process, int theirs, char **environment) {
+    int passed = theirs;
+    if (passed == AGENT_FD) passed = dup(theirs); /* else its close-on-exec flag would stay */
+    int error = spawn(process, passed, environment);
+    if (passed != theirs) close(passed);
+    return error;
+}
+
 struct nm_agent *nm_agent_start(void) {
     int ends[2] = {-1, -1};
     struct nm_agent *a = calloc(1, sizeof *a);
     char **environment = agent_environment();
     int error = !a || !environment ? ENOMEM : 0;
-    if (!error && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) error = errno;
-    if (!error) {
-        int theirs = ends[1];
-        if (theirs == AGENT_FD) theirs = dup(ends[1]); /* else its close-on-exec flag would stay */
-        error = spawn(&a->process, theirs, environment);
-        if (theirs != ends[1]) close(theirs);
-        close(ends[1]);
-    }
+    if (!error && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) error = errno;
+    if (!error && !(a->channel = na_channel_open(ends[0]))) error = ENOMEM;
+    if (!error) error = spawn_with(&a->process, ends[1], environment);
     free(environment);
-    if (!error) {
-        a->stream = ends[0];
-        return a;
-    }
-    if (ends[0] >= 0) close(ends[0]);
+    if (ends[1] >= 0) close(ends[1]);
+    if (!error) return a;
+    if (a && a->channel)
+        na_channel_close(a->channel);
+    else if (ends[0] >= 0)
+        close(ends[0]);
     free(a);
     errno = error;
     return NULL;
 }
 
-int nm_agent_send(struct nm_agent *a, const void *message, size_t size) {
-    ssize_t sent;
-    do {
-        sent = send(a->stream, message, size, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)size ? 0 : -1;
-}
-
-int nm_agent_send_text(struct nm_agent *a, int64_t type, const char *text) {
-    size_t size = sizeof type + strlen(text) + 1;
-    char *message = malloc(size);
-    if (!message) return -1;
-    memcpy(message, &type, sizeof type);
-    strcpy(message + sizeof type, text);
-    int result = nm_agent_send(a, message, size);
-    free(message);
-    return result;
-}
-
-int nm_agent_receive(struct nm_agent *a, struct nm_packet *packet, double seconds) {
-    struct pollfd polled = {a->stream, POLLIN, 0};
-    int ready = poll(&polled, 1, (int)(seconds * 1e3));
-    if (ready <= 0) return ready < 0 && errno != EINTR ? -1 : 0;
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int32_t) * NM_SOCKETS_MAX)];
-    } control;
-    struct iovec part = {a->buffer, sizeof a->buffer - 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t size = recvmsg(a->stream, &message, MSG_CMSG_CLOEXEC);
-    if (size < (ssize_t)sizeof(int64_t)) return size < 0 && (errno == EINTR || errno == EAGAIN) ? 0 : -1;
-    ((char *)a->buffer)[size] = '\0';
-    size_t count = 0;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-        count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int32_t);
-        memcpy(a->sockets, CMSG_DATA(header), count * sizeof(int32_t));
-    }
-    const char *text = (const char *)(a->buffer + 1);
-    *packet = (struct nm_packet){a->buffer[0], text, a->buffer, (size_t)size, a->sockets, count};
-    return 1;
-}
+struct na_channel *nm_agent_channel(struct nm_agent *a) { return a->channel; }
 
 /* Until the agent closes its end. A message that it sends to a closed stream would fail, and it would cancel the job. */
 static void discard_messages(struct nm_agent *a, double until) {
-    struct nm_packet packet;
-    shutdown(a->stream, SHUT_WR);
+    struct na_message message;
+    na_channel_finish(a->channel);
     for (double left = until - nm_now(); left > 0; left = until - nm_now()) {
-        int found = nm_agent_receive(a, &packet, left);
+        int found = na_receive(a->channel, &message, left);
         if (found < 0) return;
-        for (size_t i = 0; found && i < packet.socket_count; i++) close(packet.sockets[i]);
+        for (size_t i = 0; found && i < message.socket_count; i++) close(message.sockets[i]);
     }
 }
 
@@ -148,7 +108,7 @@ void nm_agent_end(struct nm_agent *a, double seconds) {
     double until = nm_now() + seconds;
     struct timespec pause = {0, 5000000};
     discard_messages(a, until);
-    close(a->stream);
+    na_channel_close(a->channel);
     while (waitpid(a->process, NULL, WNOHANG) == 0) {
         if (nm_now() >= until) kill(a->process, SIGKILL);
         nanosleep(&pause, NULL); /* no descriptor of a process that glibc 2.35 and older could wait for */

@@ -25,33 +25,34 @@ enum { LONG_BYTES = 32768 };
 
 struct nm_member {
     struct nm_agent *agent;
+    struct na_channel *channel; /* the agent's */
     struct nf_engine *engine;
     pthread_t thread;
     int has_thread;
-    pthread_mutex_t lock; /* of all below, and of sending */
+    pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
     int64_t epoch; /* 0: none yet */
     int64_t scheme, bits, float_dtypes;
     int has_ended, is_closing;
     char reason[NM_REASON_BYTES]; /* of the end */
-    struct nm_report report;
+    struct na_report report;
 };
 
 static void copy_text(char *to, size_t capacity, const char *from) { snprintf(to, capacity, "%s", from); }
 
-/* Waits for a packet of this type; texts of NM_ENDED go to `reason`. 0 or -1. */
-static int await_text(struct nm_member *m, int64_t type, double seconds, char *text, size_t capacity, char *reason) {
+/* Waits for a message of this type; texts of NA_ENDED go to `reason`. 0 or -1. */
+static int await_text(struct nm_member *m, uint32_t type, double seconds, char *text, size_t capacity, char *reason) {
     double until = nm_now() + seconds;
-    struct nm_packet packet;
+    struct na_message message;
     for (double left = seconds; left > 0; left = until - nm_now()) {
-        int found = nm_agent_receive(m->agent, &packet, left);
+        int found = na_receive(m->channel, &message, left);
         if (found < 0) break;
-        if (found && packet.type == type) {
-            copy_text(text, capacity, packet.text);
+        if (found && message.type == type) {
+            copy_text(text, capacity, message.text);
             return 0;
         }
-        if (found && packet.type == NM_ENDED) {
-            copy_text(reason, NM_REASON_BYTES, packet.text);
+        if (found && message.type == NA_ENDED) {
+            copy_text(reason, NM_REASON_BYTES, message.text);
             return -1;
         }
     }
@@ -70,16 +71,17 @@ struct nm_member *nm_member_open(char host[NM_NAME_BYTES], char reason[NM_REASON
         free(m);
         return NULL;
     }
+    m->channel = nm_agent_channel(m->agent);
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->changed, NULL);
-    if (await_text(m, NM_HOST, START_SECONDS, host, NM_NAME_BYTES, reason) == 0) return m;
+    if (await_text(m, NA_HOST, START_SECONDS, host, NM_NAME_BYTES, reason) == 0) return m;
     nm_member_close(m);
     return NULL;
 }
 
 int nm_member_submit(struct nm_member *m, const char *hosts, char job[NM_NAME_BYTES], char reason[NM_REASON_BYTES]) {
-    nm_agent_send_text(m->agent, NM_SUBMIT, hosts);
-    return await_text(m, NM_JOB, JOB_SECONDS, job, NM_NAME_BYTES, reason);
+    na_send_text(m->channel, NA_SUBMIT, hosts);
+    return await_text(m, NA_JOB, JOB_SECONDS, job, NM_NAME_BYTES, reason);
 }
 
 /* ---- the agent's messages, in a thread ---- */
@@ -93,16 +95,16 @@ static void end_with(struct nm_member *m, const char *reason) {
     nf_engine_abort(m->engine);
 }
 
-static void enter_epoch(struct nm_member *m, const struct nm_packet *packet) {
-    const struct nm_assign *assign = packet->bytes;
-    int error = packet->size == sizeof *assign
-                    ? nf_engine_assign(m->engine, &assign->assignment, packet->sockets, (int64_t)packet->socket_count)
+static void enter_epoch(struct nm_member *m, const struct na_message *message) {
+    const struct na_assign *assign = message->body;
+    int error = message->size == sizeof *assign
+                    ? nf_engine_assign(m->engine, &assign->assignment, message->sockets, (int64_t)message->socket_count)
                     : EPROTO;
     if (error) {
         char reason[NM_REASON_BYTES];
         snprintf(reason, sizeof reason, "the epoch cannot be entered: %s", strerror(error));
         end_with(m, reason);
-        nm_agent_send_text(m->agent, NM_ENDED, reason); /* the other ranks need not wait for this one */
+        na_send_text(m->channel, NA_ENDED, reason); /* the other ranks need not wait for this one */
         return;
     }
     pthread_mutex_lock(&m->lock);
@@ -114,22 +116,21 @@ static void enter_epoch(struct nm_member *m, const struct nm_packet *packet) {
     pthread_mutex_unlock(&m->lock);
 }
 
-static void take_message(struct nm_member *m, const struct nm_packet *packet) {
-    int64_t ready = NM_READY;
-    const struct nm_departures *left = packet->bytes;
-    switch (packet->type) {
-    case NM_PREPARE:
+static void take_message(struct nm_member *m, const struct na_message *message) {
+    const struct na_departures *left = message->body;
+    switch (message->type) {
+    case NA_PREPARE:
         nf_engine_close_sockets(m->engine);
-        nm_agent_send(m->agent, &ready, sizeof ready);
+        na_send(m->channel, NA_READY, NULL, 0);
         break;
-    case NM_ASSIGN:
-        enter_epoch(m, packet);
+    case NA_ASSIGN:
+        enter_epoch(m, message);
         break;
-    case NM_DEPARTURES:
-        if (packet->size == sizeof *left) nf_engine_set_departures(m->engine, left->epoch, &left->departures);
+    case NA_DEPARTURES:
+        if (message->size == sizeof *left) nf_engine_set_departures(m->engine, left->epoch, &left->departures);
         break;
-    case NM_ENDED:
-        end_with(m, packet->text);
+    case NA_ENDED:
+        end_with(m, message->text);
         break;
     default:
         end_with(m, "the agent sent a message of an unknown type: agent and library are of different versions");
@@ -137,14 +138,14 @@ static void take_message(struct nm_member *m, const struct nm_packet *packet) {
 }
 
 /* The newest counters. */
-static struct nm_report build_report(struct nm_member *m, int64_t type) {
+static struct na_report build_report(struct nm_member *m) {
     pthread_mutex_lock(&m->lock);
-    struct nm_report report = m->report;
+    struct na_report report = m->report;
     pthread_mutex_unlock(&m->lock);
-    report.type = type;
     report.socket_errors = nf_engine_socket_errors(m->engine);
     nf_engine_totals(m->engine, &report.totals);
     report.tree_count = nf_engine_reports(m->engine, report.trees, NF_TREES_MAX);
+    for (int64_t i = 0; i < report.tree_count; i++) report.chunks += report.trees[i].results;
     return report;
 }
 
@@ -158,13 +159,13 @@ static void *serve_agent(void *member) {
         if (is_closing) return NULL;
         double now = nm_now();
         if (now >= heartbeat_at) {
-            struct nm_report report = build_report(m, NM_REPORT);
-            nm_agent_send(m->agent, &report, sizeof report);
+            struct na_report report = build_report(m);
+            na_send(m->channel, NA_REPORT, &report, sizeof report);
             heartbeat_at = now + HEARTBEAT_SECONDS;
         }
-        struct nm_packet packet;
-        int found = nm_agent_receive(m->agent, &packet, heartbeat_at - now);
-        if (found > 0) take_message(m, &packet);
+        struct na_message message;
+        int found = na_receive(m->channel, &message, heartbeat_at - now);
+        if (found > 0) take_message(m, &message);
         if (found < 0) {
             end_with(m, "the agent of this host is gone");
             return NULL;
@@ -195,13 +196,13 @@ static int await_epoch(struct nm_member *m, int64_t epoch, double seconds) {
 }
 
 static int request_epoch(struct nm_member *m, int64_t epoch) {
-    struct nm_new_epoch message = {NM_NEW_EPOCH, epoch};
-    nm_agent_send(m->agent, &message, sizeof message);
+    struct na_new_epoch message = {epoch};
+    na_send(m->channel, NA_NEW_EPOCH, &message, sizeof message);
     return await_epoch(m, epoch, NEW_EPOCH_SECONDS);
 }
 
 int nm_member_join(struct nm_member *m, const char *job, char reason[NM_REASON_BYTES]) {
-    nm_agent_send_text(m->agent, NM_JOIN, job);
+    na_send_text(m->channel, NA_JOIN, job);
     m->has_thread = pthread_create(&m->thread, NULL, serve_agent, m) == 0;
     if (m->has_thread && await_epoch(m, 0, JOB_SECONDS)) return 0;
     pthread_mutex_lock(&m->lock);
@@ -301,7 +302,7 @@ struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elem
 }
 
 void nm_member_fail(struct nm_member *m, const char *reason) {
-    nm_agent_send_text(m->agent, NM_ENDED, reason);
+    na_send_text(m->channel, NA_ENDED, reason);
     await_epoch(m, m->epoch, FAIL_SECONDS);
 }
 
@@ -311,8 +312,8 @@ void nm_member_close(struct nm_member *m) {
     pthread_mutex_unlock(&m->lock);
     if (m->has_thread) {
         pthread_join(m->thread, NULL);
-        struct nm_report report = build_report(m, NM_LEAVE);
-        nm_agent_send(m->agent, &report, sizeof report);
+        struct na_report report = build_report(m);
+        na_send(m->channel, NA_LEAVE, &report, sizeof report);
     }
     nf_engine_stop(m->engine);
     nm_agent_end(m->agent, LEAVE_SECONDS);

@@ -8,7 +8,8 @@
 
 #include <stddef.h>
 
-#include "messages.h"
+#include "../agent/messages.h"
+#include "../engine/io/engine.h"
 
 enum { NM_NAME_BYTES = 128, NM_REASON_BYTES = NF_MESSAGE_BYTES };
 

@@ -20,11 +20,17 @@ from netfold.traffic.engine import recipe as engine
 from netfold.traffic.engine.native import COMPILE_SECONDS, cache_folder, replacing
 
 FOLDER = Path(__file__).parent
+AGENT = FOLDER.parent / "agent"
 SOURCES = (
     *(engine.FOLDER / name for name in engine.sources_of(engine.LAYERS[: engine.LAYERS.index("server")])),
+    *sorted(AGENT.glob("*.c")),
     *sorted(FOLDER.glob("*.c")),
 )
-HEADERS = (*(engine.FOLDER / name for name in engine.HEADERS), *sorted(FOLDER.glob("*.h")))
+HEADERS = (
+    *(engine.FOLDER / name for name in engine.HEADERS),
+    *sorted(AGENT.glob("*.h")),
+    *sorted(FOLDER.glob("*.h")),
+)
 EXPORTS = FOLDER / "exports.map"
 FLAGS = (*engine.FLAGS, "-Werror", "-fvisibility=hidden", "-DNF_API=", f'-DNM_PYTHON="{sys.executable}"')
 LINK = ("-shared", "-pthread", f"-Wl,--version-script={EXPORTS}")

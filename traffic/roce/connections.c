@@ -164,13 +164,14 @@ static int connect_qp(struct nr_device *d, struct ibv_qp *pair, const char *addr
     return ibv_modify_qp(pair, &sends, what);
 }
 
-enum nr_error nr_connection_establish(struct nr_connection *connection, struct nr_device *d, const struct nr_neighbors *n,
+enum nr_error nr_connection_establish(struct nr_connection *connection, struct nr_device *d, const struct na_neighbors *n,
                                       char reason[NR_REASON_BYTES]) {
-    int failed = connect_qp(d, connection->recv_qp, n->predecessor_ip, n->predecessor_qpn, 0, n->predecessor_psn);
-    if (failed == 0) failed = connect_qp(d, connection->send_qp, n->successor_ip, n->successor_qpn, connection->first_psn, 0);
-    return failed == 0
-               ? NR_OK
-               : device_error(reason, "no connection to %s and %s: %s", n->successor_ip, n->predecessor_ip, strerror(failed));
+    int failed =
+        connect_qp(d, connection->recv_qp, n->predecessor, (uint32_t)n->predecessor_qpn, 0, (uint32_t)n->predecessor_psn);
+    if (failed == 0)
+        failed = connect_qp(d, connection->send_qp, n->successor, (uint32_t)n->successor_qpn, connection->first_psn, 0);
+    return failed == 0 ? NR_OK
+                       : device_error(reason, "no connection to %s and %s: %s", n->successor, n->predecessor, strerror(failed));
 }
 
 void nr_connection_close(struct nr_connection *connection) {

@@ -51,7 +51,7 @@ void nr_device_close(struct nr_device *device);
 enum nr_error nr_connection_create(struct nr_connection *connection, struct nr_device *device, uint32_t lanes, uint32_t window,
                                    uint32_t first_psn, char reason[NR_REASON_BYTES]);
 enum nr_error nr_connection_establish(struct nr_connection *connection, struct nr_device *device,
-                                      const struct nr_neighbors *neighbors, char reason[NR_REASON_BYTES]);
+                                      const struct na_neighbors *neighbors, char reason[NR_REASON_BYTES]);
 void nr_connection_close(struct nr_connection *connection);
 
 /* Buffers of the next message to send, and of the next one to receive. */

@@ -17,101 +17,69 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 4096, FIRST_HEARTBEAT_MS = 500, MAX_WAIT_MS = 3000 /* for an agent that does not read */ };
+#include "../agent/channel.h"
+#include "../engine/numerics/codec.h"
+
+enum { FIRST_HEARTBEAT_MS = 500 };
 
 struct nr_control {
-    int stream, wake, stop;
+    struct na_channel *channel;
+    int wake, stop;
     pthread_t thread;
-    pthread_mutex_t lock; /* of all below, and of writing */
+    pthread_mutex_t lock; /* of all below */
     struct nr_assignment assignment;
-    struct nr_ring ring;
+    struct na_ring ring;
     enum nr_error failed;
     char reason[NR_REASON_BYTES];
     int heartbeat_ms;
-    bool left;
 };
 
-/* ---- fields of a line ---- */
+/* ---- the agent's messages ---- */
 
-static uint64_t number(char **rest, bool *good) {
-    char *word = strsep(rest, " "), *end = NULL;
-    if (word == NULL || *word < '0' || *word > '9') {
-        *good = false;
-        return 0;
-    }
-    errno = 0;
-    uint64_t value = strtoull(word, &end, 10);
-    *good = *good && *end == '\0' && errno == 0;
-    return value;
+static bool is_text(const char *text, size_t capacity) { return memchr(text, '\0', capacity) != NULL; }
+
+static bool read_tree(const struct nf_tree_spec *from, struct nr_tree *tree) {
+    tree->tree = (uint32_t)from->tree;
+    tree->slots = (uint32_t)from->slots;
+    tree->window = (uint32_t)from->window;
+    tree->share = from->share;
+    return from->window >= 4 && from->slots <= UINT32_MAX && from->slots / 2 >= from->window;
 }
 
-static void text(char **rest, char *to, size_t capacity, bool *good) {
-    char *word = strsep(rest, " ");
-    if (word == NULL || strlen(word) >= capacity) {
-        *good = false;
-        to[0] = '\0';
-        return;
-    }
-    strcpy(to, word);
+static bool read_departures(const struct na_departures *from, struct nr_departures *left) {
+    left->call_limit = (uint64_t)from->departures.call_limit;
+    left->calls = (uint64_t)from->calls;
+    left->is_final = from->departures.is_final != 0;
+    left->are_present = from->departures.in_epoch != 0;
+    memcpy(left->hosts, from->hosts, sizeof left->hosts);
+    return is_text(left->hosts, sizeof left->hosts) && left->hosts[0] != '\0';
 }
 
-static bool read_assignment(char *rest, struct nr_assignment *a, int *heartbeat_ms) {
-    bool good = true;
-    char numerics[16];
-    a->epoch = (uint32_t)number(&rest, &good);
-    text(&rest, a->address, sizeof a->address, &good);
-    a->rank = (uint32_t)number(&rest, &good);
-    a->workers = (uint32_t)number(&rest, &good);
-    a->lanes = (uint32_t)number(&rest, &good);
-    text(&rest, numerics, sizeof numerics, &good);
-    a->integer = strcmp(numerics, "integer") == 0;
-    a->floats = strcmp(numerics, "float32") == 0;
-    a->quarter = strcmp(numerics, "quarter") == 0;
-    *heartbeat_ms = (int)(number(&rest, &good) / 3);
-    a->trees = (uint32_t)number(&rest, &good);
-    if (!good || a->trees == 0 || a->trees > NR_TREES || a->workers < 2 || a->rank >= a->workers || a->epoch == 0 ||
-        (a->lanes != 64 && a->lanes != 256) || *heartbeat_ms < 1)
+static bool read_assignment(const struct na_assign *from, struct nr_assignment *a) {
+    const struct nf_assignment *epoch = &from->assignment;
+    if (epoch->tree_count < 1 || epoch->tree_count > NR_TREES || epoch->workers < 2 || epoch->rank < 0 ||
+        epoch->rank >= epoch->workers || epoch->epoch < 1 || (epoch->lanes != 64 && epoch->lanes != 256) ||
+        from->lease_ms < 3 || !is_text(from->address, sizeof from->address))
         return false;
-    for (uint32_t i = 0; i < a->trees; i++) {
-        struct nr_tree *tree = &a->tree[i];
-        tree->tree = (uint32_t)number(&rest, &good);
-        tree->slots = (uint32_t)number(&rest, &good);
-        tree->window = (uint32_t)number(&rest, &good);
-        tree->share = (double)number(&rest, &good) / 1e9;
-        if (!good || tree->window < 4 || 2 * (uint64_t)tree->window > tree->slots) return false;
-    }
-    return rest == NULL;
+    a->epoch = (uint32_t)epoch->epoch;
+    a->rank = (uint32_t)epoch->rank;
+    a->workers = (uint32_t)epoch->workers;
+    a->lanes = (uint32_t)epoch->lanes;
+    a->trees = (uint32_t)epoch->tree_count;
+    a->integer = from->scheme == NF_INTEGER;
+    a->floats = from->scheme == NF_FLOAT32_SUM;
+    a->quarter = from->scheme == NF_ROTATED_QUARTER;
+    memcpy(a->address, from->address, sizeof a->address);
+    bool good = true;
+    for (uint32_t i = 0; i < a->trees; i++) good = read_tree(&epoch->trees[i], &a->tree[i]) && good;
+    return good;
 }
 
-static bool read_ring(char *rest, struct nr_ring *r) {
-    bool good = true;
-    r->epoch = (uint32_t)number(&rest, &good);
-    r->min_calls = number(&rest, &good);
-    r->max_calls = number(&rest, &good);
-    r->source_rank = (uint32_t)number(&rest, &good);
-    r->trees = (uint32_t)number(&rest, &good);
-    if (!good || r->trees == 0 || r->trees > NR_TREES) return false;
-    for (uint32_t i = 0; i < r->trees; i++) {
-        struct nr_neighbors *n = &r->tree[i];
-        n->tree = (uint32_t)number(&rest, &good);
-        text(&rest, n->successor_ip, sizeof n->successor_ip, &good);
-        n->successor_qpn = (uint32_t)number(&rest, &good);
-        text(&rest, n->predecessor_ip, sizeof n->predecessor_ip, &good);
-        n->predecessor_qpn = (uint32_t)number(&rest, &good);
-        n->predecessor_psn = (uint32_t)number(&rest, &good);
-    }
-    return good && rest == NULL;
-}
-
-static bool read_departures(char *rest, uint32_t *epoch, struct nr_departures *left) {
-    bool good = true;
-    *epoch = (uint32_t)number(&rest, &good);
-    left->call_limit = number(&rest, &good);
-    left->is_final = number(&rest, &good) != 0;
-    left->are_present = number(&rest, &good) != 0;
-    left->calls = number(&rest, &good);
-    text(&rest, left->hosts, sizeof left->hosts, &good);
-    return good && rest == NULL && left->hosts[0] != '\0';
+static bool is_ring(const struct na_ring *ring) {
+    bool good = ring->tree_count >= 1 && ring->tree_count <= NR_TREES;
+    for (int64_t i = 0; good && i < ring->tree_count; i++)
+        good = is_text(ring->trees[i].successor, NA_ADDRESS_BYTES) && is_text(ring->trees[i].predecessor, NA_ADDRESS_BYTES);
+    return good;
 }
 
 /* ---- the thread ---- */
@@ -125,59 +93,65 @@ static void fail(struct nr_control *c, enum nr_error error, const char *format, 
     c->failed = error;
 }
 
-static void on_line(struct nr_control *c, char *line) {
-    char *rest = line, *word = strsep(&rest, " ");
-    pthread_mutex_lock(&c->lock);
+/* Whether it is a message that a RoCE worker gets. */
+static bool keep_message(struct nr_control *c, const struct na_message *message) {
     struct nr_assignment assignment = {0};
-    struct nr_ring ring = {0};
     struct nr_departures left = {0};
-    uint32_t epoch = 0;
-    if (strcmp(word, "assign") == 0 && read_assignment(rest, &assignment, &c->heartbeat_ms))
+    const struct na_assign *assign = message->body;
+    const struct na_departures *departures = message->body;
+    switch (message->type) {
+    case NA_ASSIGN:
+        if (message->size != sizeof *assign || !read_assignment(assign, &assignment)) return false;
         c->assignment = assignment;
-    else if (strcmp(word, "left") == 0 && read_departures(rest, &epoch, &left)) {
-        if (epoch == c->assignment.epoch) c->assignment.left = left;
-    } else if (strcmp(word, "ring") == 0 && read_ring(rest, &ring))
-        c->ring = ring;
-    else if (strcmp(word, "ended") == 0)
-        fail(c, NR_JOB_ENDED, "%s", rest == NULL ? "the job has ended" : rest);
-    else
-        fail(c, NR_ASSIGNMENT, "the agent's line '%.60s' is not one of the protocol's", line);
-    pthread_mutex_unlock(&c->lock);
+        c->heartbeat_ms = (int)(assign->lease_ms / 3);
+        return true;
+    case NA_DEPARTURES:
+        if (message->size != sizeof *departures || !read_departures(departures, &left)) return false;
+        if (departures->epoch == c->assignment.epoch) c->assignment.left = left;
+        return true;
+    case NA_RING:
+        if (message->size != sizeof c->ring || !is_ring(message->body)) return false;
+        memcpy(&c->ring, message->body, sizeof c->ring);
+        return true;
+    case NA_ENDED:
+        fail(c, NR_JOB_ENDED, "%s", message->size > 0 ? message->text : "the job has ended");
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void announce(struct nr_control *c) {
     uint64_t one = 1;
     if (write(c->wake, &one, sizeof one) < 0) return; /* full: it is readable anyway */
 }
 
-static void *read_lines(void *context) {
+static void take_message(struct nr_control *c, const struct na_message *message) {
+    pthread_mutex_lock(&c->lock);
+    if (!keep_message(c, message))
+        fail(c, NR_ASSIGNMENT, "the agent's message of type %u and %zu bytes is not one of the protocol's", message->type,
+             message->size);
+    pthread_mutex_unlock(&c->lock);
+    announce(c);
+}
+
+static void *serve_agent(void *context) {
     struct nr_control *c = context;
-    char line[LINE_BYTES];
-    size_t held = 0;
     for (;;) {
-        struct pollfd watched[2] = {{c->stream, POLLIN, 0}, {c->stop, POLLIN, 0}};
+        struct pollfd watched[2] = {{na_channel_descriptor(c->channel), POLLIN, 0}, {c->stop, POLLIN, 0}};
         int ready = poll(watched, 2, c->heartbeat_ms);
         if (ready < 0 && errno != EINTR) break;
         if (watched[1].revents) return NULL;
-        if (nr_control_send(c, "alive") != NR_OK) break;
-        if (ready <= 0 || !watched[0].revents) continue;
-        ssize_t got = read(c->stream, line + held, sizeof line - 1 - held);
-        if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-        if (got <= 0) break;
-        held += (size_t)got;
-        line[held] = '\0';
-        char *begin = line, *end;
-        while ((end = strchr(begin, '\n')) != NULL) {
-            *end = '\0';
-            on_line(c, begin);
-            begin = end + 1;
-        }
-        held -= (size_t)(begin - line);
-        memmove(line, begin, held);
-        if (held == sizeof line - 1) break; /* longer than any line */
+        if (nr_control_send(c, NA_ALIVE, NULL, 0) != NR_OK) break;
+        struct na_message message;
+        int found;
+        while ((found = na_receive(c->channel, &message, 0)) > 0) take_message(c, &message);
+        if (found < 0) break;
     }
     pthread_mutex_lock(&c->lock);
     fail(c, NR_AGENT, "the connection to the agent is lost");
     pthread_mutex_unlock(&c->lock);
-    uint64_t one = 1;
-    if (write(c->wake, &one, sizeof one) < 0) return NULL;
+    announce(c);
     return NULL;
 }
 
@@ -231,29 +205,35 @@ static int open_stream(const char *agent) {
     return connect_tcp(agent, colon);
 }
 
+static void close_all(struct nr_control *c) {
+    if (c->channel != NULL) na_channel_close(c->channel);
+    if (c->wake >= 0) close(c->wake);
+    if (c->stop >= 0) close(c->stop);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
 enum nr_error nr_control_open(struct nr_control **control, const char *agent, char reason[NR_REASON_BYTES]) {
     struct nr_control *c = calloc(1, sizeof *c);
+    struct na_hello hello = {NA_VERSION};
     *control = NULL;
     if (c == NULL) return NR_MEMORY;
     c->heartbeat_ms = FIRST_HEARTBEAT_MS;
     pthread_mutex_init(&c->lock, NULL);
-    c->stream = open_stream(agent);
-    if (c->stream >= 0) fcntl(c->stream, F_SETFL, fcntl(c->stream, F_GETFL) | O_NONBLOCK); /* writes never block */
+    int stream = open_stream(agent);
+    if (stream >= 0 && (c->channel = na_channel_open(stream)) == NULL) close(stream);
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (c->stream < 0 || c->wake < 0 || c->stop < 0) {
+    if (c->channel == NULL || c->wake < 0 || c->stop < 0) {
         snprintf(reason, NR_REASON_BYTES, "no agent at %s: %s", agent, strerror(errno));
-    } else if (nr_control_send(c, "hello 2") != NR_OK || pthread_create(&c->thread, NULL, read_lines, c) != 0) {
+    } else if (nr_control_send(c, NA_HELLO, &hello, sizeof hello) != NR_OK ||
+               pthread_create(&c->thread, NULL, serve_agent, c) != 0) {
         snprintf(reason, NR_REASON_BYTES, "the agent at %s reads nothing", agent);
     } else {
         *control = c;
         return NR_OK;
     }
-    int open_ones[] = {c->stream, c->wake, c->stop};
-    for (int i = 0; i < 3; i++)
-        if (open_ones[i] >= 0) close(open_ones[i]);
-    pthread_mutex_destroy(&c->lock);
-    free(c);
+    close_all(c);
     return NR_AGENT;
 }
 
@@ -262,47 +242,16 @@ void nr_control_close(struct nr_control *c) {
     uint64_t one = 1;
     if (write(c->stop, &one, sizeof one) < 0) abort(); /* a fresh counter takes a one */
     pthread_join(c->thread, NULL);
-    close(c->stream);
-    close(c->wake);
-    close(c->stop);
-    pthread_mutex_destroy(&c->lock);
-    free(c);
+    close_all(c);
 }
 
 int nr_control_descriptor(struct nr_control *c) { return c->wake; }
 
-/* A closed connection is an error, not a signal. */
-static ssize_t put(int stream, const char *bytes, size_t count) {
-    ssize_t n = send(stream, bytes, count, MSG_NOSIGNAL);
-    return n < 0 && errno == ENOTSOCK ? write(stream, bytes, count) : n;
+enum nr_error nr_control_send(struct nr_control *c, enum na_message_type type, const void *body, size_t size) {
+    return na_send(c->channel, type, body, size) == 0 ? NR_OK : NR_AGENT;
 }
 
-static enum nr_error send_line(struct nr_control *c, const char *line, bool last) {
-    char with_end[LINE_BYTES];
-    int size = snprintf(with_end, sizeof with_end, "%s\n", line), sent = 0;
-    pthread_mutex_lock(&c->lock);
-    if (c->left) size = 0;
-    c->left = c->left || last;
-    while (sent < size) {
-        struct pollfd capacity = {c->stream, POLLOUT, 0};
-        ssize_t n = put(c->stream, with_end + sent, (size_t)(size - sent));
-        if (n > 0) sent += (int)n;
-        if (n < 0 && errno == EAGAIN && poll(&capacity, 1, MAX_WAIT_MS) > 0 && capacity.revents & POLLOUT) continue;
-        if (n < 0 && errno != EINTR) break;
-    }
-    pthread_mutex_unlock(&c->lock);
-    return sent == size ? NR_OK : NR_AGENT;
-}
-
-enum nr_error nr_control_send(struct nr_control *c, const char *line) { return send_line(c, line, false); }
-
-enum nr_error nr_control_leave(struct nr_control *c, uint64_t calls) {
-    char line[64];
-    snprintf(line, sizeof line, "leave %llu", (unsigned long long)calls);
-    return send_line(c, line, true);
-}
-
-enum nr_error nr_control_poll(struct nr_control *c, struct nr_assignment *assignment, struct nr_ring *ring,
+enum nr_error nr_control_poll(struct nr_control *c, struct nr_assignment *assignment, struct na_ring *ring,
                               char reason[NR_REASON_BYTES]) {
     uint64_t times;
     pthread_mutex_lock(&c->lock);

@@ -9,11 +9,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from netfold.traffic.engine import recipe as engine
+
 HERE = Path(__file__).parent
-ENGINE = "../engine"
+ENGINE, AGENT = "../engine", "../agent"
 SOURCES = (
     f"{ENGINE}/numerics/quantize.c",
     f"{ENGINE}/numerics/rotate.c",
+    f"{AGENT}/channel.c",
     "message_header.c",
     "control.c",
     "connections.c",
@@ -23,11 +26,9 @@ SOURCES = (
     "worker.c",
 )
 HEADERS = (
-    f"{ENGINE}/numerics/quantize.h",
-    f"{ENGINE}/numerics/rotate.h",
-    f"{ENGINE}/numerics/mix.h",
-    f"{ENGINE}/wire/header.h",
-    f"{ENGINE}/wire/export.h",
+    *(f"{ENGINE}/{name}" for name in engine.HEADERS),
+    f"{AGENT}/channel.h",
+    f"{AGENT}/messages.h",
     "message_header.h",
     "control.h",
     "connections.h",

@@ -19,7 +19,7 @@ enum {
 
 /* epoch            of the connections
  * unusable_epoch   the last one that this worker requested a new epoch for
- * mismatch_epoch   the last one whose "qps" line reported a mismatch
+ * mismatch_epoch   the last one whose queue pairs reported a mismatch
  * lost             the last call ended with a mismatch
  * contributors     workers of the last call that this worker has sent for: a handover's epoch may have fewer
  * last, next       results of the last call, retained for workers that lack them in a new epoch; of the call in flight */
@@ -49,11 +49,10 @@ static void close_connections(struct nr_worker *w) {
 /* ---- epochs ---- */
 
 static enum nr_error request_new_epoch(struct nr_worker *w) {
-    char line[64];
     if (w->unusable_epoch == w->epoch) return NR_OK;
     w->unusable_epoch = w->epoch;
-    snprintf(line, sizeof line, "new-epoch %u", w->unusable_epoch);
-    return nr_control_send(w->control, line);
+    struct na_new_epoch message = {w->unusable_epoch};
+    return nr_control_send(w->control, NA_NEW_EPOCH, &message, sizeof message);
 }
 
 /* Creates the connections of a new epoch, and sends their queue pairs to the agent. */
@@ -67,26 +66,25 @@ static enum nr_error create_connections(struct nr_worker *w, const struct nr_ass
         return NR_ASSIGNMENT;
     }
     enum nr_error failed = nr_device_open(&w->device, &w->options, a->address, a->lanes, w->reason);
-    char line[64 + 64 * NR_TREES];
-    unsigned long long calls = w->mismatch_epoch == a->epoch ? NR_CALLS_MISMATCH : w->calls;
-    int length = snprintf(line, sizeof line, "qps %u %llu %u", a->epoch, calls, a->trees);
+    struct na_queue_pairs own = {.epoch = a->epoch, .tree_count = a->trees};
+    own.calls = w->mismatch_epoch == a->epoch ? NA_CALLS_MISMATCH : w->calls;
     for (uint32_t i = 0; i < a->trees && failed == NR_OK; i++) {
         struct nr_connection *connection = &w->connections[i];
         failed = nr_connection_create(connection, &w->device, a->lanes, a->tree[i].window, w->options.first_psn, w->reason);
         if (failed == NR_OK)
-            length += snprintf(line + length, sizeof line - (size_t)length, " %u %u %u %u", a->tree[i].tree,
-                               connection->send_qp->qp_num, connection->recv_qp->qp_num, connection->first_psn);
+            own.trees[i] = (struct na_queue_pair){a->tree[i].tree, connection->send_qp->qp_num, connection->recv_qp->qp_num,
+                                                  connection->first_psn};
     }
-    return failed == NR_OK ? nr_control_send(w->control, line) : failed;
+    return failed == NR_OK ? nr_control_send(w->control, NA_QUEUE_PAIRS, &own, sizeof own) : failed;
 }
 
-static enum nr_error establish_connections(struct nr_worker *w, const struct nr_ring *ring) {
-    for (uint32_t i = 0; i < ring->trees; i++) {
-        if (ring->trees != w->assignment.trees || ring->tree[i].tree != w->assignment.tree[i].tree) {
-            snprintf(w->reason, sizeof w->reason, "the ring of epoch %u has other trees than its assignment", ring->epoch);
+static enum nr_error establish_connections(struct nr_worker *w, const struct na_ring *ring) {
+    for (int64_t i = 0; i < ring->tree_count; i++) {
+        if (ring->tree_count != w->assignment.trees || ring->trees[i].tree != w->assignment.tree[i].tree) {
+            snprintf(w->reason, sizeof w->reason, "the ring of epoch %u has other trees than its assignment", w->epoch);
             return NR_ASSIGNMENT;
         }
-        enum nr_error failed = nr_connection_establish(&w->connections[i], &w->device, &ring->tree[i], w->reason);
+        enum nr_error failed = nr_connection_establish(&w->connections[i], &w->device, &ring->trees[i], w->reason);
         if (failed != NR_OK) return failed;
     }
     w->connected = true;
@@ -126,7 +124,7 @@ static void complete(struct nr_worker *w, size_t elements) {
 
 /* The connections' epoch is the newest one: `*a` is its assignment, with the workers that have left. */
 static bool is_current(struct nr_worker *w, struct nr_assignment *a) {
-    struct nr_ring ring;
+    struct na_ring ring;
     return nr_control_poll(w->control, a, &ring, w->reason) == NR_OK && a->epoch == w->epoch;
 }
 
@@ -192,7 +190,7 @@ static void lose_call(struct nr_worker *w) {
 /* Some workers completed the last call before the epoch ended: rank `source_rank` hands its result over to the rest. `wanted`: the
  * call of this worker, NULL if it has none. If the result was lost in a mismatch, these workers get a mismatch, too; a new epoch
  * then synchronizes the call numbers. */
-static enum nr_outcome hand_over_result(struct nr_worker *w, const struct nr_ring *ring, struct nr_call *wanted, double until) {
+static enum nr_outcome hand_over_result(struct nr_worker *w, const struct na_ring *ring, struct nr_call *wanted, double until) {
     bool ahead = w->calls == ring->max_calls;
     if (ring->max_calls - ring->min_calls > 1 || (!ahead && wanted == NULL)) {
         snprintf(w->reason, sizeof w->reason,
@@ -211,13 +209,13 @@ static enum nr_outcome hand_over_result(struct nr_worker *w, const struct nr_rin
     return outcome == NR_CALL_DESYNC && ahead && w->lost ? NR_CONNECTION_LOST : outcome;
 }
 
-/* Notifies the other workers by the "qps" line of the next epoch; if that epoch does not start before the deadline, they detect the
+/* Notifies the other workers by the queue pairs of the next epoch; if that epoch does not start before the deadline, they detect the
  * mismatch in their next call. Keeps the error message of the mismatch. */
 static enum nr_error mismatch(struct nr_worker *w, double until) {
     char reason[NR_REASON_BYTES];
     memcpy(reason, w->reason, sizeof reason);
     struct nr_assignment assignment;
-    struct nr_ring ring;
+    struct na_ring ring;
     enum nr_error failed = request_new_epoch(w);
     while (failed == NR_OK && (failed = nr_control_poll(w->control, &assignment, &ring, w->reason)) == NR_OK &&
            assignment.epoch == w->epoch)
@@ -232,8 +230,8 @@ static enum nr_error mismatch(struct nr_worker *w, double until) {
 }
 
 /* Whether another worker detected a mismatch in this worker's call when the previous epoch ended. */
-static bool peer_mismatched(struct nr_worker *w, const struct nr_ring *ring) {
-    if (ring->max_calls != NR_CALLS_MISMATCH || w->mismatch_epoch == ring->epoch) return false;
+static bool peer_mismatched(struct nr_worker *w, const struct na_ring *ring) {
+    if (ring->max_calls != NA_CALLS_MISMATCH || w->mismatch_epoch == ring->epoch) return false;
     snprintf(w->reason, sizeof w->reason,
              "another worker saw that workers called with different arrays, or one skipped a call");
     return true;
@@ -243,7 +241,7 @@ static bool peer_mismatched(struct nr_worker *w, const struct nr_ring *ring) {
 static enum nr_error ensure_connected(struct nr_worker *w, struct nr_call *wanted, bool *has_result, double until) {
     for (;;) {
         struct nr_assignment assignment;
-        struct nr_ring ring;
+        struct na_ring ring;
         enum nr_error failed = nr_control_poll(w->control, &assignment, &ring, w->reason);
         if (failed != NR_OK) return failed;
         bool newest = w->epoch != 0 && assignment.epoch == w->epoch && w->unusable_epoch != w->epoch;
@@ -258,7 +256,7 @@ static enum nr_error ensure_connected(struct nr_worker *w, struct nr_call *wante
                 lose_call(w);
                 return NR_MISMATCH;
             }
-            if (failed == NR_OK && ring.min_calls != ring.max_calls && ring.max_calls != NR_CALLS_MISMATCH) {
+            if (failed == NR_OK && ring.min_calls != ring.max_calls && ring.max_calls != NA_CALLS_MISMATCH) {
                 uint64_t before = w->calls;
                 enum nr_outcome outcome = hand_over_result(w, &ring, wanted, until);
                 if (outcome == NR_CALL_DESYNC) return NR_MISMATCH;
@@ -416,7 +414,7 @@ struct nr_statistics nr_statistics(const struct nr_worker *w) { return w->statis
 static bool all_have_left(void *context) {
     struct nr_worker *w = context;
     struct nr_assignment assignment;
-    struct nr_ring ring;
+    struct na_ring ring;
     return nr_control_poll(w->control, &assignment, &ring, w->reason) == NR_JOB_ENDED || assignment.epoch != w->epoch;
 }
 
@@ -433,10 +431,8 @@ static void flush(struct nr_worker *w) {
 void nr_leave(struct nr_worker *w) {
     if (w == NULL) return;
     if (w->control != NULL) {
-        char line[64];
-        snprintf(line, sizeof line, "report %llu", (unsigned long long)w->statistics.packets);
-        nr_control_send(w->control, line);
-        if (nr_control_leave(w->control, w->calls) == NR_OK) flush(w);
+        struct na_report report = {.chunks = (int64_t)w->statistics.packets, .totals.next_call = (int64_t)w->calls};
+        if (nr_control_send(w->control, NA_LEAVE, &report, sizeof report) == NR_OK) flush(w);
     }
     close_connections(w);
     nr_control_close(w->control);

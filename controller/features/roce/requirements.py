@@ -13,7 +13,7 @@ from netfold.topologies.fabric import Fabric
 
 ROCE_LANES = (64, 256)
 MAX_ROCE_TREES = 16
-"""Maximum connections of a worker (traffic/roce/control.h)."""
+"""Maximum connections of a worker (traffic/agent/messages.h)."""
 
 
 def refusals(fabric: Fabric, lanes: int, resolved: ResolvedJob, plan: Plan) -> Iterator[str]:
