@@ -33,7 +33,7 @@ class Form(StrEnum):
 
 
 class Program(BaseModel):
-    """What a program can do.
+    """Abilities of a program.
 
     lanes     values of a packet, each of 32 bits
     children  most children of a node

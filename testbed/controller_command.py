@@ -68,7 +68,7 @@ def _refuse_port_inside(listen: str | None, name: str) -> None:
 
 
 def _form_of(name: str) -> Form | None:
-    """That of the network's switches; None if it is not up."""
+    """Form of the program of the network's switches; None if the network is not up."""
     state = RunDirectory(name).read()
     return TARGETS[state.target]().program_form if state is not None and state.target in TARGETS else None
 

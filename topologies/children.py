@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the children that a fabric's file gives its switches are what any program of netfold takes."""
+"""Compares the children that a fabric's file gives its switches with those that netfold's programs take."""
 
 from __future__ import annotations
 

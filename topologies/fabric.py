@@ -343,7 +343,7 @@ class Fabric:
         return next(iter(self.neighbors[host]))
 
     def ingress_capacity(self, host: str) -> float:
-        """What a parameter server can take in (fabric units): its own limit, never above its link's rate."""
+        """Rate at which a parameter server can receive (fabric units): its own limit, never above its link's rate."""
         rate = self.link(host, self.attachment(host)).rate
         capacity = self.host(host).capacity
         return rate if capacity is None else min(rate, capacity)

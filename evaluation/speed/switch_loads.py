@@ -128,8 +128,8 @@ def _compiled(bits: int, folder: Path) -> Path:
 
 
 def roce(lanes: int) -> SwitchLoad:
-    """The same with RoCE: each host sends RC SENDs of one packet to the next host's QP and receives the sums in this
-    form. The switch checks the ICRC of each packet that it receives and computes that of each packet that it sends."""
+    """A load of RoCE: each host sends RC SENDs of one packet to the next host's QP and receives the sums in this form.
+    The switch checks the ICRC of each packet that it receives and computes that of each packet that it sends."""
     config = _config(COMPILED / f"netfold-v1model-{lanes}.json")
     codec = Codec(fy.P4Schema(config.p4info))
     root = int(IPv4Address("10.0.0.254"))

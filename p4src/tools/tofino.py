@@ -61,8 +61,8 @@ CHIPS = {
 
 @dataclass(frozen=True)
 class Build:
-    """What the compiler left in `seconds` of processor time, and the device configs made of it: `config` for Stratum,
-    `drivers` for the drivers."""
+    """Files of a build, which took `seconds` of processor time, and the device configs made of them: `config` for
+    Stratum, `drivers` for the drivers."""
 
     p4info: Path
     bfrt: Path

@@ -19,8 +19,8 @@ PIPES = range(4)
 
 @dataclass(frozen=True)
 class TofinoProgram:
-    """What compiler and assembler made: of the program its name and BF-RT schema, of its one pipeline the name, the
-    context and the binary."""
+    """Files of the compiler and the assembler: name and BF-RT schema of the program; name, context and binary of its
+    one pipeline."""
 
     name: str
     bfrt: bytes

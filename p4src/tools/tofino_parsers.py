@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What p4c gets wrong in the parsers of its assembly: what can be mended is, and the rest is refused."""
+"""Mends errors of p4c in the parsers of its assembly, and refuses assembly with those that cannot be mended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_parsers(assembly: str) -> None:
 
 
 def _blind_state(parser: str) -> str | None:
-    """What is wrong with the states of a parser, if one has several ways on and nothing to choose by."""
+    """Describe a state of a parser that has several successors and nothing to choose by; None if there is none."""
     if not re.search(r"^ +match: *\[", parser, re.MULTILINE):
         return "no state of its assembly has a `match`"
     for state in re.split(r"^    (?=\S)", parser, flags=re.MULTILINE):

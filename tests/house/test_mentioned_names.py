@@ -132,7 +132,7 @@ def test_names_in_pages_exist():
     assert found == {}
 
 
-MAX_FRAGMENTS = 101
+MAX_FRAGMENTS = 53
 
 
 def test_no_more_docstrings_begin_with_what_or_of():
