@@ -7,11 +7,15 @@ from __future__ import annotations
 import ctypes
 import random
 import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 from testnet import ETH_P_ALL, Host, Namespace, ethernet, ip, needs_root
 
 pytestmark = needs_root
@@ -20,6 +24,7 @@ ENGINE = Path(__file__).parent.parent / "softswitch" / "engine"
 SINK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint8), ctypes.c_uint32)
 KIND = 0x1234
 LONG, RING_BYTES = 1500, 8 << 20
+NEEDS_CHECKSUM, UDP_L4, HEADERS = 1, 5, 42
 
 
 class PacketRing(ctypes.Structure):
@@ -92,6 +97,15 @@ def host(space: Namespace) -> Iterator[Host]:
     made.close()
 
 
+def run(count: int, size: int) -> bytes:
+    """A super-frame of `count` datagrams, after its virtio_net_hdr."""
+    frame = bytes(
+        Ether(dst="ff:ff:ff:ff:ff:ff") / IP(dst="10.0.0.2") / UDP(dport=9) / Raw(bytes(count * size))
+    )
+    offload = struct.pack("=BBHHHH", NEEDS_CHECKSUM, UDP_L4, HEADERS, size, HEADERS - 8, 6)
+    return offload + frame
+
+
 def frames(*sizes: int) -> list[bytes]:
     chance = random.Random(3)
     return [ethernet(KIND, chance.randbytes(size)) for size in sizes]
@@ -121,3 +135,18 @@ def test_a_pending_error_of_the_socket_takes_no_frames_place(
         host.send(frame)
     assert ring.receive() == [*sent, *more]
     assert ring.losses.dropped == 0
+
+
+def test_a_run_that_the_socket_has_no_memory_for_counts_by_its_packets(
+    space: Namespace, ring: Ring, host: Host
+) -> None:
+    ring.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
+    with space.entered(), socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
+        sender.setsockopt(263, 15, 1)  # SOL_PACKET, PACKET_VNET_HDR
+        sender.bind(("h1", 0))
+        for _ in range(2):
+            sender.send(run(count=9, size=1000))
+    received = ring.receive()
+    assert ring.losses.dropped == 18 - len(received)
+    assert len(received) <= 9
+    assert ring.losses.oversize == 0

@@ -156,6 +156,19 @@ def test_an_interface_that_goes_and_comes_back_is_bound_again(start, namespace: 
     two.close()
 
 
+def test_a_frame_above_the_mtu_of_its_way_out_is_counted(start, namespace: Namespace, hosts) -> None:
+    """One VLAN tag may exceed the MTU."""
+    namespace.run("ip", "link", "set", "sw2", "mtu", "1000")
+    switch = start(*PORTS)
+    one, two = hosts
+    tagged, fitting = ethernet(0x8100, struct.pack("!HH", 5, DATA) + bytes(1000)), ethernet(DATA, bytes(1000))
+    for frame in (fitting + b"x", tagged + b"x", tagged, fitting):
+        one.send(frame)
+    assert two.receive_many(2) == [fitting, fitting]  # the kernel keeps the tag apart
+    link = switch.port(2)["link"]
+    assert (link["tx_oversize"], link["tx_packets"], link["tx_dropped"]) == (2, 2, 0)
+
+
 def test_an_interface_that_was_down_works_when_it_is_up(start, namespace: Namespace, hosts) -> None:
     start(*PORTS)
     one, two = hosts

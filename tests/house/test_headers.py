@@ -63,7 +63,7 @@ PARTS = {
     "engine": Part(engine.FLAGS, tuple(engine.FOLDER / n for n in engine.SOURCES)),
     "flow level": _simulator("flow"),
     "packet level": _simulator("packet"),
-    "MPI": Part((*_without_libraries(mpi.FLAGS), '-DNM_PYTHON="python"'), mpi.SOURCES),
+    "MPI": Part(_without_libraries(mpi.FLAGS), mpi.SOURCES),
     "RoCE": Part(roce.FLAGS, tuple(roce.HERE / n for n in (*roce.SOURCES, roce.PROGRAM))),
 }
 

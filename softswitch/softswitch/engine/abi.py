@@ -55,6 +55,7 @@ class InterfaceCounters(ctypes.Structure):
             "tx_packets",
             "tx_bytes",
             "tx_dropped",
+            "tx_oversize",
         )
     )
 

@@ -21,7 +21,7 @@
 #define RETRY_LAST_NS 64000000000ull
 
 enum {
-    LINK_OVERHEAD = ETH_HLEN + 2 * SS_VLAN_TAG, /* what a frame may hold beyond the MTU: addresses, type, two tags */
+    LINK_OVERHEAD = ETH_HLEN + 2 * SS_VLAN_TAG, /* bytes of a frame beyond the MTU, at most: addresses, type, two tags */
     MTU_MAX = 65535, /* an IP packet has no more bytes */
     SEND_BUFFER = 8 * 1024 * 1024,
     RING_BYTES = 8 * 1024 * 1024,
@@ -234,9 +234,21 @@ void ss_interface_flush(struct ss_interface *interface) {
     if (result.is_segmentation_refused) interface->transmit.merges = false;
 }
 
+/* Applies the kernel's rule, because AF_XDP reports no error: it lets one VLAN tag exceed the MTU. */
+static bool exceeds_mtu(const struct ss_interface *interface, const uint8_t *data, uint32_t length) {
+    uint32_t longest = interface->mtu + ETH_HLEN;
+    if (length <= longest || ss_interface_is_socket(interface)) return false;
+    bool is_tagged = data[12] == ETH_P_8021Q >> 8 && data[13] == (ETH_P_8021Q & 0xff);
+    return length > longest + (is_tagged ? SS_VLAN_TAG : 0);
+}
+
 void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint32_t length) {
     if (interface->fd < 0 || length == 0) {
         interface->counters.tx_dropped++;
+        return;
+    }
+    if (exceeds_mtu(interface, data, length)) {
+        interface->counters.tx_oversize++;
         return;
     }
     if (ss_transmit_add(&interface->transmit, data, length)) return;

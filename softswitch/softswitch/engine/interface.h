@@ -27,6 +27,7 @@ struct ss_interface_counters {
     uint64_t rx_oversize; /* a super-frame of a form that cannot be segmented, or a datagram above SS_FRAME_SOCKET_MTU */
     uint64_t tx_packets, tx_bytes;
     uint64_t tx_dropped; /* the interface was absent or down, or the kernel refused the frame */
+    uint64_t tx_oversize; /* the frame was longer than the interface's MTU allows */
 };
 
 struct ss_interface {

@@ -30,7 +30,7 @@ static int set_option(int fd, int option, int value) {
 static int configure(int fd) {
     int error, size = RECEIVE_BUFFER;
     if ((error = set_option(fd, PACKET_VERSION, TPACKET_V2))) return error;
-    /* Room before the frame, to put a VLAN tag back that the kernel took out. */
+    /* The space before the frame serves to put a VLAN tag back that the kernel took out. */
     if ((error = set_option(fd, PACKET_RESERVE, SS_VLAN_TAG))) return error;
     /* A virtio_net_hdr precedes each frame in both directions; on receive it names an incomplete checksum, and segments. */
     if ((error = set_option(fd, PACKET_VNET_HDR, 1))) return error;
@@ -73,7 +73,7 @@ static struct tpacket2_hdr *frame_at(const struct ss_packet_ring *ring, uint32_t
     return (struct tpacket2_hdr *)(ring->memory + (size_t)index * ring->frame_size);
 }
 
-/* The kernel keeps a VLAN tag beside the frame; programs want it where it was on the wire. */
+/* Puts the VLAN tag where it was on the wire: the kernel has it apart from the frame. */
 static uint8_t *restore_vlan(const struct tpacket2_hdr *frame, uint32_t status, uint8_t *data, uint32_t *length) {
     uint16_t tag[2] = {
         htons(status & TP_STATUS_VLAN_TPID_VALID ? frame->tp_vlan_tpid : ETH_P_8021Q),
@@ -86,8 +86,8 @@ static uint8_t *restore_vlan(const struct tpacket2_hdr *frame, uint32_t status, 
     return data;
 }
 
-/* Takes the first frame of the queue, which has those that the ring has the first bytes of, in the same order. A call that tells
- * that the interface went down clears this error and takes none. */
+/* Takes the first frame of the queue, which has those that the ring has the first bytes of, in the same order. A call that
+ * reports that the interface went down clears this error and takes none. */
 static ssize_t take_queued(int fd, struct msghdr *message) {
     ssize_t received;
     do received = recvmsg(fd, message, MSG_DONTWAIT);
@@ -95,28 +95,27 @@ static ssize_t take_queued(int fd, struct msghdr *message) {
     return received;
 }
 
-/* Fetches the frame that the ring has the first bytes of. NULL: lost. */
-static uint8_t *fetch(struct ss_packet_ring *ring, int fd, struct virtio_net_hdr *offload, uint32_t *length) {
+/* Fetches the frame that the ring has the first bytes of. Returns NULL if it is lost. */
+static uint8_t *fetch(struct ss_packet_ring *ring, int fd, uint32_t *length) {
+    struct virtio_net_hdr offload; /* the ring has the same */
     if (!ring->copy) ring->copy = malloc(SS_VLAN_TAG + SS_SUPER_FRAME);
-    struct iovec iov[2] = {{offload, sizeof *offload}, {ring->copy ? ring->copy + SS_VLAN_TAG : NULL, SS_SUPER_FRAME}};
+    struct iovec iov[2] = {{&offload, sizeof offload}, {ring->copy ? ring->copy + SS_VLAN_TAG : NULL, SS_SUPER_FRAME}};
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = ring->copy ? 2 : 1};
     ssize_t received = take_queued(fd, &message);
-    if (!ring->copy || received < (ssize_t)sizeof *offload || message.msg_flags & MSG_TRUNC) return NULL;
-    *length = (uint32_t)received - (uint32_t)sizeof *offload;
+    if (!ring->copy || received < (ssize_t)sizeof offload || message.msg_flags & MSG_TRUNC) return NULL;
+    *length = (uint32_t)received - (uint32_t)sizeof offload;
     return ring->copy + SS_VLAN_TAG;
 }
 
 static uint32_t take(struct ss_packet_ring *ring, int fd, struct tpacket2_hdr *frame, uint32_t status, ss_ring_sink *sink,
                      void *context, struct ss_ring_losses *losses) {
-    uint8_t *data = (uint8_t *)frame + frame->tp_mac;
+    uint8_t *first_bytes = (uint8_t *)frame + frame->tp_mac, *data = first_bytes;
     uint32_t length = frame->tp_snaplen;
     struct virtio_net_hdr offload; /* precedes the frame; its offsets do not count the VLAN tag */
-    if (status & TP_STATUS_COPY)
-        data = fetch(ring, fd, &offload, &length);
-    else
-        memcpy(&offload, data - sizeof offload, sizeof offload);
+    memcpy(&offload, data - sizeof offload, sizeof offload);
+    if (status & TP_STATUS_COPY) data = fetch(ring, fd, &length);
     if (!data || length < frame->tp_len) {
-        losses->dropped++;
+        losses->dropped += ss_segments_count(first_bytes, frame->tp_snaplen, frame->tp_len, &offload);
         return 0;
     }
     bool is_super = offload.gso_type != VIRTIO_NET_HDR_GSO_NONE;

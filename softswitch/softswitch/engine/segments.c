@@ -21,7 +21,7 @@ enum {
     SS_TCP_BYTES = 20,
     HEADERS_MAX = ETH_HLEN + 2 * SS_VLAN_TAG + 60 + 60,
 };
-/* In an IPv4 header. */
+/* These are offsets in an IPv4 header. */
 enum { SS_IP_LENGTH = 2, SS_IP_ID = 4, SS_IP_FRAGMENT = 6, SS_IP_PROTOCOL = 9, SS_IP_HEADER_SUM = 10, SS_IP_ADDRESSES = 12 };
 enum { SS_IP6_LENGTH = 4, SS_IP6_NEXT_HEADER = 6, SS_IP6_ADDRESSES = 8 };
 enum { SS_UDP_LENGTH = 4, SS_UDP_CHECKSUM = 6 };
@@ -55,7 +55,7 @@ static void store32(uint8_t *at, uint32_t value) {
 
 enum { SS_IP_AT = ETH_HLEN, SS_L4_AT = ETH_HLEN + SS_IPV4_BYTES };
 
-/* The header's bytes of IPv4 and transport, 0 for a frame that goes alone. */
+/* Returns the bytes of the headers, or 0 for a frame that goes alone. */
 static uint32_t header_bytes(const uint8_t *frame, uint32_t length, enum ss_run_kind *kind) {
     if (length <= SS_L4_AT + SS_UDP_BYTES || load16(frame + 12) != ETH_P_IP || frame[SS_IP_AT] != SS_IPV4_PLAIN) return 0;
     if (load16(frame + SS_IP_AT + SS_IP_LENGTH) != length - SS_IP_AT || load16(frame + SS_IP_AT + SS_IP_FRAGMENT) & ~SS_IP_DF)
@@ -89,8 +89,8 @@ struct ss_run ss_run_of(const uint8_t *frame, uint32_t length) {
     return run;
 }
 
-/* Datagrams that may not be fragmented may have any identification; others the ones that the kernel will give them. So those of
- * RoCEv2, whose invariant CRC covers it. */
+/* Returns whether the identification may follow. Datagrams that may not be fragmented may have any; others need the one that
+ * the kernel will give them. So do those of RoCEv2, whose invariant CRC covers it. */
 static bool is_next_id(const struct ss_run *run, const uint8_t *head, const uint8_t *frame) {
     bool is_roce = run->kind == SS_RUN_UDP && load16(head + SS_L4_AT + 2) == ROCE_PORT;
     if (load16(head + SS_IP_AT + SS_IP_FRAGMENT) & SS_IP_DF && !is_roce) return true;
@@ -100,7 +100,7 @@ static bool is_next_id(const struct ss_run *run, const uint8_t *head, const uint
 static bool is_next_tcp(const struct ss_run *run, const uint8_t *head, const uint8_t *frame) {
     const uint8_t *first = head + SS_L4_AT, *next = frame + SS_L4_AT;
     if (load32(next + SS_TCP_SEQUENCE) != load32(first + SS_TCP_SEQUENCE) + run->frames * run->payload_bytes) return false;
-    /* acknowledgment, data offset; window, urgent pointer and options */
+    /* The comparison covers acknowledgment and data offset, then window, urgent pointer and options. */
     return memcmp(first + 8, next + 8, 5) == 0 && memcmp(first + 14, next + 14, 2) == 0 &&
            memcmp(first + 18, next + 18, run->header_bytes - SS_L4_AT - 18) == 0;
 }
@@ -108,7 +108,8 @@ static bool is_next_tcp(const struct ss_run *run, const uint8_t *head, const uin
 bool ss_run_continues(const struct ss_run *run, const uint8_t *head, const uint8_t *frame, uint32_t length) {
     if (run->kind == SS_RUN_NONE || run->is_closed || run->frames >= SS_RUN_FRAMES) return false;
     if (length > run->header_bytes + run->payload_bytes || run->bytes + length > UINT16_MAX) return false;
-    /* addresses and type of Ethernet; version, class; fragment bits, time to live, protocol; addresses and ports */
+    /* The comparison covers addresses and type of Ethernet; version and class; fragment bits, time to live and protocol;
+     * addresses and ports. */
     if (length <= run->header_bytes || memcmp(head, frame, SS_IP_AT + 2) != 0 ||
         memcmp(head + SS_IP_AT + SS_IP_FRAGMENT, frame + SS_IP_AT + SS_IP_FRAGMENT, 4) != 0 ||
         memcmp(head + SS_IP_AT + SS_IP_ADDRESSES, frame + SS_IP_AT + SS_IP_ADDRESSES, 12) != 0)
@@ -155,7 +156,7 @@ struct virtio_net_hdr ss_run_finish(const struct ss_run *run, uint8_t *head) {
 
 /* ---- cutting ---- */
 
-/* Where a super-frame's headers are. */
+/* The places of a super-frame's headers. */
 struct layout {
     uint32_t ip, l4, payload; /* offsets in the frame */
     bool is_ipv6, is_tcp, has_checksum;
@@ -179,7 +180,8 @@ static bool find_network(const uint8_t *frame, uint32_t length, struct layout *a
     return at->l4 >= at->ip + SS_IPV4_BYTES && (at->is_tcp || protocol == IPPROTO_UDP);
 }
 
-static bool find_layout(const uint8_t *frame, uint32_t length, uint32_t gso_type, struct layout *at) {
+static bool find_layout(const uint8_t *frame, uint32_t length, const struct virtio_net_hdr *offload, struct layout *at) {
+    if (!offload->gso_size) return false;
     if (!find_network(frame, length, at) || length < at->l4 + (at->is_tcp ? SS_TCP_BYTES : SS_UDP_BYTES)) return false;
     uint32_t expected = !at->is_tcp   ? VIRTIO_NET_HDR_GSO_UDP_L4
                         : at->is_ipv6 ? VIRTIO_NET_HDR_GSO_TCPV6
@@ -189,11 +191,11 @@ static bool find_layout(const uint8_t *frame, uint32_t length, uint32_t gso_type
     at->has_checksum = at->is_tcp || at->is_ipv6 || load16(frame + at->l4 + SS_UDP_CHECKSUM) != 0;
     const uint8_t *addresses = frame + at->ip + (at->is_ipv6 ? SS_IP6_ADDRESSES : SS_IP_ADDRESSES);
     at->pseudo_sum = ss_checksum_pseudo(addresses, at->is_ipv6 ? 32 : 8, at->is_tcp ? IPPROTO_TCP : IPPROTO_UDP, 0);
-    return gso_type == expected && (!at->is_tcp || l4_bytes >= SS_TCP_BYTES) && at->payload < length &&
-           at->payload <= HEADERS_MAX;
+    return (uint8_t)(offload->gso_type & ~VIRTIO_NET_HDR_GSO_ECN) == expected && (!at->is_tcp || l4_bytes >= SS_TCP_BYTES) &&
+           at->payload < length && at->payload <= HEADERS_MAX;
 }
 
-/* So that a segment's checksum takes no second look at bytes that were just written. */
+/* Sums the header once, so that a segment's checksum takes no second look at bytes that were just written. */
 static void sum_ipv4(uint8_t *ip, struct layout *at) {
     at->id = load16(ip + SS_IP_ID);
     store16(ip + SS_IP_LENGTH, 0);
@@ -240,7 +242,7 @@ uint32_t ss_segments_cut(uint8_t *frame, uint32_t length, const struct virtio_ne
     struct layout at = {0};
     uint8_t headers[HEADERS_MAX];
     uint32_t size = offload->gso_size, frames = 0;
-    if (!size || !find_layout(frame, length, (uint8_t)(offload->gso_type & ~VIRTIO_NET_HDR_GSO_ECN), &at)) return 0;
+    if (!find_layout(frame, length, offload, &at)) return 0;
     memcpy(headers, frame, at.payload);
     if (!at.is_ipv6) sum_ipv4(headers + at.ip, &at);
     for (uint32_t sent = 0, total = length - at.payload; sent < total; sent += size) {
@@ -255,4 +257,10 @@ uint32_t ss_segments_cut(uint8_t *frame, uint32_t length, const struct virtio_ne
         frames++;
     }
     return frames;
+}
+
+uint32_t ss_segments_count(const uint8_t *frame, uint32_t captured, uint32_t length, const struct virtio_net_hdr *offload) {
+    struct layout at = {0};
+    if (!find_layout(frame, captured, offload, &at)) return 1;
+    return (length - at.payload + offload->gso_size - 1) / offload->gso_size;
 }

@@ -28,11 +28,12 @@ struct ss_run {
     bool is_closed; /* nothing may follow */
 };
 
-/* A run of one frame. Only frames whose checksums are right, or 0, may be merged with others: a damaged one stays damaged. */
+/* Returns a run of one frame. Only frames whose checksums are right, or 0, may be merged with others: a damaged one stays
+ * damaged. */
 struct ss_run ss_run_of(const uint8_t *frame, uint32_t length);
 
-/* Whether `frame` continues the run whose first frame's headers are at `head`; then append its payload (from header_bytes on),
- * and call ss_run_append. IPv4 without VLAN tag, options or fragments. */
+/* Returns whether `frame` continues the run whose first frame's headers are at `head`; then append its payload (from
+ * header_bytes on), and call ss_run_append. The frame is IPv4 without VLAN tag, options or fragments. */
 bool ss_run_continues(const struct ss_run *run, const uint8_t *head, const uint8_t *frame, uint32_t length);
 void ss_run_append(struct ss_run *run, uint8_t *head, const uint8_t *frame, uint32_t length);
 
@@ -42,9 +43,14 @@ struct virtio_net_hdr ss_run_finish(const struct ss_run *run, uint8_t *head);
 
 typedef void ss_segment_sink(void *context, uint8_t *frame, uint32_t length);
 
-/* Calls `sink` for each frame of the super-frame `frame`, in order, with complete checksums; returns their number. Cuts in place:
- * a frame is valid, and may be changed, until the sink returns. 0: it has another form than `offload` says, nothing was called. */
+/* Calls `sink` for each frame of the super-frame `frame`, in order, with complete checksums; returns their number. It cuts in
+ * place: a frame is valid, and may be changed, until the sink returns. Returns 0 if it has another form than `offload` says;
+ * nothing was called then. */
 uint32_t ss_segments_cut(uint8_t *frame, uint32_t length, const struct virtio_net_hdr *offload, ss_segment_sink *sink,
                          void *context);
+
+/* Returns the number of frames of a super-frame of `length` bytes, whose first `captured` bytes are at `frame`. Returns 1 for any
+ * other frame, and for one of another form than `offload` says. */
+uint32_t ss_segments_count(const uint8_t *frame, uint32_t captured, uint32_t length, const struct virtio_net_hdr *offload);
 
 #endif
