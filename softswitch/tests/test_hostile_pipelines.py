@@ -77,6 +77,7 @@ def test_mutations_are_refused_or_translated() -> None:
         assert 'Zq*/ "\\' not in source
 
 
+@pytest.mark.slow
 def test_what_is_accepted_runs_within_its_memory_a_few(tmp_path: Path) -> None:
     sanitized(FUZZ, tmp_path, 1, 24)
 

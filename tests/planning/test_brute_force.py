@@ -106,6 +106,7 @@ def test_rounding_and_repair_come_near_the_optimum(scheme: str, servers: int, co
     assert not below(known, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("servers", "count"), [(1, 8), (2, 2)])
 def test_auto_comes_near_the_best_tree_of_any_root_and_depth(servers: int, count: int) -> None:
     known = ratios("auto", servers, part(servers, count), single=True)

@@ -232,6 +232,7 @@ def test_a_fabric_without_an_example_gets_a_job_over_all_hosts() -> None:
     assert json.loads(result.stdout)["rate"] > 0
 
 
+@pytest.mark.slow
 def test_plans_side_by_side_are_those_made_alone() -> None:
     setup = INART.draw(INART.figures[0], 10, 0)
     several = SchemeComparison(setup.fabric, setup.job, seed=4)

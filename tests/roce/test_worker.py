@@ -63,7 +63,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module", params=SANITIZERS)
+@pytest.fixture(scope="module", params=["memory", pytest.param("threads", marks=pytest.mark.slow)])
 def trial(request: pytest.FixtureRequest) -> Path:
     sources = [*(TESTS / name for name in TRIAL), *(HERE / name for name in SOURCES)]
     sanitize = [f"-fsanitize={SANITIZERS[request.param]}", "-fno-sanitize-recover=all", "-g", f"-I{HERE}"]

@@ -84,6 +84,7 @@ def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Deployment) ->
     assert first["accuracy"] == first["reference_accuracy"]
 
 
+@pytest.mark.slow
 def test_two_jobs_share_the_fabric_and_both_are_exact(unharmed: Deployment) -> None:
     halves = unharmed.workers[::2], unharmed.workers[1::2]
     jobs = [

@@ -156,6 +156,7 @@ def test_commands_that_need_namespaces_say_so() -> None:
 RUN = ["run", "--network", "userland", "--fabric", "single", "--lanes", "64", "--epochs", "400"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     place = new_place()
