@@ -123,6 +123,7 @@ def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
         switch.kill()
 
 
+@pytest.mark.slow
 @needs_root[1]
 @pytest.mark.root
 @pytest.mark.parametrize(

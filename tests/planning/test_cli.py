@@ -56,6 +56,7 @@ def test_compare_has_the_reason_of_a_scheme_without_a_plan_below_the_table() -> 
     assert "names no parameter server" in reason
 
 
+@pytest.mark.slow
 def test_compare_has_a_row_per_scheme() -> None:
     result = _netfold("inart-fig1", "--compare", "--json")
     assert [row["scheme"] for row in json.loads(result.stdout)] == list(SCHEMES)

@@ -101,6 +101,7 @@ def test_auto_comes_near_the_optimum_of_asymmetric_fabrics() -> None:
     assert_near_the_optimum(range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_no_tree_is_cheaper_than_the_bound_claims(seed: int) -> None:
     assert_bound_is_proven(seed)

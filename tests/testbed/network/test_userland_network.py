@@ -120,6 +120,7 @@ def test_a_killed_switch_starts_again_on_the_same_links(net: UserlandNetwork) ->
     assert ("h1", "leaf1") in net.link_bytes()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_at_the_end() -> None:
     place = new_place()
     with UserlandNetwork(FABRIC, name=place.name) as net:
