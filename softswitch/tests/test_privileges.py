@@ -54,6 +54,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 ELSEWHERE = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'
 
 
+@pytest.mark.slow
 @needs_root[1]
 @needs_other_users
 @pytest.mark.root

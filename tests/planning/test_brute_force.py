@@ -98,6 +98,7 @@ def test_optimal_is_the_optimum(servers: int, count: int) -> None:
     assert known == pytest.approx(dict.fromkeys(known, 1.0), rel=EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["grid", "inart"])
 @pytest.mark.parametrize(("servers", "count"), [(1, 12), (2, 4)])
 def test_rounding_and_repair_come_near_the_optimum(scheme: str, servers: int, count: int) -> None:

@@ -37,6 +37,7 @@ def test_many_random_orders_of_events(first):
     _search(first, LONG.step)
 
 
+@pytest.mark.slow
 def test_a_seed_takes_the_same_course_in_every_process():
     command = [sys.executable, "-m", "tests.simulation", "--seed", "99", "--lines", "10000"]
     first, second = (

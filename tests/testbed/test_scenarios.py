@@ -176,6 +176,7 @@ def test_a_restarted_switch_costs_an_epoch_and_no_sum(system: Deployment) -> Non
     assert max(r["restarts"] for r in results.values()) >= 1
 
 
+@pytest.mark.slow
 def test_a_cut_link_is_planned_around(system: Deployment) -> None:
     job = system.start_job("cut", LONG, FEW, scheme="panama")
     wait_for_progress(system, job)

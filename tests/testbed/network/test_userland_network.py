@@ -73,6 +73,7 @@ def netfold(net: UserlandNetwork, *words: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow
 def test_a_second_terminal_sees_its_state_and_what_it_lacks(net: UserlandNetwork) -> None:
     shown = netfold(net, "status")
     assert shown.returncode == 0, shown.stderr
