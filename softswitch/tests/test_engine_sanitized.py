@@ -71,6 +71,7 @@ def datagram(size: int) -> bytes:
     return bytes(packet / UDP(sport=7, dport=9, chksum=0) / bytes(size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_nothing_is_misused_while_ports_on_sockets_come_and_go(
     tmp_path: Path, program: list[object], threads: int

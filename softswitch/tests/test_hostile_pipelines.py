@@ -77,10 +77,12 @@ def test_mutations_are_refused_or_translated() -> None:
         assert 'Zq*/ "\\' not in source
 
 
+@pytest.mark.slow
 def test_what_is_accepted_runs_within_its_memory_a_few(tmp_path: Path) -> None:
     sanitized(FUZZ, tmp_path, 1, 24)
 
 
+@pytest.mark.slow
 def test_the_committed_ones_run_within_their_memory(tmp_path: Path) -> None:
     assert "1 ran" in sanitized(FUZZ, tmp_path, 0, 0)
 

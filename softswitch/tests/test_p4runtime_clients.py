@@ -241,6 +241,7 @@ def test_a_wrong_command_line_is_explained(arguments: list[str], words: str) -> 
     assert words in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -150,6 +150,7 @@ def test_members_follow_ports_and_interfaces_that_go_and_come_back(
     run(case)
 
 
+@pytest.mark.slow
 def test_one_shot_sets_and_pushes_that_keep_the_state_watch_too(
     run, switch: SwitchProcess, hosts: dict[int, Host]
 ) -> None:

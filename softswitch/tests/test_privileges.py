@@ -54,6 +54,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 ELSEWHERE = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'
 
 
+@pytest.mark.slow
 @needs_root[1]
 @needs_other_users
 @pytest.mark.root
@@ -123,6 +124,7 @@ def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
         switch.kill()
 
 
+@pytest.mark.slow
 @needs_root[1]
 @pytest.mark.root
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ exec gcc "$@"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waits_at", ["engine", "program.c"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda n: n.name)
 def test_a_switch_that_is_stopped_while_it_compiles_leaves_no_part_of_that(

@@ -49,6 +49,7 @@ def test_a_row_is_prefetched_where_its_index_is_set_and_never_out_of_range() -> 
     assert "ss_prefetch(" not in translate(program("state")).source, "a cell alone is as quickly loaded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [PROGRAMS / "lanes.json", PROGRAMS / "lanes_ternary.json", pytest.param(LANES_64, marks=needs_netfold)],

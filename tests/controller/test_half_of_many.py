@@ -48,6 +48,7 @@ def test_quarter_of_more_than_64_workers_is_refused() -> None:
         check(65, "quarter")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "numerics"), [(1024, "half"), (1025, "block"), (64, "quarter")])
 def test_others_are_accepted(workers: int, numerics: str) -> None:
     check(workers, numerics)

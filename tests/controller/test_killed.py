@@ -190,6 +190,7 @@ def test_killed_after_every_write(name, tmp_path):
     asyncio.run(_killed_everywhere(name, 1, tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["restart_switch", "replace"])
 def test_killed_after_some_writes_of_a_longer_operation(name, tmp_path):
     """Most of them are of the same few kinds; the longer proof tries each."""

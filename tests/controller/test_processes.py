@@ -321,7 +321,8 @@ def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path
     _run(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("has_them", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("has_them", [True, False])
 def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tmp_path):
     tls = make_certificate(tmp_path)
     (tmp_path / "tokens").write_text("a-token-of-an-operator\n")

@@ -256,6 +256,7 @@ def test_eleven_leaves_are_added_up_by_nodes_of_four_children() -> None:
         assert plan.rate >= 0.9 * plan.bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fabric", "children"), [(leaf_spine(11, 4, 2), 4), (leaf_spine(33, 2, 2), None)])
 def test_the_controller_installs_more_nodes_than_tiers(
     fabric: Fabric, children: int | None, tmp_path: Path

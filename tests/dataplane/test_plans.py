@@ -78,7 +78,8 @@ def prove(fabric: Fabric, job: JobRecord, spare: list[SoftDevice], seed: int) ->
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n == "fat-tree" else []) for n in FABRICS]
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in ("leaf-spine", "fat-tree") else []) for n in FABRICS],
 )
 def test_every_scheme_s_plan_adds_up(name: str, scheme: str, spare: list[SoftDevice]):
     prove(FABRICS[name], placed(FABRICS[name], scheme), spare, seed=1)

@@ -78,6 +78,7 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
         yield {"address": address, "device_id": 7, "least_bytes": 60, "quiet_ms": 1, "ports": ports, **paths}
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: veth links need root")
 @pytest.mark.parametrize("one_shot", [True, False])

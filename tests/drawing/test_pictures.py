@@ -157,6 +157,7 @@ def _experiments() -> Iterator[tuple[str, Plot]]:
 PLOTS = dict(_experiments())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLOTS)
 def test_every_chart_is_readable(name: str):
     assert faults_of(PLOTS[name]) == []

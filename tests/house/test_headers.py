@@ -84,6 +84,7 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> Part:
     return Part(PARTS["softswitch"].flags, (path,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("name", ["softswitch", "engine", "flow level", "packet level"])
 def test_c_compiles_with_the_headers_of_this_machine(name: str, compiler: str):

@@ -30,6 +30,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SMALL, ids=str)
 def test_newcomers_are_in_step(system: Newcomers, record_property: Callable[..., None]):
     prove(system, 2_000_000, record_property)

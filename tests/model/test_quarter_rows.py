@@ -121,6 +121,7 @@ def test_rows_whose_sums_fit_do_not_go_again(small: int):
             assert all(take(result, Rules()) == true for result in results(rows, Rules()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "left_out",
     ["sender_refuses", "rails_absorb", "overflow_goes_again", "special_goes_again", "borrow_is_given_back"],

@@ -98,6 +98,7 @@ def test_optimal_is_the_optimum(servers: int, count: int) -> None:
     assert known == pytest.approx(dict.fromkeys(known, 1.0), rel=EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["grid", "inart"])
 @pytest.mark.parametrize(("servers", "count"), [(1, 12), (2, 4)])
 def test_rounding_and_repair_come_near_the_optimum(scheme: str, servers: int, count: int) -> None:
@@ -106,6 +107,7 @@ def test_rounding_and_repair_come_near_the_optimum(scheme: str, servers: int, co
     assert not below(known, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("servers", "count"), [(1, 8), (2, 2)])
 def test_auto_comes_near_the_best_tree_of_any_root_and_depth(servers: int, count: int) -> None:
     known = ratios("auto", servers, part(servers, count), single=True)

@@ -56,6 +56,7 @@ def test_compare_has_the_reason_of_a_scheme_without_a_plan_below_the_table() -> 
     assert "names no parameter server" in reason
 
 
+@pytest.mark.slow
 def test_compare_has_a_row_per_scheme() -> None:
     result = _netfold("inart-fig1", "--compare", "--json")
     assert [row["scheme"] for row in json.loads(result.stdout)] == list(SCHEMES)
@@ -232,6 +233,7 @@ def test_a_fabric_without_an_example_gets_a_job_over_all_hosts() -> None:
     assert json.loads(result.stdout)["rate"] > 0
 
 
+@pytest.mark.slow
 def test_plans_side_by_side_are_those_made_alone() -> None:
     setup = INART.draw(INART.figures[0], 10, 0)
     several = SchemeComparison(setup.fabric, setup.job, seed=4)

@@ -95,10 +95,12 @@ def assert_bound_is_proven(seed: int) -> None:
     assert packing.bound >= proven * (1 - 1e-6)
 
 
+@pytest.mark.slow
 def test_auto_comes_near_the_optimum_of_asymmetric_fabrics() -> None:
     assert_near_the_optimum(range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_no_tree_is_cheaper_than_the_bound_claims(seed: int) -> None:
     assert_bound_is_proven(seed)
@@ -197,6 +199,7 @@ def test_a_job_over_64_racks_of_16_hosts_has_the_rate_of_its_links() -> None:
     assert len(plan.trees) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [64, pytest.param(400, marks=pytest.mark.long)])
 def test_scattered_workers_come_within_a_tenth_of_the_bound(workers: int) -> None:
     fabric = leaf_spine(160, 40, 16)

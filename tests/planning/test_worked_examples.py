@@ -88,6 +88,7 @@ def test_without_a_split_grids_atp_stays_at_what_s1_can_take() -> None:
     assert plan.rate == pytest.approx(2.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["grid-fig1", "inart-fig1"])
 @pytest.mark.parametrize("scheme", list(SCHEMES))
 def test_the_same_seed_gives_the_same_plan(name: str, scheme: str) -> None:

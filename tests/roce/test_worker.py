@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from netfold.traffic.roce.recipe import FLAGS, HERE, SOURCES
+from tests import c_programs
 
 TESTS = Path(__file__).parent
 SANITIZERS = {"memory": "address,undefined", "threads": "thread"}
@@ -62,20 +63,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module", params=SANITIZERS)
-def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("trial") / "trial"
+@pytest.fixture(scope="module", params=["memory", pytest.param("threads", marks=pytest.mark.slow)])
+def trial(request: pytest.FixtureRequest) -> Path:
     sources = [*(TESTS / name for name in TRIAL), *(HERE / name for name in SOURCES)]
-    sanitize = [
-        f"-fsanitize={SANITIZERS[request.param]}",
-        "-fno-sanitize-recover=all",
-        "-g",
-        f"-I{HERE}",
-        f"-I{HERE.parent}",
-    ]
-    command = ["gcc", *FLAGS, "-O1", *sanitize, "-o", made, *sources, "-lm"]  # -O2 compiles for longer
-    subprocess.run(command, check=True, timeout=100)
-    return made
+    sanitize = [f"-fsanitize={SANITIZERS[request.param]}", "-fno-sanitize-recover=all", "-g"]
+    sanitize += [f"-I{HERE}", f"-I{HERE.parent}"]
+    return c_programs.program("roce_trial", sources, [*FLAGS, "-O1", *sanitize])  # -O2 compiles for longer
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

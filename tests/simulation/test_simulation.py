@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-SHORT = range(0, 100, 50)
+SHORT = range(0, 100, 25)
 LONG = range(0, 20_000, 500)
 TIMEOUT_S = 1500
 
@@ -26,7 +26,7 @@ def _search(first: int, count: int) -> None:
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
 
 
-@pytest.mark.parametrize("first", [0, pytest.param(SHORT.step, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in SHORT[1:])])
 def test_random_orders_of_events(first):
     _search(first, SHORT.step)
 
@@ -37,6 +37,7 @@ def test_many_random_orders_of_events(first):
     _search(first, LONG.step)
 
 
+@pytest.mark.slow
 def test_a_seed_takes_the_same_course_in_every_process():
     command = [sys.executable, "-m", "tests.simulation", "--seed", "99", "--lines", "10000"]
     first, second = (

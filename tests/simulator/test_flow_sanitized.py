@@ -10,19 +10,17 @@ from pathlib import Path
 import pytest
 
 from netfold.simulator.native import sources_of
+from tests import c_programs
 
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 @pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("flow") / "fuzz"
+def fuzzer() -> Path:
     own = sources_of("flow")
     sources = [Path(__file__).with_name("flow_fuzz.c"), *(s for s in own if s.suffix == ".c")]
-    command = ["gcc", *STRICT, *SANITIZE, f"-I{own[0].parent}", "-o", made, *sources, "-lm"]
-    subprocess.run(command, check=True, timeout=100)
-    return made
+    return c_programs.program("flow_fuzz", sources, [*STRICT, *SANITIZE, f"-I{own[0].parent}"])
 
 
 @pytest.mark.parametrize("seed", range(12))

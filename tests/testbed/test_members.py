@@ -84,6 +84,7 @@ def contributors(row: dict[str, Any], value: float) -> int:
     raise AssertionError(f"{value} is no average of {row['least']} to {row['most']} workers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss", [pytest.param(0.0, marks=pytest.mark.slow), 0.01], ids=["no loss", "1 % loss"]
 )

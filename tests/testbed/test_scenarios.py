@@ -84,6 +84,7 @@ def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Deployment) ->
     assert first["accuracy"] == first["reference_accuracy"]
 
 
+@pytest.mark.slow
 def test_two_jobs_share_the_fabric_and_both_are_exact(unharmed: Deployment) -> None:
     halves = unharmed.workers[::2], unharmed.workers[1::2]
     jobs = [
@@ -165,6 +166,7 @@ def test_a_server_that_is_started_again_at_once_costs_an_epoch_and_no_sum(
     assert max(r["restarts"] for r in results.values()) >= 1
 
 
+@pytest.mark.slow
 def test_a_restarted_switch_costs_an_epoch_and_no_sum(system: Deployment) -> None:
     job = system.start_job("restarted", LONG, FEW, scheme="switchml")
     wait_for_progress(system, job)
@@ -174,6 +176,7 @@ def test_a_restarted_switch_costs_an_epoch_and_no_sum(system: Deployment) -> Non
     assert max(r["restarts"] for r in results.values()) >= 1
 
 
+@pytest.mark.slow
 def test_a_cut_link_is_planned_around(system: Deployment) -> None:
     job = system.start_job("cut", LONG, FEW, scheme="panama")
     wait_for_progress(system, job)
@@ -183,6 +186,7 @@ def test_a_cut_link_is_planned_around(system: Deployment) -> None:
     assert max(r["restarts"] for r in results.values()) >= 1
 
 
+@pytest.mark.slow
 def test_a_killed_controller_is_not_missed_and_takes_up_where_it_was(system: Deployment) -> None:
     job = system.start_job("orphan", LONG, FEW, scheme="switchml")
     wait_for_progress(system, job)
@@ -212,6 +216,7 @@ def test_a_killed_worker_ends_the_wait_for_it_with_one_line(unharmed: Deployment
     assert FEW[0] in str(failed.value)
 
 
+@pytest.mark.slow
 def test_a_killed_controller_ends_a_run_with_one_line(system: Deployment) -> None:
     job = system.start_job("unled", LONG, FEW, scheme="switchml")
     wait_for_progress(system, job)

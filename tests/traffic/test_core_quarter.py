@@ -85,7 +85,7 @@ def test_a_predicted_call_takes_one_round_trip_and_a_quarter_of_the_packets(dtyp
         pytest.param((0.2, 0.3, 0.5), marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("two_levels", [False, True])
+@pytest.mark.parametrize("two_levels", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_sums_are_near_and_the_same_bits_at_all_workers_despite_losses(shares, two_levels):
     fabric = team(5, shares, loss=0.05, duplicate=0.05, two_levels=two_levels)
     for call in range(8):

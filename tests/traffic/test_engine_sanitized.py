@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from netfold.traffic.engine.recipe import CORE, FOLDER, SOURCES
+from tests import c_programs
 
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DNF_PLAIN")
 ICMP_ERRORS = (
@@ -20,24 +21,19 @@ ICMP_ERRORS = (
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 
-def built(folder: Path, name: str, engine: tuple[str, ...], *flags: str) -> Path:
-    made = folder / name
+def built(name: str, engine: tuple[str, ...], *flags: str) -> Path:
     sources = [Path(__file__).with_name(f"{name}.c"), *(FOLDER / source for source in engine)]
-    command = ["gcc", *STRICT, *flags, f"-I{FOLDER}", "-o", made, *sources, "-lm"]
-    subprocess.run(command, check=True, timeout=900)
-    return made
+    return c_programs.program(name, sources, [*STRICT, *flags, f"-I{FOLDER}"])
 
 
 @pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("engine"), "engine_fuzz", CORE, *SANITIZE)
+def fuzzer() -> Path:
+    return built("engine_fuzz", CORE, *SANITIZE)
 
 
 @pytest.fixture(scope="module")
-def bursts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bursts")
+def bursts() -> Path:
     return built(
-        folder,
         "burst_trial",
         ("io/udp_batch.c", "io/link.c", "io/sockets.c"),
         *SANITIZE,
@@ -105,9 +101,8 @@ def test_millions_of_random_packets_do_not_corrupt_the_core(fuzzer: Path, seed: 
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def server() -> Path:
     return built(
-        tmp_path_factory.mktemp("server"),
         "root_fuzz",
         ("server/slot_pool.c", "io/udp_batch.c", "io/link.c", "server/shards.c", "server/root.c"),
         *SANITIZE,
@@ -120,9 +115,9 @@ def test_random_packets_do_not_corrupt_the_parameter_server(server: Path, seed: 
 
 
 @pytest.mark.slow
-def test_the_threads_of_workers_and_their_server_have_no_data_race(tmp_path: Path):
+def test_the_threads_of_workers_and_their_server_have_no_data_race():
     """Submitting, waiting, finishing and watching at once, and a new epoch in the middle. All sums are right."""
-    program = built(tmp_path, "engine_threads", SOURCES, "-fsanitize=thread", "-DNF_PLAIN", "-pthread")
+    program = built("engine_threads", SOURCES, "-fsanitize=thread", "-DNF_PLAIN", "-pthread")
     for arguments in (["100"], ["100", "unsteered"]):
         command = [
             "setarch",

@@ -18,6 +18,7 @@ from netfold.traffic.workloads.workloads import (
 )
 
 
+@pytest.mark.slow
 def test_the_digits_are_those_of_scikit_learn():
     datasets = pytest.importorskip("sklearn.datasets")
     images = digits()

@@ -28,6 +28,7 @@ def said(out: Path) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_json_rows_are_the_cost_model_of_500_mb(said: str) -> None:
     found = json.loads(said)["rows"]
     assert all(list(r) == ["intra_gbs", "ranks", "latency_us", "scheme", "ms"] for r in found)

@@ -40,6 +40,7 @@ def test_reproduced_columns_stand_in_the_right_order() -> None:
     assert v["lbmm"] < v["atp"] < v["repaired"]
 
 
+@pytest.mark.slow
 def test_points_are_means_over_the_draws() -> None:
     quick = InArt(quick=True)
     assert [(f.name, x) for f, x in quick.points()] == [(f.name, x) for f in INART.figures for x in f.x[::2]]
@@ -47,6 +48,7 @@ def test_points_are_means_over_the_draws() -> None:
     assert next(iter(one.rows(print))).draws == 2
 
 
+@pytest.mark.slow
 def test_a_quick_reproduction_prints_tables_and_draws_plots(tmp_path: Path) -> None:
     experiment = InArt(1, no_cache=True, quick=True, only=["12a"])
     with redirect_stdout(io.StringIO()) as printed:

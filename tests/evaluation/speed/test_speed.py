@@ -28,6 +28,7 @@ from netfold.testbed.errors import RunError
 STRICT = ["-O2", "-Wall", "-Wextra", "-Werror"]
 
 
+@pytest.mark.slow
 def test_small_benchmarks_give_rows(tmp_path: Path):
     output = Output(as_json=True, out=tmp_path)
     plain, own = evaluate(HostPps(Integers([32]), 0.2), output)

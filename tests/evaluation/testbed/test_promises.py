@@ -93,6 +93,7 @@ def test_workers_that_come_late_cost_nothing_while_they_wait(spread: float):
         assert found.rate_part > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["balance", "arrivals", "fairness"])
 def test_the_quick_forms_write_json_and_a_plot(command: str, tmp_path: Path):
     options = ["--quick", "--json", "--out", str(tmp_path / "new")]

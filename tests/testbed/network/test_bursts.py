@@ -29,6 +29,7 @@ def switch_command(net: EmulatedNetwork) -> Sequence[bytes]:
     return Path(f"/proc/{net.switches['leaf1'].pid}/cmdline").read_bytes().split(b"\0")
 
 
+@pytest.mark.slow
 @needs_network
 def test_hosts_of_softswitch_keep_their_offloads(place: Place) -> None:
     with network(place, Softswitch()) as net:

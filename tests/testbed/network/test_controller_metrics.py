@@ -60,6 +60,7 @@ def controller(
             process.terminate()
 
 
+@pytest.mark.slow
 @namespaces
 def test_metrics_are_served_outside_the_namespaces(mode: NetworkMode, name: str, tmp_path: Path) -> None:
     port = free_port()

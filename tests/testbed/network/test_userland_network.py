@@ -73,6 +73,7 @@ def netfold(net: UserlandNetwork, *words: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow
 def test_a_second_terminal_sees_its_state_and_what_it_lacks(net: UserlandNetwork) -> None:
     shown = netfold(net, "status")
     assert shown.returncode == 0, shown.stderr
@@ -120,6 +121,7 @@ def test_a_killed_switch_starts_again_on_the_same_links(net: UserlandNetwork) ->
     assert ("h1", "leaf1") in net.link_bytes()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_at_the_end() -> None:
     place = new_place()
     with UserlandNetwork(FABRIC, name=place.name) as net:
@@ -156,6 +158,7 @@ def test_commands_that_need_namespaces_say_so() -> None:
 RUN = ["run", "--network", "userland", "single", "--lanes", "64", "--epochs", "400"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     place = new_place()
