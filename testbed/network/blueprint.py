@@ -88,7 +88,7 @@ class Blueprint:
                 yield kernel.shape(p.interface, p.rate_bps, p.queue, p.delay_ms, self.mtu)
 
     def interface(self, switch: str, port: int) -> str:
-        """Mininet's name where that is free and fits, else one that no other network has."""
+        """Return Mininet's name where that is free and fits, else one that no other network has."""
         mininets = f"{switch}-eth{port}"
         if self.alone and len(mininets) <= LONGEST_INTERFACE:
             return mininets

@@ -136,7 +136,7 @@ def _up(
 
 
 def _no_controller(spec: str, name: str, scale: float | None, first_grpc_port: int) -> str:
-    """What is still to be done before `pingall`, with the options that the network was started with."""
+    """Describe the step before `pingall`: a controller, with the options that the network was started with."""
     command = ["netfold", "controller", "run", spec]
     command += [] if name == DEFAULT_NAME else ["--name", name]
     command += [] if scale is None else ["--scale", f"{scale:g}"]

@@ -98,7 +98,7 @@ class State:
 
     @property
     def interfaces(self) -> frozenset[str]:
-        """Of its switches, in the root namespace."""
+        """The interfaces of its switches, in the root namespace."""
         ends = (end for x in self.links for end in (x.interface_a, x.interface_b))
         return frozenset(end for end in ends if end is not None)
 
