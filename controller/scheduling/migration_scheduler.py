@@ -119,6 +119,7 @@ class MigrationScheduler:
             reason = f"{why}, and the planner crashed: {error}"
             self._tasks.persist(self._lifecycle.end, name, JobState.FAILED, reason, job=name)
 
+        self._postponed.pop((name, "repair"), None)  # this request replaces it
         waits = self._repairs.get(name)
         self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
         if waits is None:
@@ -233,10 +234,7 @@ class MigrationScheduler:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
                 must_retry = conditions() != before or self._failures.forgive_slow(name)
                 log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
-                waits = latest.fail or isinstance(
-                    error, PlanTimeoutError
-                )  # a result that is not final is followed by another
-                if waits and not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
+                if not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
                     self._end_or_postpone(name, latest, error)
             finally:
                 latest = self._repairs.pop(name)

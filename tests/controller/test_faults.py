@@ -142,6 +142,26 @@ def test_a_job_that_cannot_do_without_a_link_has_the_restart_timeout_for_it_to_c
     asyncio.run(scenario())
 
 
+def test_a_job_off_a_failed_link_moves_as_soon_as_the_switch_of_its_other_path_is_back(tmp_path):
+    async def scenario():
+        timeouts = ControllerTimeouts(reroute=0.05, restart=600.0, start=10.0)
+        async with deployed(FABRIC, tmp_path, timeouts=timeouts) as deployment:
+            controller = deployment.controller
+            await _running(deployment, SPREAD)
+            used = _spine_of(deployment)
+            other = next(s for s in ("spine1", "spine2") if s != used)
+            await deployment.switches[other].stop()
+            await deployment.until(lambda: other in controller.failures.failed.switches, "given up for now")
+            controller.failure_monitor.links_changed(frozenset((frozenset(("leaf1", used)),)))
+            await asyncio.gather(*controller.tasks.under_way)
+            assert _spine_of(deployment) == used
+            await deployment.switches[other].start()
+            await deployment.until(lambda: _spine_of(deployment) == other, "moved")
+            await deployment.runs("job")
+
+    asyncio.run(scenario())
+
+
 def test_a_job_waits_for_a_switch_that_hangs_and_which_it_cannot_do_without(tmp_path):
     """For longer than any timeout: what is slow is not dead. The job says what it waits for."""
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,20 @@ ROOT = Path(__file__).parents[3]
 REACHED_S = 240.0
 """Limit until the controller has installed routes, on a busy machine."""
 
-# A failed `mn` removes links, processes and files of /tmp by their names: it gets a machine of its own.
+# A failed `mn` removes links, processes and files of /tmp by their names: it gets namespaces of its own, where /tmp is
+# read-only, but for the test's folder.
 ALONE = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c"]
-ALONE += ['cd / && mount -t tmpfs none /tmp && ip link set lo up && exec "$@"', "sh"]
+ALONE += [
+    "mount --bind /tmp /tmp && mount --bind $TMPDIR $TMPDIR && mount -o remount,bind,ro /tmp && cd / &&"
+    ' ip link set lo up && exec "$@"',
+    "sh",
+]
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    """Environment variables that put temporary files and sockets into `folder`."""
+    return {"TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder)}
+
 
 needs_softswitch = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -46,13 +58,14 @@ def in_the_system_python() -> bool:
 def test_mn_brings_up_a_fabric_that_a_controller_connects(tmp_path: Path) -> None:
     custom = str(ROOT / "testbed/network/mininet_topo.py")
     words = ["--topo", "netfold,single", "--switch", "netfold", "--controller", "none"]
-    terminal = Terminal([*ALONE, "mn", "--custom", custom, *words], tmp_path)
-    run = f"{installed_command('netfold')} controller run single --state /tmp/s.db --listen unix:/tmp/c.sock"
+    settings = [f"{k}={v}" for k, v in _settings(tmp_path).items()]
+    terminal = Terminal(["env", *settings, *ALONE, "mn", "--custom", custom, *words], tmp_path)
+    run = f"{installed_command('netfold')} controller run single --state s.db --listen unix:c.sock"
     try:
         terminal.until("mininet>", 120.0)
         terminal.type("links")
         assert "h1-eth0<->s1-eth1 (OK OK)" in terminal.until("mininet>")
-        terminal.type(f"sh {run} >/tmp/controller.log 2>&1 &")
+        terminal.type(f"sh cd {tmp_path} && {run} >controller.log 2>&1 &")
         terminal.until("mininet>")
         deadline = time.monotonic() + REACHED_S
         answer = ""
@@ -69,7 +82,7 @@ def test_mn_brings_up_a_fabric_that_a_controller_connects(tmp_path: Path) -> Non
 
 @needs_network
 @needs_softswitch
-def test_a_program_builds_a_network_of_the_topology() -> None:
+def test_a_program_builds_a_network_of_the_topology(tmp_path: Path) -> None:
     program = """
 from netfold.testbed.network.mininet_topo import FabricTopo  # it also makes Debian's Mininet importable
 from mininet.net import Mininet
@@ -84,6 +97,7 @@ finally:
 """
     done = subprocess.run(
         [*ALONE, sys.executable, "-P", "-c", program],
+        env={**os.environ, **_settings(tmp_path)},
         capture_output=True,
         text=True,
         timeout=240,
