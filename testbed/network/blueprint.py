@@ -18,13 +18,15 @@ from netfold.topologies.fabric import Fabric, Link
 CPU_PORT = 510
 DEFAULT_MTU = 1500
 """Ethernet's."""
+LONGEST_INTERFACE = 15
+"""Characters of an interface's name, by Linux."""
 
 
 @dataclass(frozen=True)
 class Blueprint:
     """`name`: prefix of the interfaces; `scale`: factor from the fabric's rates to rates on the wire. `shapes_links`:
     the switches enforce rates, queues and delays, those of frames from hosts included. `bursts`: links carry bursts of
-    packets whole."""
+    packets whole. `alone`: no other network shares its network namespace."""
 
     fabric: Fabric
     addressing: Addressing
@@ -34,6 +36,7 @@ class Blueprint:
     gateways_known: bool
     shapes_links: bool
     bursts: bool = False
+    alone: bool = False
 
     def rate_bps(self, a: str, b: str) -> int:
         """Rate of the link from `a` to `b`; to a parameter server at most its capacity."""
@@ -85,6 +88,10 @@ class Blueprint:
                 yield kernel.shape(p.interface, p.rate_bps, p.queue, p.delay_ms, self.mtu)
 
     def interface(self, switch: str, port: int) -> str:
+        """Return Mininet's name where that is free and fits, else one that no other network has."""
+        mininets = f"{switch}-eth{port}"
+        if self.alone and len(mininets) <= LONGEST_INTERFACE:
+            return mininets
         return f"{self.name}{self.addressing.switches[switch].index + 1}-{port}"
 
     def _port(self, switch: str, peer: str) -> Port:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -93,7 +94,8 @@ def _up(
     name: NameOption = DEFAULT_NAME,
     network: ModeOption = NetworkMode.AUTO,
 ) -> None:
-    """Start a fabric as a Mininet network. Switches wait for a controller on their P4Runtime ports."""
+    """Start a fabric as a Mininet network. Switches wait for a controller on their P4Runtime ports: without it no host
+    reaches another."""
     chosen = load_fabric(fabric)
     if arp not in ("static", "fabric"):
         fail(f"--arp {arp}: expected static or fabric", BAD_INPUT)
@@ -112,9 +114,13 @@ def _up(
         "exercise": exercise,
     }
     if foreground:
-        supervisor.hold(
-            chosen, options, lambda: _print_state(RunDirectory(name).up()), prompt=sys.stdin.isatty()
-        )
+
+        def on_ready() -> None:
+            _print_state(RunDirectory(name).up())
+            if exercise is None:
+                typer.echo(_no_controller(fabric, name, scale, first_grpc_port))
+
+        supervisor.hold(chosen, options, on_ready, prompt=sys.stdin.isatty())
         return
     if is_isolated():
         supervisor.start(chosen, options)
@@ -122,6 +128,18 @@ def _up(
         return
     supervisor.start(chosen, options, pick_mode(network))
     os.execv(installed_command("netfold"), ["netfold", "network", "status", "--name", name])
+
+
+def _no_controller(fabric: str, name: str, scale: float | None, first_grpc_port: int) -> str:
+    """Describe the step before `pingall`: a controller, with the options that the network was started with."""
+    command = ["netfold", "controller", "run", fabric]
+    command += [] if name == DEFAULT_NAME else ["--name", name]
+    command += [] if scale is None else ["--scale", f"{scale:g}"]
+    command += [] if first_grpc_port == FIRST_GRPC_PORT else ["--first-grpc-port", str(first_grpc_port)]
+    return (
+        "The switches have no program yet: hosts reach each other once a controller runs. In another terminal:\n"
+        f"  {shlex.join(command)}"
+    )
 
 
 @app.command("down", rich_help_panel=_NETWORK)

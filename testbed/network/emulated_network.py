@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from netfold.protocol.runtime import default_name
+from netfold.protocol.runtime import DEFAULT_NAME, default_name
 from netfold.testbed.network import kernel, offload_probe
 from netfold.testbed.network.blueprint import DEFAULT_MTU, Blueprint, check_scale
 from netfold.testbed.network.errors import (
@@ -22,6 +22,7 @@ from netfold.testbed.network.errors import (
     UnknownElementError,
 )
 from netfold.testbed.network.handles import HostHandle
+from netfold.testbed.network.isolation import is_isolated
 from netfold.testbed.network.network import READY_TIMEOUT_S, Network
 from netfold.testbed.network.program import program_switch
 from netfold.testbed.network.sudo_user import Recordings, check_root
@@ -72,9 +73,17 @@ class EmulatedNetwork(Network):
         own = addresses(fabric, first_grpc_port)
         addressing = own if exercise is None else exercise.addressed(own)
         scale, name = check_scale(fabric, scale), default_name() if name is None else name
-        gateways_known = arp == "static"
         super().__init__(
-            Blueprint(fabric, addressing, name, scale, mtu, gateways_known, target.shapes_links),
+            Blueprint(
+                fabric,
+                addressing,
+                name,
+                scale,
+                mtu,
+                gateways_known=arp == "static",
+                shapes_links=target.shapes_links,
+                alone=name == DEFAULT_NAME and is_isolated(),
+            ),
             target,
             ready_timeout_s,
         )

@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -95,6 +95,12 @@ class State:
     def has_namespaces(self) -> bool:
         """False in `userland`, where switches serve at sockets and links are no interfaces."""
         return not any(s.grpc_address.startswith(UNIX) for s in self.switches.values())
+
+    @property
+    def interfaces(self) -> frozenset[str]:
+        """The interfaces of its switches, in the root namespace."""
+        ends = (end for x in self.links for end in (x.interface_a, x.interface_b))
+        return frozenset(end for end in ends if end is not None)
 
     def host(self, name: str) -> HostState:
         if name not in self.hosts:
@@ -195,7 +201,10 @@ class RunDirectory:
         found = state is not None
         if state is not None:
             end_processes(state.run)
-        interfaces = interfaces_of(self.name) if os.geteuid() == 0 else []  # those of another user's network
+        known = state.interfaces if state is not None else frozenset()
+        interfaces = (
+            interfaces_of(self.name, known) if os.geteuid() == 0 else []
+        )  # those of another user's network
         found = found or bool(interfaces)
         delete_interfaces(interfaces)
         self.remove_files()
@@ -228,10 +237,11 @@ def make_folder(path: Path) -> None:
         raise NetworkError(f"cannot make the folder {path}: {error.strerror}") from error
 
 
-def interfaces_of(name: str) -> list[str]:
-    """Kernel interfaces of the network `name` in this process's namespace, of which /sys need not be."""
+def interfaces_of(name: str, known: Collection[str] = ()) -> list[str]:
+    """Kernel interfaces of the network `name` in this process's namespace, of which /sys need not be. `known`: those
+    that its state names."""
     pattern = re.compile(rf"^{name}[0-9]+-[0-9]+$")
-    return [found for _, found in socket.if_nameindex() if pattern.match(found)]
+    return [found for _, found in socket.if_nameindex() if found in known or pattern.match(found)]
 
 
 def delete_interfaces(interfaces: list[str]) -> None:
