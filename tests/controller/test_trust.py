@@ -73,7 +73,7 @@ def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
             deployment.devices = {}
             deployment.start()
             await deployment.until(
-                lambda: "no connection" in deployment.controller.fleet.health("s1").error, "refused"
+                lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
             )
             assert switch.reads == reads
         finally:
@@ -98,7 +98,7 @@ def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
         try:
             deployment.start()
             await deployment.until(
-                lambda: "no connection" in deployment.controller.fleet.health("s1").error, "refused"
+                lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
             )
             assert switch.reads == 0
         finally:

@@ -35,6 +35,7 @@ CONTROLLER = [
     "scheduling",
     "health",
     "observation",
+    "subsystems",
     "core",
     "service",
     "web",
