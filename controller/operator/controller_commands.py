@@ -36,7 +36,7 @@ from netfold.controller.operator.controller_options import (
 )
 from netfold.controller.recording.recording_file import RecordingError
 from netfold.controller.service.daemon import DaemonOptions, run
-from netfold.controller.service.server import ListenError
+from netfold.controller.service.listening import ListenError
 from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import programs
 from netfold.controller.switches.finsy_adapter import log_state_changes_only

@@ -19,8 +19,9 @@ from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.leadership import Leadership, has_tokens_of
+from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
-from netfold.controller.service.server import ListenError, Security, published_address, serving
+from netfold.controller.service.server import Security, published_address, serving
 from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.service.systemd import SystemdNotifier
@@ -138,7 +139,7 @@ async def _stand_by(
         primary = store.primary or "an address that is not published yet"
         report(f"standby at {listener.address}; the primary is at {primary}")
     except ListenError as error:
-        report(f"standby without an address of its own: {error}; give it one with --listen")
+        report(f"standby without an address of its own: {error}")
     if not has_tokens_of(options.security, store.primary_tokens):
         report(
             "the primary takes other tokens, whose holders this standby refuses once it leads: "

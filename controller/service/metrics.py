@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import TreeProgress
-from netfold.controller.service.server import ListenError
+from netfold.controller.service.listening import ListenError, reason
 from netfold.controller.subsystems import Switches
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ def listen_for_scrapes(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise ListenError(f"metrics cannot be served at port {port}: {error}") from error
+        why = reason(error, port, "--metrics-port")
+        raise ListenError(f"metrics cannot be served at 127.0.0.1:{port}: {why}") from error
 
 
 class _Server(ThreadingWSGIServer):

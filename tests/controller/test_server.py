@@ -8,13 +8,16 @@ import asyncio
 import socket
 import ssl
 import subprocess
+import sys
 
 import grpc
 import pytest
 from typer.testing import CliRunner
 
 from netfold.controller.operator.job_commands import job as job_app
-from netfold.controller.service.server import ListenError, Security, published_address, serving
+from netfold.controller.service.listening import ListenError, tcp_reason
+from netfold.controller.service.metrics import listen_for_scrapes
+from netfold.controller.service.server import Security, published_address, serving
 from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -196,6 +199,34 @@ def test_a_socket_that_answers_is_not_taken_over(tmp_path):
                     pass
 
     _run(tmp_path, scenario)
+
+
+def test_a_tcp_port_in_use_is_named_with_its_holder_and_a_remedy(security, tmp_path):
+    async def scenario(deployment):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            where = f"127.0.0.1:{other.getsockname()[1]}"
+            found = rf"cannot listen at {where}: this process listens there; end it, .* by --listen"
+            with pytest.raises(ListenError, match=found):
+                async with serving(service_of(deployment.controller), where, security):
+                    pass
+
+    _run(tmp_path, scenario)
+
+
+def test_a_metrics_port_in_use_is_named_with_its_holder_and_a_remedy():
+    script = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); input()"
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        port = int(other.stdout.readline())
+        with pytest.raises(
+            ListenError, match=rf"127\.0\.0\.1:{port}: process {other.pid} \(.*--metrics-port"
+        ):
+            listen_for_scrapes(port)
+        other.communicate("\n")
+
+
+def test_an_address_of_another_machine_is_named_with_a_remedy():
+    assert tcp_reason("192.0.2.1:9600", "--listen").endswith("choose another address by --listen")
 
 
 @pytest.mark.parametrize("listened", ["0.0.0.0:9600", "[::]:9600"])

@@ -16,7 +16,8 @@ import grpc
 import pytest
 
 from netfold.controller.operator import controller_commands
-from netfold.controller.service.server import ListenError, serving
+from netfold.controller.service.listening import ListenError
+from netfold.controller.service.server import serving
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, best_lanes
 from netfold.controller.switches.endpoint import Tls

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from netfold.controller.lifecycle.member_status import Progress, TreeProgress
-from netfold.controller.observation.goodput import RecentGoodput
-from netfold.controller.observation.straggler import straggler
+from netfold.controller.observation.member_reports import RecentGoodput, straggler
 from netfold.controller.recording.lines import State, merge
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import single_switch
