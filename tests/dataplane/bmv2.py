@@ -36,7 +36,8 @@ from netfold.controller.switches.admission_table import CPU_PORT, multicast_resu
 from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
 from netfold.controller.switches.groups import result_group
 from netfold.controller.switches.tree_routes import downlink
-from netfold.p4src.tools.p4build import BMV2_LANES, CHILDREN, Form, Profile
+from netfold.p4src.manifest import Form
+from netfold.p4src.tools.p4build import BMV2_LANES, CHILDREN, Profile
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames, compiled
 from tests.dataplane.frames import JOB_PORT, Netfold, gradient

@@ -53,10 +53,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from netfold.controller.switches.admission_table import CPU_PORT, multicast_results
 from netfold.controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
 from netfold.controller.switches.groups import result_group
-from netfold.controller.switches.program_limits import max_children
 from netfold.controller.switches.selectors import expand_action_sets
 from netfold.controller.switches.tree_routes import downlink
 from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
+from netfold.p4src.manifest import program_of
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames
 from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradient
@@ -159,7 +159,7 @@ class RemoteDevice(Device):
         self._spec, self._links = spec, links
         self._config = (folder / spec.config).read_bytes()
         self._schema = fy.P4Schema(folder / spec.p4info)
-        self.children = max_children(folder / spec.p4info)
+        self.children = program_of(folder / spec.p4info).children
         self._codec = Codec(self._schema)
         self._out = {n: p.port for n, p in spec.ports.items()} | {CPU_PORT: spec.cpu_port}
         self._back = {own: n for n, own in self._out.items()}
