@@ -80,11 +80,10 @@ class RoceFeature(Feature):
             return None
         return linking.register(job, queue_pairs_from(host, update.queue_pairs), jobs)
 
-    def controller_update(
-        self, config: FabricConfig, job: JobRecord, host: str
-    ) -> pb.ControllerUpdate | None:
-        if host not in job.roce or not linking.is_linked(job):
-            return None
+    def has_controller_update(self, job: JobRecord, host: str) -> bool:
+        return host in job.roce and linking.is_linked(job)
+
+    def controller_update(self, config: FabricConfig, job: JobRecord, host: str) -> pb.ControllerUpdate:
         return pb.ControllerUpdate(ring=ring_message(config, job, host))
 
     def has_pending_entries(self, job: JobRecord) -> bool:
