@@ -14,8 +14,8 @@ import typer
 from netfold.controller.operator.controller_client import NO_CONTROLLER
 from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.operator.controller_options import METRICS_VARIABLE
+from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import listen_for_scrapes
-from netfold.controller.service.server import ListenError
 from netfold.p4src.manifest import Form
 from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
 from netfold.testbed.network.errors import NetworkError

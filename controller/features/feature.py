@@ -93,11 +93,13 @@ class Feature(SwitchFeature, ABC):
         all jobs. Raises RegistrationError."""
         return None
 
-    def controller_update(
-        self, config: FabricConfig, job: JobRecord, host: str
-    ) -> pb.ControllerUpdate | None:
-        """The update that a member gets once in each epoch after its assignment; None: it gets none yet."""
-        return None
+    def has_controller_update(self, job: JobRecord, host: str) -> bool:
+        """Whether a member gets an update of the feature in the present epoch, once after its assignment."""
+        return False
+
+    def controller_update(self, config: FabricConfig, job: JobRecord, host: str) -> pb.ControllerUpdate:
+        """This update."""
+        return pb.ControllerUpdate()
 
     # ---- entries that follow the start of the job --------------------------------------------------------
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Sends READ and RESET of slots for the controller, in-band: by the CPU port, or by a loopback port to the slots of
-another pipe. Free slots whose epochs are nearly used up are reset, so that their epochs start again at 1."""
+another pipe. The recycler resets free slots whose epochs are nearly used up, so that their epochs start again at 1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWER_TIMEOUT_S = 5.0
 """Seconds that an answer may take: a switch on a busy machine answers late."""
 
 RECYCLE_EPOCH = LAST_EPOCH * 3 // 4
-PERIOD_S = 10.0
+RECYCLE_PERIOD_S = 10.0
 """Seconds between two checks of free blocks. Few are near the limit, and none is needed shortly: the pace spares the
 switches."""
 
@@ -87,19 +87,10 @@ class SlotAccess:
         return True
 
 
-def _controller_ports(config: FabricConfig, switch: Switch) -> dict[int, int]:
-    """The ports by which the controller's packets enter, by pipe: the CPU port first, then loopback ports."""
-    cpu_port = config.device(switch.name).cpu_port
-    ports = {switch.pipe(cpu_port): cpu_port}
-    for loopback in switch.loopbacks:
-        ports.setdefault(switch.pipe(loopback.port), loopback.port)
-    return ports
-
-
 class Recycler:
     """Resets blocks near the epoch limit every `period_s` in `run`, until it is canceled."""
 
-    def __init__(self, registry: JobRegistry, slots: SlotAccess, period_s: float = PERIOD_S) -> None:
+    def __init__(self, registry: JobRegistry, slots: SlotAccess, period_s: float = RECYCLE_PERIOD_S) -> None:
         self._registry = registry
         self._slots = slots
         self._period_s = period_s
@@ -129,3 +120,12 @@ class Recycler:
                     self._registry.registers_empty(switch, [block])
             done += 1
         return done
+
+
+def _controller_ports(config: FabricConfig, switch: Switch) -> dict[int, int]:
+    """The ports by which the controller's packets enter, by pipe: the CPU port first, then loopback ports."""
+    cpu_port = config.device(switch.name).cpu_port
+    ports = {switch.pipe(cpu_port): cpu_port}
+    for loopback in switch.loopbacks:
+        ports.setdefault(switch.pipe(loopback.port), loopback.port)
+    return ports

@@ -35,9 +35,9 @@ def load_job(name_or_path: str | Path, fabric: Fabric) -> ExampleJob:
     path = Path(name_or_path)
     if not path.is_file() and path.name == str(name_or_path) and (EXAMPLES / f"{path.name}.yaml").is_file():
         path = EXAMPLES / f"{path.name}.yaml"
-    order = order_from(read_document(path), "", fabric)
-    file = order.file
-    return ExampleJob(order.spec(), file.published, file.seed, file.rate, file.min_rate)
+    resolved = order_from(read_document(path), "", fabric)
+    file = resolved.file
+    return ExampleJob(resolved.spec(), file.published, file.seed, file.rate, file.min_rate)
 
 
 def default_job(fabric: Fabric) -> ExampleJob:

@@ -1,21 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Stores what has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and the leader.
+"""Stores what has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and the leader's term and address.
 
-Every change is one transaction, synced to disk before the switches receive it. A lock on a file next to the database
-makes one process the leader; the kernel releases it when the process dies, and a standby that waits for it becomes the
-leader. Each leader has a greater term than the one before, which is its election id at the switches.
-"""
+Every change is one transaction, synced to disk before the switches receive it. One process at a time writes
+(service/leadership.py); standbys read."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import sqlite3
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,15 +56,11 @@ class StoreError(Exception):
 
 
 class Store:
-    """The database at `path`, opened or created for this user only. A new one gets `mark`, or else a random one. `now`:
-    wall clock. Raises StoreError."""
+    """The database at `path`, opened or created for this user only. A new one gets `mark`, or else a random one. Raises
+    StoreError."""
 
-    def __init__(
-        self, path: Path, fabric: str, *, mark: int | None = None, now: Callable[[], float] = time.time
-    ) -> None:
-        self._path = path
-        self._now = now
-        self._lock: int | None = None
+    def __init__(self, path: Path, fabric: str, *, mark: int | None = None) -> None:
+        self.path = path
         self.ended_changes = 0  # committed or not
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,9 +80,6 @@ class Store:
 
     def close(self) -> None:
         self._db.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -108,7 +97,7 @@ class Store:
                 self._roll_back()
                 raise
         except sqlite3.Error as error:
-            raise StoreError(f"{self._path}: {error}") from error
+            raise StoreError(f"{self.path}: {error}") from error
         finally:
             self.ended_changes += 1
 
@@ -116,23 +105,7 @@ class Store:
         if self._db.in_transaction:  # a full disk may have ended it
             self._db.execute("ROLLBACK")
 
-    # ---- leading ---------------------------------------------------------------------------------
-
-    def try_lead(self) -> int | None:
-        """Become the leader and return the new term; None while another process leads. Terms follow the clock: the
-        first leader of a restored store has a greater one than all leaders that came after the backup."""
-        if self._lock is None:
-            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(lock)
-                return None
-            self._lock = lock
-        with self.change():
-            term = max(int(self._fact("term")) + 1, int(self._now()))
-            self._set("term", term)
-        return term
+    # ---- the leader ------------------------------------------------------------------------------
 
     @property
     def primary(self) -> str:
@@ -184,7 +157,7 @@ class Store:
         try:
             return kind.model_validate_json(body)
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{self._path} {OTHER_VERSION} ({error})") from error
+            raise StoreError(f"{self.path} {OTHER_VERSION} ({error})") from error
 
     def put(self, job: JobRecord) -> None:
         """Write the job, and delete jobs that ended long ago."""
@@ -270,7 +243,7 @@ class Store:
         self._default(name, value)
         found = self._fact(name)
         if found != value:
-            raise StoreError(f"{self._path} {otherwise} ({name} {found}, here {value})")
+            raise StoreError(f"{self.path} {otherwise} ({name} {found}, here {value})")
 
 
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Events between the packages of the controller. A publisher does not depend on its subscribers: core.py connects them,
-and its table is the whole list. Commands go the other way, by plain calls from a package to those below it."""
+and its table is the whole list. Commands go the other way, by plain calls from a package to those below it.
+Tasks that wait for a change of any kind have the ChangeNotifier."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -58,6 +60,11 @@ class FailuresChanged:
 
 
 @dataclass(frozen=True)
+class LinksKnown:
+    """Each link between switches has answered a probe in both directions."""
+
+
+@dataclass(frozen=True)
 class ElementsFailed:
     """Jobs that use these links or switches have to move. `is_final`: those without another plan end."""
 
@@ -87,3 +94,26 @@ class EventBus:
     def publish(self, event: object) -> None:
         for handler in self._handlers[type(event)]:
             handler(event)
+
+
+class ChangeNotifier:
+    """Lets tasks `wait` for any change, or for a change of one job. A thousand members wait for their own job only."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._job_events: dict[str, asyncio.Event] = {}
+
+    def notify(self, *jobs: str) -> None:
+        """Announce a change; it wakes waiters for any change and those for one of `jobs`."""
+        self._event.set()
+        self._event = asyncio.Event()
+        for job in jobs:
+            if job in self._job_events:
+                self._job_events.pop(job).set()
+
+    def wait(self, job: str | None = None) -> Awaitable[object]:
+        """An awaitable that completes at the next notification after this call (for the job), whenever it is
+        awaited."""
+        if job is None:
+            return self._event.wait()
+        return self._job_events.setdefault(job, asyncio.Event()).wait()

@@ -33,10 +33,6 @@ class UnknownJobError(Exception):
     """There is no job of that name."""
 
 
-class EpochsExhaustedError(Exception):
-    """All epochs of the job's slots are used up."""
-
-
 class JobRegistry:
     """All jobs of a store. Methods below "within a change" have to be called within `change`."""
 
@@ -244,7 +240,7 @@ class JobRegistry:
             entries=self._entries,
             slots_given_up=job.name if gives_up_slots else "",
         )
-        self._use_slots(placement)
+        self.use_slots(placement)
         port = job.udp_port or free_udp_port(job, jobs, self._store.number("port"))
         self._store.set_number("tree", placement.trees[-1].tree)
         self._store.set_number("port", port)
@@ -261,20 +257,8 @@ class JobRegistry:
             entries=self._entries,
         )
 
-    def with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:
-        """The installed job on the same trees and slots in a new epoch. Raises EpochsExhaustedError."""
-        assert job.placement is not None
-        pools = self.pools()
-        seen = [pools[s].epoch(r) for s, ranges in ranges_of(job.placement).items() for r in ranges]
-        epoch = max([job.epoch, *seen]) + 1
-        if epoch > LAST_EPOCH:
-            raise EpochsExhaustedError(f"{why}, and all {LAST_EPOCH} epochs of its slots are used up")
-        placement = job.placement.model_copy(update={"epoch": epoch})
-        self._use_slots(placement)
-        changes = {"state": JobState.INSTALLING, "placement": placement, "previous": None, "reason": why}
-        return job.model_copy(update=changes)
-
-    def _use_slots(self, placement: Placement) -> None:
+    def use_slots(self, placement: Placement) -> None:
+        """Note that the slots of a placement are used in its epoch."""
         self._store.use_slots(ranges_of(placement), placement.epoch)
         for switch in ranges_of(placement):
             self._revisions[switch] = self._store.revisions(switch)

@@ -10,6 +10,7 @@ from ipaddress import IPv4Address
 from netfold.controller.features.registry import features_of
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord
+from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timing import frame_part, link_rate_of, pace_of, timing_of
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -108,3 +109,23 @@ class EpochAssignments:
             sources=tuple(tuple(ip(w) for w in tree.workers_below(s)) for s in senders),
             direct_children=len(direct) if late else 0,
         )
+
+
+class Assignments:
+    """The assignments of members of all jobs; those of the present epoch of a job are kept."""
+
+    def __init__(self, config: FabricConfig, packet_model: PacketModel, registry: JobRegistry) -> None:
+        self._config = config
+        self._packet_model = packet_model
+        self._registry = registry
+        self._kept: dict[str, EpochAssignments] = {}
+
+    def of(self, job: JobRecord, host: str) -> MemberAssignment:
+        """The assignment of a worker or parameter server of an installed job in its present epoch."""
+        resolved = self._registry.resolved_job(job.name)
+        found = self._kept.get(job.name)
+        if found is None or not found.is_of(job, resolved):
+            self._kept = {n: a for n, a in self._kept.items() if self._registry.has_live(n)}
+            found = EpochAssignments(self._config, self._packet_model, job, resolved)
+            self._kept[job.name] = found
+        return found.of(host)

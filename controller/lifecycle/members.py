@@ -10,23 +10,19 @@ from netfold.controller.features.feature import EpochRequest, RegistrationError
 from netfold.controller.features.registry import features_of
 from netfold.controller.jobs.file import OnWorkerLoss
 from netfold.controller.jobs.records import JobRecord, JobState, Member
-from netfold.controller.lifecycle.background_tasks import BackgroundTasks
 from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.departures import departures_of, summary
+from netfold.controller.lifecycle.epochs import Epochs, EpochsExhaustedError
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
-    EpochsExhausted,
-    EventBus,
     JobRunning,
     JobStranded,
     LeaseExpired,
     MembersRejoining,
 )
-from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
-from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.states import Lifecycle
-from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.lifecycle.tree_numbers import check_udp_port
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
@@ -53,21 +49,19 @@ class Members:
 
     def __init__(
         self,
-        registry: JobRegistry,
+        state: ControllerState,
         lifecycle: Lifecycle,
+        epochs: Epochs,
         leases: Leases,
-        member_status: MemberStatus,
-        tasks: BackgroundTasks,
-        timeouts: ControllerTimeouts,
-        events: EventBus,
     ) -> None:
-        self._registry = registry
+        self._registry = state.registry
+        self._member_status = state.member_status
+        self._tasks = state.tasks
+        self._timeouts = state.timeouts
+        self._events = state.events
         self._lifecycle = lifecycle
+        self._epochs = epochs
         self._leases = leases
-        self._member_status = member_status
-        self._tasks = tasks
-        self._timeouts = timeouts
-        self._events = events
 
     def check(self, name: str, host: str, process: int = 0, *, new: bool = False) -> JobRecord:
         """The job, if the host is a member of it, or may become one. Only a `new` process may: it has received no
@@ -162,7 +156,7 @@ class Members:
             return
         if job.state is JobState.RUNNING or job.previous is not None:  # else no process has had the epoch
             try:
-                self._start_new_epoch(job, why)
+                self._epochs.start(job, why)
             except EpochsExhaustedError as error:
                 self.handle_loss(name, host, str(error))
         else:
@@ -205,7 +199,7 @@ class Members:
         if self._lifecycle.is_affected(job):
             return  # a repair replaces the epoch
         if not job.departed:
-            self._start_epoch(job, f"{host} asked for a new epoch")
+            self._epochs.start_or_move(job, f"{host} asked for a new epoch")
             return
         hosts = tuple(m.host for m in job.departed)
         why = f"{listing(hosts)} left before {host}"
@@ -221,24 +215,9 @@ class Members:
             except RegistrationError as error:
                 raise NotAMemberError(str(error)) from error
             if isinstance(change, EpochRequest):
-                self._start_epoch(job, change.reason)
+                self._epochs.start_or_move(job, change.reason)
             elif change is not None:
                 self._lifecycle.update_feature(change)
-
-    def _start_epoch(self, job: JobRecord, why: str) -> None:
-        try:
-            self._start_new_epoch(job, why)
-        except EpochsExhaustedError as error:
-            self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
-
-    def _start_new_epoch(self, job: JobRecord, why: str) -> None:
-        """Start a new epoch on the same trees; a migration ends at its new placement. Raises EpochsExhaustedError."""
-        with self._registry.change():
-            self._registry.write(self._registry.with_new_epoch(job, why))
-        if job.previous is None:
-            self._lifecycle.changed(job.name)
-        else:
-            self._lifecycle.replaced(job.name)
 
     def leave(self, name: str, host: str, calls: int = 0) -> None:
         """End the membership after `calls` calls of the job; the job ends with its last worker. A parameter server that

@@ -9,24 +9,18 @@ import asyncio
 import logging
 
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.background_tasks import BackgroundTasks
 from netfold.controller.lifecycle.capacity import uses_failed
-from netfold.controller.lifecycle.change_notifier import ChangeNotifier
+from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
-    EpochsExhausted,
-    EventBus,
     FailuresChanged,
     JobRunning,
     JobStranded,
 )
-from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.feature_entries import FeatureEntries
-from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
-from netfold.controller.lifecycle.member_status import Holder, MemberStatus
+from netfold.controller.lifecycle.member_status import Holder
 from netfold.controller.lifecycle.switch_progress import SwitchProgress
-from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.switches.desired_state import DesiredState
 from netfold.controller.switches.fleet import Fleet
 
@@ -38,32 +32,27 @@ class Lifecycle:
 
     def __init__(
         self,
-        registry: JobRegistry,
+        state: ControllerState,
         fleet: Fleet,
         desired_state: DesiredState,
         leases: Leases,
-        member_status: MemberStatus,
-        tasks: BackgroundTasks,
-        timeouts: ControllerTimeouts,
-        failures: FailureState,
-        events: EventBus,
     ) -> None:
-        self.changes = ChangeNotifier()
-        self._registry = registry
+        self.changes = state.changes
+        self._registry = state.registry
+        self._member_status = state.member_status
+        self._tasks = state.tasks
+        self._timeouts = state.timeouts
+        self._failures = state.failures
+        self._events = state.events
         self._fleet = fleet
         self._desired_state = desired_state
         self._leases = leases
-        self._member_status = member_status
-        self._tasks = tasks
-        self._timeouts = timeouts
-        self._failures = failures
-        self._events = events
         self._is_computing = False
         self._awaited: dict[str, int] = {}
         """For each job that is being installed, the version of the desired state that has its entries."""
         self._switches = SwitchProgress(fleet)
         self._feature_entries = FeatureEntries(
-            registry, self._switches, tasks, failures, self, timeouts.install
+            state.registry, self._switches, state.tasks, state.failures, self, state.timeouts.install
         )
 
     def switches_of(self, job: JobRecord) -> list[str]:
@@ -180,28 +169,6 @@ class Lifecycle:
         self._member_status.keep(self._registry)
         self.retarget()
         self._events.publish(CapacityFreed())
-
-    def on_registers_lost(self, switch: str) -> None:
-        """Start a new epoch on the same trees for jobs of a switch that has lost its registers, and with them their
-        sums."""
-        affected = [
-            j for j in self._registry.all() if any(switch in t.bases for p in j.placements for t in p.trees)
-        ]
-        why, renewed, exhausted = f"switch {switch} lost its registers", [], []
-        with self._registry.change():
-            self._registry.registers_empty(switch)
-            for job in affected:
-                try:
-                    self._registry.write(self._registry.with_new_epoch(job, why))
-                    renewed.append(job.name)
-                except EpochsExhaustedError as error:
-                    exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
-        if renewed:
-            self.changed(*renewed)
-        for event in exhausted:
-            self._events.publish(event)
-        if any(job.previous is not None for job in affected):  # a migration ends at its new placement
-            self._events.publish(CapacityFreed())
 
     def resume(self, job: JobRecord) -> None:
         """Give jobs that were being installed time to continue after the start of the controller."""

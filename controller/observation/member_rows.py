@@ -9,7 +9,7 @@ from typing import Any
 
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.lifecycle.member_status import Holder, MemberStatus, Progress
-from netfold.controller.observation.goodput import RecentGoodput
+from netfold.controller.observation.member_reports import RecentGoodput
 
 MEMBERS_PER_LOOK = 128
 

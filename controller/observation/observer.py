@@ -6,7 +6,7 @@ one: records and reports are compared by identity, link loads as one array."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,9 @@ import numpy as np
 from netfold.controller.health.counters import Counters
 from netfold.controller.health.link_loads import LinkLoads
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_registry import JobRegistry
-from netfold.controller.lifecycle.member_status import MemberStatus
+from netfold.controller.lifecycle.controller_state import ControllerState
+from netfold.controller.observation.member_reports import straggler
 from netfold.controller.observation.member_rows import MemberRows
-from netfold.controller.observation.straggler import straggler
 from netfold.controller.recording.lines import State, StateSection, merge, tree_document
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.fleet import Fleet
@@ -47,27 +45,23 @@ class Observer:
 
     def __init__(
         self,
-        registry: JobRegistry,
+        controller: ControllerState,
         fleet: Fleet,
-        member_status: MemberStatus,
-        failures: FailureState,
         loads: LinkLoads,
         counters: Counters,
-        monotonic_s: Callable[[], float],
-        lanes: int,
     ) -> None:
         self.state: State = {section: {} for section in StateSection}
         self.job_changes: list[JobChange] = []
-        self._registry = registry
+        self._registry = controller.registry
         self._fleet = fleet
-        self._member_status = member_status
-        self._failures = failures
+        self._member_status = controller.member_status
+        self._failures = controller.failures
         self._loads = loads
-        self._monotonic_s = monotonic_s
+        self._monotonic_s = controller.clock.monotonic_s
         self._jobs: dict[str, JobRecord] = {}
         self._slots_in_use: dict[str, tuple[int, int]] = {}
         self._health: dict[str, tuple[Any, ...]] = {}
-        self._members = MemberRows(member_status, lanes)
+        self._members = MemberRows(controller.member_status, controller.packet_model.lanes)
         self._failed = FailedElements()
         self._link_names = [f"{sender}->{receiver}" for sender, receiver in loads.links]
         self._steps = np.full((len(loads.links), 2), UNKNOWN_STEPS, dtype=np.int64)

@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from netfold.controller.core import Options
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
@@ -31,7 +30,8 @@ from netfold.controller.operator.controller_options import (
 )
 from netfold.controller.recording.recording_file import RecordingError
 from netfold.controller.service.daemon import DaemonOptions, run
-from netfold.controller.service.server import ListenError
+from netfold.controller.service.listening import ListenError
+from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import programs
 from netfold.controller.switches.finsy_adapter import log_state_changes_only
 from netfold.controller.switches.fleet import FleetOptions

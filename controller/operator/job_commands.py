@@ -188,10 +188,15 @@ def cancel(
     name: JobArgument,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a job. Its members are notified at once; its entries and slots are freed.
+    """Cancel a job. Its members are notified at once; its entries and slots are freed. A job that has ended stays as it
+    is.
 
     Exit codes: 0 ended, 4 no controller answers, 5 no such job.
     """
+    before = call_controller(where, lambda s: s.GetJob(pb.JobName(name=name), timeout=10))
+    if before.state in _TERMINAL:
+        how = pb.JobState.Name(before.state).lower()
+        note(f"nothing is canceled: job '{name}' has ended already ({how})")
     _show_job(
         call_controller(where, lambda s: s.CancelJob(pb.CancelJobRequest(name=name), timeout=10)), as_json
     )

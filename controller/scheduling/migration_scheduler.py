@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
-from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import (
     ElementsFailed,
     EpochsExhausted,
@@ -23,8 +24,7 @@ from netfold.controller.lifecycle.events import (
     JobStranded,
     MembersRejoining,
 )
-from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
+from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
@@ -65,21 +65,19 @@ class MigrationScheduler:
 
     def __init__(
         self,
-        registry: JobRegistry,
+        state: ControllerState,
         lifecycle: Lifecycle,
         planning: PlanningClient,
         plan_scheduler: PlanScheduler,
         queue: JobQueue,
-        tasks: BackgroundTasks,
-        failures: FailureState,
     ) -> None:
-        self._registry = registry
+        self._registry = state.registry
+        self._tasks = state.tasks
+        self._failures = state.failures
         self._lifecycle = lifecycle
         self._planning = planning
         self._plan_scheduler = plan_scheduler
         self._queue = queue
-        self._tasks = tasks
-        self._failures = failures
         self._repairs: dict[str, _Repair] = {}
         self._admitting: set[str] = set()
         self._renewing: set[str] = set()

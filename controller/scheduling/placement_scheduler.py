@@ -13,17 +13,15 @@ from collections.abc import Awaitable, Callable
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
-from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError, uses_failed
+from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import CapacityFreed, ElementsFailed
-from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_queue import JobQueue, conditions_of, jobs_in_the_way
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanningClient, loads_of
-from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)
 
@@ -41,23 +39,20 @@ class PlacementScheduler:
 
     def __init__(
         self,
-        fabric: Fabric,
-        registry: JobRegistry,
+        state: ControllerState,
         lifecycle: Lifecycle,
         planning: PlanningClient,
         plan_scheduler: PlanScheduler,
         queue: JobQueue,
-        tasks: BackgroundTasks,
-        failures: FailureState,
     ) -> None:
-        self._fabric = fabric
-        self._registry = registry
+        self._fabric = state.fabric
+        self._registry = state.registry
+        self._tasks = state.tasks
+        self._failures = state.failures
         self._lifecycle = lifecycle
         self._planning = planning
         self._plan_scheduler = plan_scheduler
         self._queue = queue
-        self._tasks = tasks
-        self._failures = failures
         self._queue_requests = 0
         self._again = False
         self._is_running = False

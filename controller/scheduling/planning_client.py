@@ -20,16 +20,13 @@ from netfold.controller.lifecycle.capacity import (
     fits,
     uses_failed,
 )
-from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_registry import JobRegistry
-from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads, either_load
 from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.failed_elements import FailedElements
-from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)
 
@@ -50,24 +47,21 @@ class PlanBackend(Protocol):
 
 
 class PlanningClient:
-    """Requests plans from `plans`: around `failures` and the cross traffic that `cross_traffic` returns, within the
-    deadlines of `timeouts`. `failure_cause` returns the reason why a switch is down, for refusals."""
+    """Requests plans from `plans`: around failures and the cross traffic that `cross_traffic` returns, within the
+    deadlines of the timeouts. `failure_cause` returns the reason why a switch is down, for refusals."""
 
     def __init__(
         self,
-        fabric: Fabric,
-        registry: JobRegistry,
+        state: ControllerState,
         plans: PlanBackend,
-        timeouts: ControllerTimeouts,
-        failures: FailureState,
         cross_traffic: Callable[[], Loads],
         failure_cause: Callable[[str], str],
     ) -> None:
-        self._fabric = fabric
-        self._registry = registry
+        self._fabric = state.fabric
+        self._registry = state.registry
+        self._timeouts = state.timeouts
+        self._failures = state.failures
         self._plans = plans
-        self._timeouts = timeouts
-        self._failures = failures
         self._cross_traffic = cross_traffic
         self._failure_cause = failure_cause
 

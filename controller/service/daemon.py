@@ -13,18 +13,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from netfold.controller.core import Controller, Options
+from netfold.controller.core import Controller
 from netfold.controller.jobs.store import Store
 from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.connection_limits import raise_file_limit
-from netfold.controller.service.metrics import metrics_server
-from netfold.controller.service.server import ListenError, Security, published_address, serving
-from netfold.controller.service.servicer import Service
+from netfold.controller.service.leadership import Leadership, has_tokens_of
+from netfold.controller.service.listening import ListenError
+from netfold.controller.service.metrics import ControllerCollector, metrics_server
+from netfold.controller.service.server import Security, published_address, serving
+from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.service.systemd import SystemdNotifier
-from netfold.controller.service.token_digest import has_tokens_of, token_digest
 from netfold.controller.service.watchdog import Watchdog, watched_loop
+from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.programs import check_lanes, limit_children, programs_of
@@ -32,9 +34,6 @@ from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
-
-STANDBY_POLL_S = 0.2
-"""Seconds between two attempts to lead."""
 
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Environment variables by which gRPC would connect to switches through a web proxy. finsy's channels have no option
@@ -89,15 +88,18 @@ async def _run(
     watchdog.progress = lambda: store.ended_changes
     assigned = addresses(fabric, options.first_grpc_port)
     config = FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices)
+    leadership = Leadership(store)
     try:
         async with contextlib.AsyncExitStack() as stack:
-            term = store.try_lead()
+            listener = Listener(stack, options)
+            term = leadership.try_lead()
+            if term is None:
+                term = await _stand_by(config, options, store, leadership, listener, report, stop)
             if term is not None:
-                await _lead(config, options, store, term, Listener(stack, options), report, stop)
-            else:
-                await _stand_by(config, options, store, Listener(stack, options), report, stop)
+                await _lead(config, options, store, leadership, term, listener, report, stop)
     finally:
         store.close()
+        leadership.release()
 
 
 class Listener:
@@ -125,45 +127,34 @@ async def _stand_by(
     config: FabricConfig,
     options: DaemonOptions,
     store: Store,
+    leadership: Leadership,
     listener: Listener,
     report: Callable[[str], None],
     stop: asyncio.Event,
-) -> None:
-    """Answer reads from the store until the leadership is free, then lead."""
+) -> int | None:
+    """Answer reads from the store until this process leads. Return its term; None if it stops before."""
     service = StandbyService(config, options.controller.packet_model, store)
     try:
         await listener.serve(service)
         primary = store.primary or "an address that is not published yet"
         report(f"standby at {listener.address}; the primary is at {primary}")
     except ListenError as error:
-        report(f"standby without an address of its own: {error}; give it one with --listen")
+        report(f"standby without an address of its own: {error}")
     if not has_tokens_of(options.security, store.primary_tokens):
         report(
             "the primary takes other tokens, whose holders this standby refuses once it leads: "
             "give both the same --tokens and --member-tokens"
         )
-    term = await _until_leader(store, stop)
+    term = await leadership.wait_until_leader(stop)
     service.retire()
-    if term is not None:
-        await _lead(config, options, store, term, listener, report, stop)
-
-
-async def _until_leader(store: Store, stop: asyncio.Event) -> int | None:
-    """Poll for the leadership: the kernel has no event for the release of the lock of another process."""
-    while not stop.is_set():
-        term = store.try_lead()
-        if term is not None:
-            return term
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STANDBY_POLL_S):
-                await stop.wait()
-    return None
+    return term
 
 
 async def _lead(
     config: FabricConfig,
     options: DaemonOptions,
     store: Store,
+    leadership: Leadership,
     term: int,
     listener: Listener,
     report: Callable[[str], None],
@@ -172,16 +163,15 @@ async def _lead(
     plans = PlanProcess(config.fabric)
     controller = Controller(config, store, options.controller, term, plans)
     if options.record is not None:
-        controller.recorder.file = RecordingFile(options.record)
+        controller.observation.recorder.file = RecordingFile(options.record)
+    collector = ControllerCollector(controller.state, controller.switches)
     await plans.start()
     running = asyncio.create_task(controller.run())
     stopping = asyncio.create_task(stop.wait())
     try:
-        with metrics_server(controller, options.metrics_port, options.metrics_descriptor):
-            await listener.serve(Service(controller))
-            tokens = token_digest(options.security)
-            with store.change():
-                store.set_primary(published_address(listener.address), tokens)
+        with metrics_server(collector, options.metrics_port, options.metrics_descriptor):
+            await listener.serve(service_of(controller))
+            leadership.publish(published_address(listener.address), options.security)
             report(f"serving at {listener.address}")
             await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -9,16 +9,20 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from netfold.controller.core import Controller
 from netfold.controller.features.registry import features_of
-from netfold.controller.health.counters import SwitchTree
-from netfold.controller.health.link_room import MIN_KEPT_FRACTION
+from netfold.controller.health.counters import Counters, SwitchTree
+from netfold.controller.health.link_room import MIN_KEPT_FRACTION, LinkRoom
+from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.file import Reroute
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState
-from netfold.controller.lifecycle.member_status import TreeProgress
+from netfold.controller.lifecycle.controller_state import ControllerState
+from netfold.controller.lifecycle.member_status import Progress, TreeProgress
+from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
 from netfold.controller.planning.planner import full_nodes
+from netfold.controller.subsystems import Planning, Switches
+from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.tables import NO_TREE
 from netfold.protocol.listing import listing
@@ -54,30 +58,41 @@ _PROBLEMS = {
 }
 
 
-async def explain(controller: Controller, name: str) -> list[str]:
-    """Explain a job in lines. Raises UnknownJobError."""
-    job = controller.registry.get(name)
-    steps = explain_from_store(controller.fabric, job)
-    if job.state is JobState.QUEUED and (ends := controller.placements.awaited_ends(name)):
-        steps.append(f"It fits at the latest when these jobs have ended: {listing(ends)}.")
-    if not job.state.is_installed:
+class Explainer:
+    def __init__(
+        self, state: ControllerState, switches: Switches, lifecycle: Lifecycle, planning: Planning
+    ) -> None:
+        self._state = state
+        self._switches = switches
+        self._lifecycle = lifecycle
+        self._planning = planning
+
+    async def explain(self, name: str) -> list[str]:
+        """Explain a job in lines. Raises UnknownJobError."""
+        state, switches, lifecycle = self._state, self._switches, self._lifecycle
+        job = state.registry.get(name)
+        steps = explain_from_store(state.fabric, job)
+        if job.state is JobState.QUEUED and (ends := self._planning.placements.awaited_ends(name)):
+            steps.append(f"It fits at the latest when these jobs have ended: {listing(ends)}.")
+        if not job.state.is_installed:
+            return steps
+        if job.placement is not None and (limit := full_nodes(state.fabric, job.placement.plan)):
+            steps.append(f"What may hold its rate down: {limit}.")
+        steps += _switches(lifecycle, switches.fleet, state.clock.monotonic_s(), job)
+        steps += [f"It waits to move: {why}." for why in self._planning.migrations.postponed(name)]
+        steps += _members(state, job)
+        steps += _links(state, switches.link_room, job)
+        steps += _tree_reports(state.member_status.of(name))
+        before = await _read_counters(switches.counters)
+        await asyncio.sleep(SAMPLE_S)
+        after = await _read_counters(switches.counters)
+        for planned, tree, epoch in _trees(job):
+            places = [p for p in sorted(after) if p[1] == planned.tree and p[0] in tree.touched]
+            steps += _packet_rates(planned, places, before, after)
+            if not _completes(places, before, after):
+                steps += await _missing_children(state.fabric, switches.slots, planned, tree, epoch)
+        steps += _unknown_packets(before, after)
         return steps
-    if job.placement is not None and (limit := full_nodes(controller.fabric, job.placement.plan)):
-        steps.append(f"What may hold its rate down: {limit}.")
-    steps += _switches(controller, job)
-    steps += _members(controller, job)
-    steps += _links(controller, job)
-    steps += _tree_reports(controller, job)
-    before = await _read_counters(controller)
-    await asyncio.sleep(SAMPLE_S)
-    after = await _read_counters(controller)
-    for planned, tree, epoch in _trees(job):
-        places = [p for p in sorted(after) if p[1] == planned.tree and p[0] in tree.touched]
-        steps += _packet_rates(planned, places, before, after)
-        if not _completes(places, before, after):
-            steps += await _missing_children(controller, planned, tree, epoch)
-    steps += _unknown_packets(before, after)
-    return steps
 
 
 def explain_from_store(fabric: Fabric, job: JobRecord) -> list[str]:
@@ -95,9 +110,9 @@ def explain_from_store(fabric: Fabric, job: JobRecord) -> list[str]:
 Counts = dict[SwitchTree, dict[Verdict, int]]
 
 
-async def _read_counters(controller: Controller) -> Counts:
-    await controller.counters.refresh()
-    return {place: dict(counts) for place, counts in controller.counters.trees.items()}
+async def _read_counters(counters: Counters) -> Counts:
+    await counters.refresh()
+    return {place: dict(counts) for place, counts in counters.trees.items()}
 
 
 def _trees(job: JobRecord) -> Iterator[tuple[AllocatedTree, Tree, int]]:
@@ -115,25 +130,22 @@ def _plan(job: JobRecord) -> Iterator[str]:
             yield f"Ranks of a host reduce {plan.hierarchy.why(plan.rate)}."
 
 
-def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:
-    unready = [s for s in controller.lifecycle.switches_of(job) if not controller.fleet.health(s).ready]
-    now = controller.clock.monotonic_s()
+def _switches(lifecycle: Lifecycle, fleet: Fleet, now: float, job: JobRecord) -> Iterator[str]:
+    unready = [s for s in lifecycle.switches_of(job) if not fleet.health(s).ready]
     for switch in unready:
-        health = controller.fleet.health(switch)
+        health = fleet.health(switch)
         yield f"Switch {switch} is not ready: {health.error}."
         if health.silent:
             yield f"It waits for {switch}, for {now - health.since:.0f} s now: {_TOO_BUSY}."
     if not unready:
-        yield f"All its switches are ready: {listing(controller.lifecycle.switches_of(job))}."
-    if late := [s for s in controller.lifecycle.unfinished_switches(job.name) if s not in unready]:
+        yield f"All its switches are ready: {listing(lifecycle.switches_of(job))}."
+    if late := [s for s in lifecycle.unfinished_switches(job.name) if s not in unready]:
         yield f"Switch {listing(late)} has not taken the job's entries yet: {_TOO_BUSY}."
-    for why in controller.migrations.postponed(job.name):
-        yield f"It waits to move: {why}."
 
 
-def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
-    needed = [m.host for m in job.members if controller.registry.needs(job, m.host)]
-    absent = [h for h in needed if not controller.member_status.is_connected(job.name, h)]
+def _members(state: ControllerState, job: JobRecord) -> Iterator[str]:
+    needed = [m.host for m in job.members if state.registry.needs(job, m.host)]
+    absent = [h for h in needed if not state.member_status.is_connected(job.name, h)]
     if absent:
         yield f"Not connected: {listing(absent)}; sums wait until all workers have joined."
     elif needed:
@@ -148,22 +160,22 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
         yield f"{listing(job.rejoining)} joined and take part from the next epoch."
 
 
-def _links(controller: Controller, job: JobRecord) -> Iterator[str]:
+def _links(state: ControllerState, link_room: LinkRoom, job: JobRecord) -> Iterator[str]:
     """Cross traffic on the job's links, the largest first, and the share of the reserved rate that it leaves."""
     assert job.placement is not None
-    plan, cross_traffic = job.placement.plan, controller.link_room.cross_traffic().links
+    plan, cross_traffic = job.placement.plan, link_room.cross_traffic().links
     loaded = sorted((k for k in plan.loads.links if k in cross_traffic), key=lambda k: -cross_traffic[k])
     if not loaded:
         yield "There is no cross traffic on its links."
         return
-    kept = controller.link_room.kept_fractions(cross_traffic)[job.name]
+    kept = link_room.kept_fractions(cross_traffic)[job.name]
     shown = ", ".join(
-        f"{a}->{b} {cross_traffic[a, b]:.3g} of {controller.fabric.link(a, b).rate:g}"
+        f"{a}->{b} {cross_traffic[a, b]:.3g} of {state.fabric.link(a, b).rate:g}"
         for a, b in loaded[:MAX_LINKS]
     )
     yield f"Cross traffic on {len(loaded)} of its links ({plan.unit}): {shown}; it leaves {kept:.0%} of the job's rate."
     if kept < MIN_KEPT_FRACTION:
-        mode = controller.registry.resolved_job(job.name).file.reroute
+        mode = state.registry.resolved_job(job.name).file.reroute
         yield (
             "It is not moved: its file has `reroute: off`."
             if mode is Reroute.OFF
@@ -171,10 +183,10 @@ def _links(controller: Controller, job: JobRecord) -> Iterator[str]:
         )
 
 
-def _tree_reports(controller: Controller, job: JobRecord) -> Iterator[str]:
+def _tree_reports(reports: Mapping[str, Progress]) -> Iterator[str]:
     """For each tree the report of the worker with the most ECN marks."""
     worst: dict[int, tuple[str, TreeProgress]] = {}
-    for host, report in controller.member_status.of(job.name).items():
+    for host, report in reports.items():
         for tree in report.lately:
             if tree.results and (tree.tree not in worst or tree.marks > worst[tree.tree][1].marks):
                 worst[tree.tree] = (host, tree)
@@ -230,7 +242,7 @@ def _completes(places: Sequence[SwitchTree], before: Counts, after: Counts) -> b
 
 
 async def _missing_children(
-    controller: Controller, planned: AllocatedTree, tree: Tree, epoch: int
+    fabric: Fabric, slots: SlotAccess, planned: AllocatedTree, tree: Tree, epoch: int
 ) -> list[str]:
     """The children whose contributions the open slots of each node lack, by a sample of slots spread over the range."""
     steps = []
@@ -239,8 +251,8 @@ async def _missing_children(
         full = (1 << len(children)) - 1
         offsets = range(0, planned.slots, max(1, planned.slots // SAMPLED_SLOTS))
         try:
-            pipe = pipe_of_node(controller.fabric, tree, switch)
-            views = [await controller.slots.manage(switch, Kind.READ, base + o, pipe) for o in offsets]
+            pipe = pipe_of_node(fabric, tree, switch)
+            views = [await slots.manage(switch, Kind.READ, base + o, pipe) for o in offsets]
         except SwitchUnreachableError as error:
             steps.append(f"The slots of {switch} cannot be read: {error}.")
             continue

@@ -27,16 +27,13 @@ from netfold.controller.planning.document import plan_document
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.scheduling.plan_process import PlannerCrashedError
 from netfold.controller.service.request_texts import plain_text
+from netfold.controller.service.slot_reading import NoSuchSlotError
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric, FabricError
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-
-class NoSuchSlotError(Exception):
-    """The switch does not add up for the job, or its tree has fewer slots."""
 
 
 class StandbyError(Exception):

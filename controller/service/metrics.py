@@ -19,10 +19,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
-from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import TreeProgress
-from netfold.controller.service.server import ListenError
+from netfold.controller.service.listening import ListenError, reason
+from netfold.controller.subsystems import Switches
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,9 @@ REQUEST_S = 10.0
 
 
 @contextmanager
-def metrics_server(controller: Controller, port: int, descriptor: int | None = None) -> Iterator[None]:
+def metrics_server(
+    collector: ControllerCollector, port: int, descriptor: int | None = None
+) -> Iterator[None]:
     """Serve http://127.0.0.1:PORT/metrics; port 0 serves nothing. `descriptor`: of a socket that listens there.
     Raises ListenError."""
     if not port:
@@ -40,7 +43,7 @@ def metrics_server(controller: Controller, port: int, descriptor: int | None = N
         return
     listener = listen_for_scrapes(port) if descriptor is None else socket.socket(fileno=descriptor)
     registry = CollectorRegistry(auto_describe=True)
-    registry.register(ControllerCollector(controller))
+    registry.register(collector)
     with _Server(listener, make_wsgi_app(registry)) as server:
         thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
         thread.start()
@@ -56,7 +59,8 @@ def listen_for_scrapes(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise ListenError(f"metrics cannot be served at port {port}: {error}") from error
+        why = reason(error, port, "--metrics-port")
+        raise ListenError(f"metrics cannot be served at 127.0.0.1:{port}: {why}") from error
 
 
 class _Server(ThreadingWSGIServer):
@@ -112,12 +116,13 @@ class _Handler(WSGIRequestHandler):
 class ControllerCollector(Collector):
     """Collects metrics in the thread of the web server, so it copies a dictionary before it iterates over it."""
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    def __init__(self, state: ControllerState, switches: Switches) -> None:
+        self._state = state
+        self._switches = switches
 
     def collect(self) -> Iterator[Metric]:
         yield self._packets()
-        yield from self._switches()
+        yield from self._switch_metrics()
         yield from self._jobs()
         yield from self._members()
         yield from self._links()
@@ -128,12 +133,12 @@ class ControllerCollector(Collector):
             "Packets by verdict (docs/reference/protocol.md, section 4).",
             labels=["switch", "job", "verdict"],
         )
-        for (switch, job, verdict), count in dict(self._controller.counters.totals).items():
+        for (switch, job, verdict), count in dict(self._switches.counters.totals).items():
             packets.add_metric([switch, job, verdict.label], count)
         return packets
 
-    def _switches(self) -> Iterator[Metric]:
-        fleet, pools = self._controller.fleet, self._controller.registry.occupancy()
+    def _switch_metrics(self) -> Iterator[Metric]:
+        fleet, pools = self._switches.fleet, self._state.registry.occupancy()
         rows = [(name, session.health, pools[name]) for name, session in fleet.sessions.items()]
         yield _gauge(
             "netfold_switch_ready", "1 if the switch is connected.", {n: h.ready for n, h, _ in rows}
@@ -152,11 +157,11 @@ class ControllerCollector(Collector):
         yield repaired
         yield audits
         down = GaugeMetricFamily("netfold_links_down", "Links between switches that are down.")
-        down.add_metric([], len(self._controller.failures.failed.links))
+        down.add_metric([], len(self._state.failures.failed.links))
         yield down
 
     def _jobs(self) -> Iterator[Metric]:
-        jobs = [j for j in self._controller.registry.all() if not j.state.is_terminal]
+        jobs = [j for j in self._state.registry.all() if not j.state.is_terminal]
         state = GaugeMetricFamily(
             "netfold_job_state", "1 for the state the job is in.", labels=["job", "state"]
         )
@@ -165,15 +170,15 @@ class ControllerCollector(Collector):
                 state.add_metric([job.name, possible.value], job.state is possible)
         yield state
         yield _gauge("netfold_job_epoch", "Epoch of the job.", {j.name: j.epoch for j in jobs}, "job")
-        packet_model, fabric = self._controller.options.packet_model, self._controller.fabric
+        packet_model, fabric = self._state.packet_model, self._state.fabric
         planned = {
             j.name: packet_model.bits_per_second(fabric, j.placement.plan.rate) for j in jobs if j.placement
         }
         yield _gauge("netfold_job_rate_bits_per_second", "Reserved rate of each worker.", planned, "job")
 
     def _members(self) -> Iterator[Metric]:
-        live = [j.name for j in self._controller.registry.all() if not j.state.is_terminal]
-        reports = {(job, h): r for job in live for h, r in self._controller.member_status.of(job).items()}
+        live = [j.name for j in self._state.registry.all() if not j.state.is_terminal]
+        reports = {(job, h): r for job in live for h, r in self._state.member_status.of(job).items()}
         chunks = CounterMetricFamily(
             "netfold_chunks", "Chunks whose result the member received.", labels=["job", "host"]
         )
@@ -205,7 +210,7 @@ class ControllerCollector(Collector):
         yield from _trees({holder: r.trees for holder, r in reports.items()})
 
     def _links(self) -> Iterator[Metric]:
-        unit = self._controller.options.packet_model.bits_per_second(self._controller.fabric, 1.0)
+        unit = self._state.packet_model.bits_per_second(self._state.fabric, 1.0)
         labels = ["sender", "receiver"]
         cross_traffic = GaugeMetricFamily(
             "netfold_link_cross_traffic_bits_per_second",
@@ -220,8 +225,8 @@ class ControllerCollector(Collector):
         rate = GaugeMetricFamily(
             "netfold_link_rate_bits_per_second", "Rate of one direction of a link.", labels=labels
         )
-        for link, load in self._controller.loads.all().items():
-            rate.add_metric(link, self._controller.fabric.link(*link).rate * unit)
+        for link, load in self._switches.loads.all().items():
+            rate.add_metric(link, self._state.fabric.link(*link).rate * unit)
             cross_traffic.add_metric(link, load.cross_traffic * unit)
             jobs.add_metric(link, load.jobs * unit)
         yield from (cross_traffic, jobs, rate)

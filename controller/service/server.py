@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import grpc
 
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
+from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.request_texts import PlainTexts
 from netfold.controller.service.shutdown import CallsInFlight
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -37,10 +38,6 @@ ALL_INTERFACES = ("0.0.0.0", "[::]", "::", "*", "")
 MEMBER_METHODS = frozenset({"JoinJob", "GetJob", "ListHosts"})
 """Methods that a worker and a parameter server call: membership, why a call stands still, and which host they run
 on."""
-
-
-class ListenError(Exception):
-    """The service cannot listen; the message has the address and the reason."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> st
         if listen.startswith("unix:"):
             _clear(Path(listen.removeprefix("unix:")))
             if not _bind_alone(server, listen):
-                raise ListenError(f"cannot listen at {listen}")
+                raise ListenError(f"cannot listen at {listen}; choose another path by --listen")
             return listen
         if security is None:
             raise ListenError(
@@ -109,7 +106,8 @@ def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> st
         pair = [(security.key, security.certificate)]
         port = server.add_secure_port(listen, grpc.ssl_server_credentials(pair))
     except (RuntimeError, OSError) as error:
-        raise ListenError(f"cannot listen at {listen}: {error}") from error
+        why = "" if listen.startswith("unix:") else tcp_reason(listen, "--listen")
+        raise ListenError(f"cannot listen at {listen}: {why or error}") from error
     return f"{listen.rsplit(':', 1)[0]}:{port}"
 
 
@@ -138,7 +136,9 @@ def _clear(path: Path) -> None:
     except OSError:
         path.unlink(missing_ok=True)
     else:
-        raise ListenError(f"another process listens at {path}")
+        raise ListenError(
+            f"another process listens at {path}, probably a controller; end it, or choose another path by --listen"
+        )
     finally:
         probe.close()
 

@@ -4,27 +4,33 @@
 
 from __future__ import annotations
 
-from netfold.controller.core import Controller
+from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
-from netfold.controller.service.messages import NoSuchSlotError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
 from netfold.protocol.wire import Kind
+from netfold.topologies.fabric import Fabric
 
 
-async def read_slot(controller: Controller, request: pb.ReadSlotRequest) -> pb.SlotContents:
-    """Raises UnknownJobError, NoSuchSlotError, SwitchUnreachableError."""
-    tree, allocated = _tree_at(controller.registry.get(request.job), request)
+class NoSuchSlotError(Exception):
+    """The switch does not add up for the job, or its tree has fewer slots."""
+
+
+async def read_slot(
+    fabric: Fabric, slots: SlotAccess, job: JobRecord, request: pb.ReadSlotRequest
+) -> pb.SlotContents:
+    """Raises NoSuchSlotError, SwitchUnreachableError."""
+    tree, allocated = _tree_at(job, request)
     if request.slot >= allocated.slots:
         raise NoSuchSlotError(
             f"slot {request.slot}: tree {allocated.tree} has {allocated.slots} slots; "
             f"expected 0 to {allocated.slots - 1}"
         )
     register = allocated.bases[request.switch] + request.slot
-    pipe = pipe_of_node(controller.fabric, tree, request.switch)
-    view = await controller.slots.manage(request.switch, Kind.READ, register, pipe)
+    pipe = pipe_of_node(fabric, tree, request.switch)
+    view = await slots.manage(request.switch, Kind.READ, register, pipe)
     children = tree.children(request.switch)
     return pb.SlotContents(
         tree=allocated.tree,

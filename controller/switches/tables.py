@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Makes the entries of each table of p4src, the multicast groups of trees, and the cell numbers of the counter
-`verdicts`. A function makes one kind of entry; its names are those of the program. The tables of RoCE are in roce.py.
+`verdicts`. A function makes one kind of entry; its names are those of the program. The tables of RoCE are in
+features/roce/tables.py.
 
 admission                      p4src/common/admission.p4      which packets of which sender a port admits, and the role
                                                               of the switch for them

@@ -17,7 +17,7 @@ import grpc
 import pytest
 from finsy.proto import p4r
 
-from netfold.controller.core import Controller, Options
+from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
@@ -27,8 +27,11 @@ from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.controller.service.daemon import fingerprint
+from netfold.controller.service.explain import Explainer
+from netfold.controller.service.leadership import Leadership
 from netfold.controller.service.server import serving
-from netfold.controller.service.servicer import Service
+from netfold.controller.service.servicer import service_of
+from netfold.controller.subsystems import Options
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
@@ -103,6 +106,7 @@ class Deployment:
             switch.on_packet_out = lambda packet, name=name: self._carry(name, packet)
         self.controller: Controller
         self.store: Store
+        self._leadership: Leadership
         self._running: asyncio.Task[None] | None = None
 
     def _device(self, name: str) -> Device:
@@ -154,7 +158,8 @@ class Deployment:
 
     def start(self) -> Controller:
         self.store = Store(self.folder / "state.db", fingerprint(self.fabric))
-        term = self.store.try_lead()
+        self._leadership = Leadership(self.store)
+        term = self._leadership.try_lead()
         assert term is not None
         config = FabricConfig(self.fabric, self.addressing(), self.store.mark, devices=self.devices)
         self.controller = Controller(config, self.store, self.options, term, self.plans)
@@ -168,6 +173,7 @@ class Deployment:
             await asyncio.gather(self._running, return_exceptions=True)
             self._running = None
         self.store.close()
+        self._leadership.release()
 
     async def until(self, true: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
         """Wait for the controller's own pulse until something holds; a controller that fell is told as what felled
@@ -177,7 +183,7 @@ class Deployment:
             if self._running is not None and self._running.done():
                 self._running.result()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self.controller.changes.wait()), 0.05)
+                await asyncio.wait_for(asyncio.shield(self.controller.state.changes.wait()), 0.05)
             if awake() > within_s and not true():
                 raise TimeoutError(f"not within {within_s:g} s: {what}")
 
@@ -185,9 +191,9 @@ class Deployment:
         """Every switch has the newest target, and no job is on its way."""
 
         def done() -> bool:
-            fleet = self.controller.fleet
+            fleet = self.controller.switches.fleet
             return all(fleet.holds(n, fleet.version) for n in self.switches) and not any(
-                j.state is JobState.INSTALLING for j in self.controller.registry.all()
+                j.state is JobState.INSTALLING for j in self.controller.state.registry.all()
             )
 
         await self.until(done, "settled")
@@ -196,15 +202,22 @@ class Deployment:
         """Settled, with nothing under way that could change it again."""
         while True:
             await self.settled()
-            if not self.controller.tasks.under_way:
+            if not self.controller.state.tasks.under_way:
                 return
-            await asyncio.gather(*self.controller.tasks.under_way)
+            await asyncio.gather(*self.controller.state.tasks.under_way)
 
     def held(self) -> dict[str, Contents]:
         return {name: switch_contents(switch, self.pipeline) for name, switch in self.switches.items()}
 
     def state(self, name: str) -> JobState:
-        return self.controller.registry.get(name).state
+        return self.controller.state.registry.get(name).state
+
+    async def explain(self, job: str) -> list[str]:
+        controller = self.controller
+        explainer = Explainer(
+            controller.state, controller.switches, controller.jobs.lifecycle, controller.planning
+        )
+        return await explainer.explain(job)
 
     async def runs(self, name: str) -> None:
         await self.until(lambda: self.state(name) is JobState.RUNNING, f"{name} runs")
@@ -212,10 +225,10 @@ class Deployment:
     def assert_exact(self, broken: FailedElements | None = None) -> None:
         """Each switch holds what the store asks for, to the entry."""
         wanted = desired_contents(
-            self.controller.config,
+            self.controller.state.config,
             self.store.jobs(),
-            broken or self.controller.failures.failed,
-            self.controller.registry.revisions(),
+            broken or self.controller.state.failures.failed,
+            self.controller.state.registry.revisions(),
             FEATURES,
         )
         for name, switch in self.switches.items():
@@ -267,7 +280,7 @@ async def asked(deployment: Deployment) -> AsyncIterator[pb_grpc.ControllerStub]
     """The service over a unix socket, and a stub for it."""
     where = f"unix:{deployment.folder}/s"
     async with (
-        serving(Service(deployment.controller), where, None),
+        serving(service_of(deployment.controller), where, None),
         grpc.aio.insecure_channel(where) as channel,
     ):
         yield pb_grpc.ControllerStub(channel)

@@ -90,7 +90,7 @@ async def running(
         asked(deployment) as stub,
     ):
         await deployment.settled()
-        await deployment.controller.submit(spec, queue=False)
+        await deployment.controller.requests.submit(spec, queue=False)
         await deployment.runs("job")
         members = Members(stub, beat_s)
         for host in hosts:

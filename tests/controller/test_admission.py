@@ -35,20 +35,22 @@ def _run(fabric, tmp_path, scenario):
 
 def test_a_refusal_names_the_resource_that_binds(tmp_path):
     async def scenario(deployment):
-        await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
+        await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
         with pytest.raises(RefusedError, match="link h1->s1 has nothing left of its 100 Mbit/s"):
-            await deployment.controller.submit(_spec("b", "[h1, h3]"), queue=False)
-        assert [j.name for j in deployment.controller.registry.all()] == ["a"]
+            await deployment.controller.requests.submit(_spec("b", "[h1, h3]"), queue=False)
+        assert [j.name for j in deployment.controller.state.registry.all()] == ["a"]
 
     _run(single_switch(4), tmp_path, scenario)
 
 
 def test_a_rate_below_the_least_is_refused_with_what_would_fit(tmp_path):
     async def scenario(deployment):
-        await deployment.controller.submit(_spec("a", "[h1, h2]", rate=70), queue=False)
+        await deployment.controller.requests.submit(_spec("a", "[h1, h2]", rate=70), queue=False)
         with pytest.raises(RefusedError, match="a min_rate of at most 30 would fit"):
-            await deployment.controller.submit(_spec("b", "[h1, h3]", min_rate=50), queue=False)
-        admitted = await deployment.controller.submit(_spec("b", "[h1, h3]", min_rate=30), queue=False)
+            await deployment.controller.requests.submit(_spec("b", "[h1, h3]", min_rate=50), queue=False)
+        admitted = await deployment.controller.requests.submit(
+            _spec("b", "[h1, h3]", min_rate=30), queue=False
+        )
         assert admitted.placement.plan.rate == pytest.approx(30)
 
     _run(single_switch(4), tmp_path, scenario)
@@ -57,7 +59,9 @@ def test_a_rate_below_the_least_is_refused_with_what_would_fit(tmp_path):
 def test_a_refusal_names_the_children_of_a_node_that_hold_the_rate_down(tmp_path):
     async def scenario(deployment):
         with pytest.raises(RefusedError, match=r"leaf\d takes 32 children.*may be up to 256"):
-            await deployment.controller.submit(_spec("a", "36", min_rate=90, scheme="panama"), queue=False)
+            await deployment.controller.requests.submit(
+                _spec("a", "36", min_rate=90, scheme="panama"), queue=False
+            )
 
     _run(leaf_spine(2, 2, 40), tmp_path, scenario)
 
@@ -66,11 +70,11 @@ def test_slots_run_out_with_an_answer_and_come_back_with_the_job(tmp_path):
     async def scenario(deployment):
         controller = deployment.controller
         for name in ("a", "b"):
-            await controller.submit(_spec(name, "[h1, h2]", rate=20, slots=32), queue=False)
+            await controller.requests.submit(_spec(name, "[h1, h2]", rate=20, slots=32), queue=False)
         with pytest.raises(RefusedError, match="switch s1 has 64 of 64 slots in use"):
-            await controller.submit(_spec("c", "[h1, h2]", rate=20, slots=32), queue=False)
-        controller.cancel("a")
-        admitted = await controller.submit(_spec("c", "[h1, h2]", rate=20, slots=32), queue=False)
+            await controller.requests.submit(_spec("c", "[h1, h2]", rate=20, slots=32), queue=False)
+        controller.requests.cancel("a")
+        admitted = await controller.requests.submit(_spec("c", "[h1, h2]", rate=20, slots=32), queue=False)
         assert admitted.placement.trees[0].bases == {"s1": 0}
         assert admitted.epoch == 2, "the slots have seen epoch 1"
 
@@ -79,8 +83,10 @@ def test_slots_run_out_with_an_answer_and_come_back_with_the_job(tmp_path):
 
 def test_fewer_slots_than_wished_are_taken_when_no_more_are_left(tmp_path):
     async def scenario(deployment):
-        await deployment.controller.submit(_spec("a", "[h1, h2]", rate=20, slots=32), queue=False)
-        admitted = await deployment.controller.submit(_spec("b", "[h1, h2]", rate=20, slots=64), queue=False)
+        await deployment.controller.requests.submit(_spec("a", "[h1, h2]", rate=20, slots=32), queue=False)
+        admitted = await deployment.controller.requests.submit(
+            _spec("b", "[h1, h2]", rate=20, slots=64), queue=False
+        )
         tree = admitted.placement.trees[0]
         assert (tree.slots, tree.window) == (32, 16)
 
@@ -92,7 +98,7 @@ def test_the_trees_of_a_job_share_the_slots_of_a_switch(tmp_path):
 
     async def scenario(deployment):
         spec = _spec("a", "[h1, h2, h3, h4]", scheme="panama", slots=256)
-        admitted = await deployment.controller.submit(spec, queue=False)
+        admitted = await deployment.controller.requests.submit(spec, queue=False)
         first, second = admitted.placement.trees
         assert set(first.bases) & set(second.bases), (first.bases, second.bases)
         assert (first.slots, second.slots) == (128, 128)
@@ -103,15 +109,15 @@ def test_the_trees_of_a_job_share_the_slots_of_a_switch(tmp_path):
 def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
     async def scenario(deployment):
         controller = deployment.controller
-        await controller.submit(_spec("first", "[h1, h2]"), queue=False)
+        await controller.requests.submit(_spec("first", "[h1, h2]"), queue=False)
         for name, priority in (("low", 0), ("high", 5), ("later", 5)):
-            job = await controller.submit(_spec(name, "[h1, h2]", priority=priority), queue=True)
+            job = await controller.requests.submit(_spec(name, "[h1, h2]", priority=priority), queue=True)
             assert job.state is JobState.QUEUED
             assert job.reason.startswith("waits: ")
         for running, expected in (("first", "high"), ("high", "later"), ("later", "low")):
-            controller.cancel(running)
+            controller.requests.cancel(running)
             await deployment.runs(expected)
-        deployment.controller.cancel("low")
+        deployment.controller.requests.cancel("low")
         await deployment.settled()
         deployment.assert_exact()
 
@@ -120,10 +126,10 @@ def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
 
 def test_a_queued_job_can_be_canceled(tmp_path):
     async def scenario(deployment):
-        await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
-        await deployment.controller.submit(_spec("b", "[h1, h2]"), queue=True)
-        assert deployment.controller.cancel("b").state is JobState.CANCELED
-        deployment.controller.cancel("a")
+        await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
+        await deployment.controller.requests.submit(_spec("b", "[h1, h2]"), queue=True)
+        assert deployment.controller.requests.cancel("b").state is JobState.CANCELED
+        deployment.controller.requests.cancel("a")
         await deployment.settled()
         assert deployment.state("b") is JobState.CANCELED
 
@@ -132,11 +138,11 @@ def test_a_queued_job_can_be_canceled(tmp_path):
 
 def test_a_name_is_free_again_when_its_job_is_over(tmp_path):
     async def scenario(deployment):
-        await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
+        await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
         with pytest.raises(JobExistsError, match="cancel it or choose another name"):
-            await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
-        deployment.controller.cancel("a")
-        again = await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
+            await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
+        deployment.controller.requests.cancel("a")
+        again = await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
         assert again.placement.trees[0].tree != 1, "numbers are used again as late as possible"
         assert again.state is JobState.INSTALLING
 
@@ -146,7 +152,7 @@ def test_a_name_is_free_again_when_its_job_is_over(tmp_path):
 def test_jobs_share_a_fabric_with_numbers_of_their_own(tmp_path):
     async def scenario(deployment):
         jobs = [
-            await deployment.controller.submit(_spec(n, w, rate=10), queue=False)
+            await deployment.controller.requests.submit(_spec(n, w, rate=10), queue=False)
             for n, w in (("a", "[h1, h3]"), ("b", "[h1, h3]"), ("c", "[h2, h4]"))
         ]
         assert len({j.udp_port for j in jobs}) == 3
@@ -162,15 +168,15 @@ def test_replan_moves_a_job_that_gains_and_only_that(tmp_path):
 
     async def scenario(deployment):
         controller = deployment.controller
-        await controller.submit(_spec("a", "[h1, h2]", rate=80), queue=False)
-        await controller.submit(_spec("b", "[h1, h2]"), queue=False)
+        await controller.requests.submit(_spec("a", "[h1, h2]", rate=80), queue=False)
+        await controller.requests.submit(_spec("b", "[h1, h2]"), queue=False)
         await deployment.runs("b")
-        assert await controller.replan([]) == []
-        controller.cancel("a")
-        old = controller.registry.get("b")
-        assert await controller.replan([]) == ["b"]
+        assert await controller.requests.replan([]) == []
+        controller.requests.cancel("a")
+        old = controller.state.registry.get("b")
+        assert await controller.requests.replan([]) == ["b"]
         await deployment.runs("b")
-        new = controller.registry.get("b")
+        new = controller.state.registry.get("b")
         assert new.placement.plan.rate == pytest.approx(100)
         assert new.epoch > old.epoch
         assert new.placement.trees[0].tree != old.placement.trees[0].tree
@@ -185,20 +191,20 @@ def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
 
     async def scenario(deployment):
         controller = deployment.controller
-        await controller.submit(_spec("a", "[h1, h2]", rate=80), queue=False)
-        await controller.submit(_spec("b", "[h1, h2]"), queue=False)
+        await controller.requests.submit(_spec("a", "[h1, h2]", rate=80), queue=False)
+        await controller.requests.submit(_spec("b", "[h1, h2]"), queue=False)
         await deployment.settled()
-        controller.cancel("a")
+        controller.requests.cancel("a")
         await deployment.settled()
         switch = deployment.switches["s1"]
         switch.log.clear()
-        await controller.replan(["b"])
-        assert controller.registry.get("b").previous is not None
+        await controller.requests.replan(["b"])
+        assert controller.state.registry.get("b").previous is not None
         await deployment.settled()
         kinds = [op for op, what in switch.log if what != "multicast"]
         assert kinds == sorted(kinds, key=["INSERT", "MODIFY", "DELETE"].index)
         assert switch.log[-1] == ("DELETE", "multicast"), "the old group goes last"
-        assert controller.registry.get("b").previous is None
+        assert controller.state.registry.get("b").previous is None
 
     _run(single_switch(2), tmp_path, scenario)
 
@@ -231,8 +237,8 @@ def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
 def test_a_bad_job_file_names_line_and_field(spec, message, tmp_path):
     async def scenario(deployment):
         with pytest.raises(SpecError, match=message):
-            await deployment.controller.submit(spec, queue=True)
-        assert not deployment.controller.registry.all()
+            await deployment.controller.requests.submit(spec, queue=True)
+        assert not deployment.controller.state.registry.all()
 
     _run(single_switch(4), tmp_path, scenario)
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from netfold.controller.lifecycle.change_notifier import ChangeNotifier
+from netfold.controller.lifecycle.events import ChangeNotifier
 
 DEADLINE_S = 10.0
 

@@ -27,7 +27,7 @@ def test_a_switch_that_goes_away_while_it_tells_its_ports(tmp_path, code):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
+            switch, health = deployment.switches["s1"], deployment.controller.switches.fleet.health("s1")
             switch.gnmi.code, asked = code, switch.gnmi.asked
             await switch.drop_connections()
             await deployment.until(lambda: switch.gnmi.asked > asked + 1, "it is asked again")
@@ -78,7 +78,7 @@ def test_a_handshake_without_an_answer_is_tried_again(tmp_path, monkeypatch):
     async def scenario():
         async with deployed(single_switch(2), tmp_path, rpc_timeout_s=0.3) as deployment:
             await deployment.settled()
-            switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
+            switch, health = deployment.switches["s1"], deployment.controller.switches.fleet.health("s1")
             switch.mute = True
             await switch.drop_connections()
             await deployment.until(lambda: switch.unanswered > 0, "asked")
@@ -114,7 +114,7 @@ def test_a_call_whose_connection_is_given_up(tmp_path):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            switch, kept = deployment.switches["s1"], deployment.controller.fleet.sessions["s1"]
+            switch, kept = deployment.switches["s1"], deployment.controller.switches.fleet.sessions["s1"]
             switch.hangs.set()
             asked = switch.reads
             call = asyncio.create_task(kept.read_counters([0]))
@@ -141,7 +141,7 @@ def test_a_write_on_a_channel_that_closed_before_it_is_a_lost_connection(tmp_pat
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
             monkeypatch.setattr(FinsyConnection, "write", write)
-            await deployment.controller.submit(job_file("a", 1, 2), queue=False)
+            await deployment.controller.requests.submit(job_file("a", 1, 2), queue=False)
             await deployment.runs("a")
             await deployment.settled()
             deployment.assert_exact()
@@ -171,7 +171,7 @@ def test_a_switch_at_a_wrong_port_is_named_with_its_address_and_error(tmp_path, 
             deployment.start()
             try:
                 with pytest.raises(RefusedError) as refused:
-                    await deployment.controller.submit(job_file("a", 1, 2), queue=False)
+                    await deployment.controller.requests.submit(job_file("a", 1, 2), queue=False)
                 await deployment.until(lambda: len(tries) > 2, "tried again")
             finally:
                 await deployment.kill()

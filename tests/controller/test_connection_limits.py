@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from netfold.controller.service import metrics
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
 from netfold.controller.service.server import Security, serving
-from netfold.controller.service.servicer import Service
+from netfold.controller.service.servicer import service_of
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.membership import ControllerMembership
 from tests.controller.deployment import deployed
@@ -50,8 +50,8 @@ def test_connections_of_strangers_keep_no_member_from_the_controller(tmp_path):
         security = Security(tls.certificate.read_bytes(), tls.key.read_bytes(), frozenset({"a-token"}))
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
-            service = Service(deployment.controller)
+            await deployment.controller.requests.submit(SPEC, queue=False)
+            service = service_of(deployment.controller)
             async with serving(service, "127.0.0.1:0", security, LIMITS) as address:
                 where = reached(address, tls, tmp_path)
                 first = ControllerMembership(where, "job", "h1")
@@ -88,7 +88,9 @@ def test_connections_of_strangers_keep_no_scrape_from_the_metrics(tmp_path, monk
         port = listener.getsockname()[1]
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            with metrics.metrics_server(deployment.controller, port, listener.detach()):
+            controller = deployment.controller
+            collector = metrics.ControllerCollector(controller.state, controller.switches)
+            with metrics.metrics_server(collector, port, listener.detach()):
                 with flooded(port, 4 * metrics.CONNECTIONS_MAX) as connections:
                     for connection in connections[::2]:
                         with suppress(OSError):  # it is closed by now

@@ -31,10 +31,10 @@ def test_a_job_runs_over_a_switch_whose_drivers_speak(tmp_path: Path):
         device = Device(SwitchTarget.TOFINO, device_id=0, cpu_port=192, server=TofinoServer.DRIVERS)
         async with deployed(chips(), tmp_path, devices={"leaf1": device}, probe_s=0.1) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
             deployment.assert_exact()
-            leaf, registry = deployment.switches["leaf1"], deployment.controller.registry
+            leaf, registry = deployment.switches["leaf1"], deployment.controller.state.registry
             await deployment.until(
                 lambda: ("leaf1", "spine1") in registry.links_seen_up, "probes come and go"
             )
@@ -44,7 +44,7 @@ def test_a_job_runs_over_a_switch_whose_drivers_speak(tmp_path: Path):
             await deployment.runs("job")
             await deployment.settled()
             deployment.assert_exact()
-            assert deployment.controller.fleet.health("leaf1").repaired == 0, (
+            assert deployment.controller.switches.fleet.health("leaf1").repaired == 0, (
                 "padded numbers are what was written"
             )
 

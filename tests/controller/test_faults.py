@@ -13,7 +13,6 @@ import pytest
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
-from netfold.controller.service.explain import explain
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
@@ -26,12 +25,12 @@ LOCAL = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 300
 
 async def _running(deployment: Deployment, spec: str) -> None:
     await deployment.settled()
-    await deployment.controller.submit(spec, queue=False)
+    await deployment.controller.requests.submit(spec, queue=False)
     await deployment.runs("job")
 
 
 def _spine_of(deployment: Deployment) -> str:
-    used = deployment.controller.registry.get("job").placement.links
+    used = deployment.controller.state.registry.get("job").placement.links
     return next(n for link in used for n in link if n.startswith("spine"))
 
 
@@ -39,9 +38,11 @@ def test_a_restarted_switch_gets_its_entries_back_in_a_new_epoch(tmp_path):
     async def scenario():
         async with deployed(FABRIC, tmp_path) as deployment:
             await _running(deployment, SPREAD)
-            root = deployment.controller.registry.get("job").placement.plan.trees[0].root
+            root = deployment.controller.state.registry.get("job").placement.plan.trees[0].root
             await deployment.switches[root].restart()
-            await deployment.until(lambda: deployment.controller.registry.get("job").epoch == 2, "epoch 2")
+            await deployment.until(
+                lambda: deployment.controller.state.registry.get("job").epoch == 2, "epoch 2"
+            )
             await deployment.settled()
             assert deployment.switches[root].pushes == 2
             assert deployment.state("job") is JobState.RUNNING
@@ -57,10 +58,12 @@ def test_a_broken_control_connection_changes_nothing_in_the_switch(tmp_path):
             switch = deployment.switches["leaf1"]
             before, updates = switch.entries(), switch.updates
             await switch.drop_connections()
-            await deployment.until(lambda: not deployment.controller.fleet.health("leaf1").ready, "noticed")
+            await deployment.until(
+                lambda: not deployment.controller.switches.fleet.health("leaf1").ready, "noticed"
+            )
             await deployment.settled()
             assert (switch.entries(), switch.updates) == (before, updates)
-            assert deployment.controller.registry.get("job").epoch == 1
+            assert deployment.controller.state.registry.get("job").epoch == 1
 
     asyncio.run(scenario())
 
@@ -75,10 +78,10 @@ def test_jobs_move_around_a_switch_that_stays_away(tmp_path):
             await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
             await deployment.runs("job")
             assert time.monotonic() - began < 2.0
-            assert spine in deployment.controller.failures.failed.switches
+            assert spine in deployment.controller.state.failures.failed.switches
             await deployment.switches[spine].start()
             await deployment.settled()
-            assert not deployment.controller.failures.failed.switches
+            assert not deployment.controller.state.failures.failed.switches
             deployment.assert_exact()
 
     asyncio.run(scenario())
@@ -92,7 +95,7 @@ def test_jobs_move_around_a_switch_that_hangs(tmp_path):
             await _running(deployment, SPREAD)
             spine = _spine_of(deployment)
             deployment.switches[spine].hangs.set()
-            health = deployment.controller.fleet.health(spine)
+            health = deployment.controller.switches.fleet.health(spine)
             await deployment.until(lambda: "within 0.3 s" in health.error, "the switch is given up")
             await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
             await deployment.runs("job")
@@ -109,7 +112,9 @@ def test_a_job_that_cannot_do_without_a_switch_fails_with_a_reason(tmp_path):
             await _running(deployment, LOCAL)
             await deployment.switches["s1"].stop()
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "switch s1 is unreachable for 3 s" in deployment.controller.registry.get("job").reason
+            assert (
+                "switch s1 is unreachable for 3 s" in deployment.controller.state.registry.get("job").reason
+            )
             await deployment.switches["s1"].start()
             await deployment.settled()
             deployment.assert_exact()
@@ -126,16 +131,16 @@ def test_a_job_that_cannot_do_without_a_link_has_the_restart_timeout_for_it_to_c
             controller = deployment.controller
             await _running(deployment, SPREAD)
             link = frozenset(("leaf1", "spine1"))
-            controller.failure_monitor.links_changed(frozenset((link,)))
+            controller.switches.failure_monitor.links_changed(frozenset((link,)))
             await deployment.idle()
             assert deployment.state("job") is JobState.RUNNING
-            controller.failure_monitor.links_changed(frozenset())
+            controller.switches.failure_monitor.links_changed(frozenset())
             await asyncio.sleep(deployment.options.timeouts.restart)  # the timeout of the first time is over
             assert deployment.state("job") is JobState.RUNNING
-            controller.failure_monitor.links_changed(frozenset((link,)))
+            controller.switches.failure_monitor.links_changed(frozenset((link,)))
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "link leaf1-spine1 is down for 3 s" in controller.registry.get("job").reason
-            controller.failure_monitor.links_changed(frozenset())
+            assert "link leaf1-spine1 is down for 3 s" in controller.state.registry.get("job").reason
+            controller.switches.failure_monitor.links_changed(frozenset())
             await deployment.settled()
             deployment.assert_exact()
 
@@ -151,9 +156,11 @@ def test_a_job_off_a_failed_link_moves_as_soon_as_the_switch_of_its_other_path_i
             used = _spine_of(deployment)
             other = next(s for s in ("spine1", "spine2") if s != used)
             await deployment.switches[other].stop()
-            await deployment.until(lambda: other in controller.failures.failed.switches, "given up for now")
-            controller.failure_monitor.links_changed(frozenset((frozenset(("leaf1", used)),)))
-            await asyncio.gather(*controller.tasks.under_way)
+            await deployment.until(
+                lambda: other in controller.state.failures.failed.switches, "given up for now"
+            )
+            controller.switches.failure_monitor.links_changed(frozenset((frozenset(("leaf1", used)),)))
+            await asyncio.gather(*controller.state.tasks.under_way)
             assert _spine_of(deployment) == used
             await deployment.switches[other].start()
             await deployment.until(lambda: _spine_of(deployment) == other, "moved")
@@ -170,13 +177,13 @@ def test_a_job_waits_for_a_switch_that_hangs_and_which_it_cannot_do_without(tmp_
         async with deployed(single_switch(2), tmp_path, rpc_timeout_s=0.3, timeouts=timeouts) as deployment:
             await _running(deployment, LOCAL)
             controller, clock = deployment.controller, asyncio.get_running_loop().time
-            health = controller.fleet.health("s1")
+            health = controller.switches.fleet.health("s1")
             deployment.switches["s1"].hangs.set()
             await deployment.until(lambda: health.silent, "it is silent")
             assert "within 0.3 s" in health.error
             await deployment.until(lambda: clock() - health.since > 4 * timeouts.restart, "for long")
             assert deployment.state("job") is JobState.RUNNING
-            steps = await explain(controller, "job")
+            steps = await deployment.explain("job")
             assert any("It waits for s1" in s and "this machine is too busy" in s for s in steps)
             deployment.switches["s1"].hangs.clear()
             await deployment.settled()
@@ -194,7 +201,8 @@ def test_jobs_move_off_a_link_that_is_down(tmp_path):
             await _running(deployment, SPREAD)
             spine = _spine_of(deployment)
             await deployment.until(
-                lambda: all(p.seen for p in deployment.controller.link_probes._hops.values()), "probed"
+                lambda: all(p.seen for p in deployment.controller.switches.link_probes._hops.values()),
+                "probed",
             )
             deployment.cut.add(frozenset(("leaf1", spine)))
             await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
@@ -203,7 +211,7 @@ def test_jobs_move_off_a_link_that_is_down(tmp_path):
             deployment.assert_exact()
             deployment.cut.clear()
             await deployment.until(
-                lambda: not deployment.controller.failures.failed.links, "the link is back"
+                lambda: not deployment.controller.state.failures.failed.links, "the link is back"
             )
             await deployment.settled()
             deployment.assert_exact()
@@ -216,13 +224,14 @@ def test_a_job_cut_off_by_links_fails_and_names_them(tmp_path):
         async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
             await _running(deployment, SPREAD)
             await deployment.until(
-                lambda: all(p.seen for p in deployment.controller.link_probes._hops.values()), "probed"
+                lambda: all(p.seen for p in deployment.controller.switches.link_probes._hops.values()),
+                "probed",
             )
             deployment.cut |= {frozenset(("leaf1", "spine1")), frozenset(("leaf1", "spine2"))}
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
             assert (
                 "no path without failed links from h1 to h3"
-                in deployment.controller.registry.get("job").reason
+                in deployment.controller.state.registry.get("job").reason
             )
             await deployment.settled()
             deployment.assert_exact()
@@ -240,13 +249,15 @@ def test_the_audit_repairs_drift_and_counts_it(tmp_path):
             switch.state.groups[999] = next(iter(switch.state.groups.values())).__class__(
                 multicast_group_id=999
             )
-            await deployment.until(lambda: deployment.controller.fleet.health("s1").repaired == 2, "repaired")
+            await deployment.until(
+                lambda: deployment.controller.switches.fleet.health("s1").repaired == 2, "repaired"
+            )
             await deployment.settled()
             await deployment.until(
                 lambda: 999 not in switch.state.groups and lost in switch.state.tables, "as before"
             )
             deployment.assert_exact()
-            assert deployment.controller.registry.get("job").epoch == 1
+            assert deployment.controller.state.registry.get("job").epoch == 1
 
     asyncio.run(scenario())
 
@@ -278,9 +289,11 @@ def test_a_switch_that_refuses_an_entry_for_good_fails_the_job(tmp_path):
                 raise RuntimeError("no room")
 
             deployment.switches["s1"].before_update = never
-            await deployment.controller.submit(LOCAL, queue=False)
+            await deployment.controller.requests.submit(LOCAL, queue=False)
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "switches did not take its entries" in deployment.controller.registry.get("job").reason
+            assert (
+                "switches did not take its entries" in deployment.controller.state.registry.get("job").reason
+            )
             deployment.switches["s1"].before_update = lambda n: None
             await deployment.settled()
             deployment.assert_exact()

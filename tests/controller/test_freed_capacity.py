@@ -32,21 +32,21 @@ async def _moving(deployment: Deployment) -> FakeSwitch:
     """Job `job` moves off a spine, and waits for a leaf of it, which is returned and has to be started."""
     controller = deployment.controller
     await deployment.settled()
-    await controller.submit(_greedy("job", "h1, h3"), queue=False)
+    await controller.requests.submit(_greedy("job", "h1, h3"), queue=False)
     await deployment.runs("job")
-    used = controller.registry.get("job").placement.links
+    used = controller.state.registry.get("job").placement.links
     first = next(n for link in used for n in link if n.startswith("spine"))
     leaf = deployment.switches["leaf2"]
     await leaf.stop()
-    controller.failure_monitor.links_changed(frozenset((_link("leaf1", first),)))
-    await deployment.until(lambda: controller.registry.get("job").previous is not None, "it moves")
+    controller.switches.failure_monitor.links_changed(frozenset((_link("leaf1", first),)))
+    await deployment.until(lambda: controller.state.registry.get("job").previous is not None, "it moves")
     return leaf
 
 
 async def _late_waits(deployment: Deployment, workers: str) -> None:
     """All links are well, and job `late` waits for what `job` had."""
-    deployment.controller.failure_monitor.links_changed(frozenset())
-    await deployment.controller.submit(_greedy("late", workers), queue=True)
+    deployment.controller.switches.failure_monitor.links_changed(frozenset())
+    await deployment.controller.requests.submit(_greedy("late", workers), queue=True)
     assert deployment.state("late") is JobState.QUEUED
 
 
@@ -55,13 +55,13 @@ def test_a_link_is_back_as_another_one_fails(tmp_path):
         async with deployed(leaf_spine(3, 2, 2), tmp_path) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            controller.failure_monitor.links_changed(frozenset((_link("leaf1", "spine1"),)))
-            await controller.submit(_greedy("job", "h1, h3"), queue=False)
-            await controller.submit(_greedy("late", "h2, h4"), queue=True)
+            controller.switches.failure_monitor.links_changed(frozenset((_link("leaf1", "spine1"),)))
+            await controller.requests.submit(_greedy("job", "h1, h3"), queue=False)
+            await controller.requests.submit(_greedy("late", "h2, h4"), queue=True)
             await deployment.runs("job")
             await deployment.idle()
             assert deployment.state("late") is JobState.QUEUED
-            controller.failure_monitor.links_changed(frozenset((_link("leaf3", "spine2"),)))
+            controller.switches.failure_monitor.links_changed(frozenset((_link("leaf3", "spine2"),)))
             await deployment.runs("late")
 
     asyncio.run(scenario())
@@ -72,7 +72,7 @@ def test_a_job_starts_a_new_epoch_while_it_moves(tmp_path):
         async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=PATIENT) as deployment:
             leaf = await _moving(deployment)
             await _late_waits(deployment, "h2, h4")
-            deployment.controller.lifecycle.on_registers_lost("leaf2")
+            deployment.controller.jobs.epochs.on_registers_lost("leaf2")
             await leaf.start()
             await deployment.runs("late")
 
@@ -85,19 +85,19 @@ def test_a_job_has_moved_as_another_one_runs(is_refused, tmp_path, monkeypatch):
         async with deployed(leaf_spine(3, 2, 2), tmp_path, timeouts=PATIENT) as deployment:
             controller, leaf = deployment.controller, await _moving(deployment)
             # There is one way for it, the one that `job` moves to.
-            await controller.submit(
+            await controller.requests.submit(
                 "name: next\nworkers: [h1, h4]\nscheme: switchml\nrate: 20\n", queue=False
             )
             await _late_waits(deployment, "h5, h4")
             refusals = [StoreError("the disk is full")] if is_refused else []
-            commit = controller.lifecycle.commit
+            commit = controller.jobs.lifecycle.commit
 
             def may_refuse(job: JobRecord) -> None:
                 if job.name == "next" and refusals:
                     raise refusals.pop()
                 commit(job)
 
-            monkeypatch.setattr(controller.lifecycle, "commit", may_refuse)
+            monkeypatch.setattr(controller.jobs.lifecycle, "commit", may_refuse)
             await leaf.start()
             await deployment.runs("late")
             assert not refusals
@@ -115,22 +115,22 @@ def test_a_job_is_moved_without_room_for_both_of_its_placements(tmp_path):
         small = replace(fabric, switches=tuple(replace(s, slots=slots.get(s.name, 16)) for s in switches))
         async with deployed(small, tmp_path, timeouts=PATIENT) as deployment:
             controller = deployment.controller
-            links_changed = controller.failure_monitor.links_changed
+            links_changed = controller.switches.failure_monitor.links_changed
             await deployment.settled()
             links_changed(frozenset((_link("leaf3", "spine1"),)))
-            await controller.submit(_greedy("third", "h6, h7") + "slots: 16\n", queue=False)
+            await controller.requests.submit(_greedy("third", "h6, h7") + "slots: 16\n", queue=False)
             await deployment.runs("third")
             links_changed(frozenset((_link("leaf1", "spine2"),)))
-            await controller.submit(_greedy("job", "h1, h3"), queue=False)
+            await controller.requests.submit(_greedy("job", "h1, h3"), queue=False)
             await deployment.runs("job")
             links_changed(frozenset())
-            await controller.submit(_greedy("late", "h2, h5"), queue=True)
+            await controller.requests.submit(_greedy("late", "h2, h5"), queue=True)
             await deployment.idle()
             assert deployment.state("late") is JobState.QUEUED
             await deployment.switches["spine2"].stop()
             links_changed(frozenset((_link("leaf2", "spine1"),)))
-            await deployment.until(lambda: controller.registry.get("job").epoch == 2, "it moves")
-            assert controller.registry.get("job").previous is None
+            await deployment.until(lambda: controller.state.registry.get("job").epoch == 2, "it moves")
+            assert controller.state.registry.get("job").previous is None
             await deployment.runs("late")
             assert deployment.state("job") is JobState.INSTALLING
 
@@ -153,13 +153,14 @@ def test_a_job_that_was_planned_before_all_links_were_known_is_planned_again(tmp
             controller = deployment.controller
             for name, workers in (("first", "h1, h3"), ("second", "h2, h4")):
                 job = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nreroute: off\n"
-                await controller.submit(job, queue=True)
+                await controller.requests.submit(job, queue=True)
                 await deployment.runs(name)
-            assert controller.registry.get("second").placement.plan.rate == pytest.approx(40)
+            assert controller.state.registry.get("second").placement.plan.rate == pytest.approx(40)
             await late.start()
             others.append(late)
             await deployment.until(
-                lambda: controller.registry.get("second").placement.plan.rate == pytest.approx(60), "moved"
+                lambda: controller.state.registry.get("second").placement.plan.rate == pytest.approx(60),
+                "moved",
             )
             await deployment.runs("second")
         finally:

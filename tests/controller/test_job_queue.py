@@ -12,7 +12,6 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.operator.job_text import headline
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.scheduling.job_queue import JobQueue
-from netfold.controller.service.explain import explain
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, deployed
@@ -30,12 +29,12 @@ def test_capacity_that_is_freed_while_a_job_is_being_queued_places_it(tmp_path):
         async with deployed(fabric, tmp_path, plans=plans) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            await controller.submit(ALL.format("first"), queue=False)
+            await controller.requests.submit(ALL.format("first"), queue=False)
             await deployment.runs("first")
             await plans.held()
-            submitting = asyncio.create_task(controller.submit(ALL.format("second"), queue=True))
+            submitting = asyncio.create_task(controller.requests.submit(ALL.format("second"), queue=True))
             await plans.made()
-            controller.cancel("first")
+            controller.requests.cancel("first")
             plans.gate.set()
             await submitting
             await deployment.until(
@@ -51,19 +50,19 @@ def test_a_queued_job_outlives_a_controller_that_is_away_for_longer_than_a_lease
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(ALL.format("first"), queue=False)
-            await deployment.controller.submit(ALL.format("second") + "lease_ms: 300\n", queue=True)
-            deployment.controller.members.heartbeat("second", "h1")
+            await deployment.controller.requests.submit(ALL.format("first"), queue=False)
+            await deployment.controller.requests.submit(ALL.format("second") + "lease_ms: 300\n", queue=True)
+            deployment.controller.jobs.members.heartbeat("second", "h1")
             await deployment.kill()
             deployment.start()
             await deployment.settled()
             await asyncio.sleep(1)
-            deployment.controller.members.heartbeat("second", "h1")
+            deployment.controller.jobs.members.heartbeat("second", "h1")
             assert deployment.state("second") is JobState.QUEUED
             await deployment.until(
                 lambda: deployment.state("second") is JobState.FAILED, "expired", within_s=5
             )
-            assert "the lease of h1 expired" in deployment.controller.registry.get("second").reason
+            assert "the lease of h1 expired" in deployment.controller.state.registry.get("second").reason
 
     asyncio.run(scenario())
 
@@ -73,14 +72,14 @@ def test_a_queued_job_is_placed_when_the_lease_of_a_job_that_crashed_expires(tmp
         async with deployed(single_switch(2), tmp_path) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            await controller.submit(ALL.format("crashed") + "lease_ms: 300\n", queue=False)
+            await controller.requests.submit(ALL.format("crashed") + "lease_ms: 300\n", queue=False)
             await deployment.runs("crashed")
-            queued = await controller.submit(ALL.format("restarted"), queue=True)
+            queued = await controller.requests.submit(ALL.format("restarted"), queue=True)
             assert queued.state is JobState.QUEUED
             for host in ("h1", "h2"):
-                controller.members.heartbeat("crashed", host)  # their last
+                controller.jobs.members.heartbeat("crashed", host)  # their last
             await deployment.runs("restarted")
-            assert "the lease of h" in controller.registry.get("crashed").reason
+            assert "the lease of h" in controller.state.registry.get("crashed").reason
 
     asyncio.run(scenario())
 
@@ -90,7 +89,7 @@ SPREAD = "name: {}\nworkers: [h1, h3]\nscheme: switchml\n"
 
 
 def _spine_of(deployment: Deployment, name: str) -> str:
-    placement = deployment.controller.registry.get(name).placement
+    placement = deployment.controller.state.registry.get(name).placement
     assert placement is not None
     return next(n for link in placement.links for n in link if n.startswith("spine"))
 
@@ -102,14 +101,14 @@ def test_after_a_start_the_queue_waits_until_switches_are_known(tmp_path):
         timeouts = ControllerTimeouts(reroute=0.1, restart=8.0, start=4.0, install=3.0)
         async with deployed(TWO_SPINES, tmp_path, timeouts=timeouts) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPREAD.format("first"), queue=False)
+            await deployment.controller.requests.submit(SPREAD.format("first"), queue=False)
             await deployment.runs("first")
-            await deployment.controller.submit(SPREAD.format("second"), queue=True)
+            await deployment.controller.requests.submit(SPREAD.format("second"), queue=True)
             spine = _spine_of(deployment, "first")
             await deployment.kill()
             await deployment.switches[spine].stop()
             deployment.start()
-            deployment.controller.cancel("first")
+            deployment.controller.requests.cancel("first")
             await asyncio.sleep(0.5)
             assert deployment.state("second") is JobState.QUEUED
             await deployment.runs("second")
@@ -123,13 +122,13 @@ def test_a_job_whose_switch_takes_no_entries_is_planned_around_it(tmp_path, monk
         timeouts = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=0.5)
         async with deployed(TWO_SPINES, tmp_path, timeouts=timeouts) as deployment:
             await deployment.settled()
-            fleet = deployment.controller.fleet
-            await deployment.controller.submit(SPREAD.format("first"), queue=False)
+            fleet = deployment.controller.switches.fleet
+            await deployment.controller.requests.submit(SPREAD.format("first"), queue=False)
             spine, holds = _spine_of(deployment, "first"), fleet.holds
             monkeypatch.setattr(fleet, "holds", lambda s, version: s != spine and holds(s, version))
             await deployment.runs("first")
             assert _spine_of(deployment, "first") != spine
-            assert not deployment.controller.failures.failed.switches
+            assert not deployment.controller.state.failures.failed.switches
 
     asyncio.run(scenario())
 
@@ -143,18 +142,18 @@ def test_a_job_that_cannot_avoid_such_a_switch_waits_for_it_and_says_so(tmp_path
             controller = deployment.controller
             await deployment.settled()
             late = []
-            controller.events.subscribe(JobStranded, late.append)
+            controller.state.events.subscribe(JobStranded, late.append)
             with monkeypatch.context() as patch:
-                patch.setattr(controller.fleet, "holds", lambda s, version: False)
-                await controller.submit(ALL.format("first"), queue=False)
+                patch.setattr(controller.switches.fleet, "holds", lambda s, version: False)
+                await controller.requests.submit(ALL.format("first"), queue=False)
                 await deployment.until(lambda: len(late) >= 3, "late three times")
                 assert "switches did not take its entries in 0.1 s: s1: it is too busy" in late[0].reason
                 assert deployment.state("first") is JobState.INSTALLING
-                steps = await explain(controller, "first")
+                steps = await deployment.explain("first")
                 assert any("s1 has not taken the job's entries yet" in s and "too busy" in s for s in steps)
-            controller.lifecycle.settle()
+            controller.jobs.lifecycle.settle()
             await deployment.runs("first")
-            assert not any("too busy" in s for s in await explain(controller, "first"))
+            assert not any("too busy" in s for s in await deployment.explain("first"))
 
     asyncio.run(scenario())
 
@@ -163,8 +162,10 @@ def test_a_refusal_of_all_schemes_names_a_bottleneck_once(tmp_path):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(ALL.format("first"), queue=False)
-            waits = await deployment.controller.submit("name: second\nworkers: [h1, h2]\n", queue=True)
+            await deployment.controller.requests.submit(ALL.format("first"), queue=False)
+            waits = await deployment.controller.requests.submit(
+                "name: second\nworkers: [h1, h2]\n", queue=True
+            )
             clauses = waits.reason.split("no scheme has a plan: ")[1].split("; ")
             assert len(clauses) == len(set(clauses))
             assert headline(waits.reason).count("; ") == 0
@@ -184,9 +185,9 @@ def test_a_reservation_is_made_again_when_one_ahead_of_it_is_another(tmp_path):
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
             for name in ("runs", "first", "second"):
-                await deployment.controller.submit(ALL.format(name), queue=True)
-            queue, healthy = JobQueue(deployment.controller.registry), FailedElements()
-            first, second = (deployment.controller.registry.get(n) for n in ("first", "second"))
+                await deployment.controller.requests.submit(ALL.format(name), queue=True)
+            queue, healthy = JobQueue(deployment.controller.state.registry), FailedElements()
+            first, second = (deployment.controller.state.registry.get(n) for n in ("first", "second"))
             for epoch in range(1, 20):
                 for _ in range(2):  # the second one may lie where that of the epoch before lay
                     queue.reserve("first", queue.conditions(first, healthy), placed(epoch))

@@ -53,36 +53,36 @@ class Freeze:
 
 
 async def _install(deployment: Deployment) -> None:
-    await deployment.controller.submit(SECOND, queue=False)
+    await deployment.controller.requests.submit(SECOND, queue=False)
     await deployment.settled()
 
 
 async def _remove(deployment: Deployment) -> None:
-    deployment.controller.cancel("first")
+    deployment.controller.requests.cancel("first")
     await deployment.settled()
 
 
 async def _raise_epoch(deployment: Deployment) -> None:
-    deployment.controller.members.heartbeat(
-        "first", "h1", unusable_epoch=deployment.controller.registry.get("first").epoch
+    deployment.controller.jobs.members.heartbeat(
+        "first", "h1", unusable_epoch=deployment.controller.state.registry.get("first").epoch
     )
     await deployment.settled()
 
 
 async def _restart_switch(deployment: Deployment) -> None:
-    placement = deployment.controller.registry.get("first").placement
+    placement = deployment.controller.state.registry.get("first").placement
     epoch = placement.epoch
     await deployment.switches[next(iter(placement.trees[0].bases))].restart()
     await deployment.until(
-        lambda: deployment.controller.registry.get("first").epoch > epoch, "the epoch is raised"
+        lambda: deployment.controller.state.registry.get("first").epoch > epoch, "the epoch is raised"
     )
     await deployment.settled()
 
 
 async def _replace(deployment: Deployment) -> None:
     """The second job takes the place of the first in one go."""
-    deployment.controller.cancel("first")
-    await deployment.controller.submit(SECOND, queue=False)
+    deployment.controller.requests.cancel("first")
+    await deployment.controller.requests.submit(SECOND, queue=False)
     await deployment.settled()
 
 
@@ -92,7 +92,7 @@ OPERATIONS = {f.__name__.strip("_"): f for f in (_install, _remove, _raise_epoch
 async def _writes_of(operation, folder) -> int:
     """How many updates the operation takes when nothing goes wrong."""
     async with deployed(FABRIC, folder) as deployment:
-        await deployment.controller.submit(FIRST, queue=False)
+        await deployment.controller.requests.submit(FIRST, queue=False)
         await deployment.settled()
         freeze = Freeze(deployment, 1 << 60)
         await operation(deployment)
@@ -103,7 +103,7 @@ async def _writes_of(operation, folder) -> int:
 async def _killed_after(operation, writes: int, folder) -> None:
     folder.mkdir()
     async with deployed(FABRIC, folder) as deployment:
-        await deployment.controller.submit(FIRST, queue=False)
+        await deployment.controller.requests.submit(FIRST, queue=False)
         await deployment.settled()
         freeze = Freeze(deployment, writes)
         work = asyncio.create_task(operation(deployment))
@@ -116,7 +116,7 @@ async def _killed_after(operation, writes: int, folder) -> None:
         deployment.start()
         await deployment.settled()
         deployment.assert_exact()
-        for job in deployment.controller.registry.all():
+        for job in deployment.controller.state.registry.all():
             assert job.state in (JobState.RUNNING, JobState.CANCELED), f"after {writes} writes: {job.reason}"
         _assert_slots(deployment)
 
@@ -152,7 +152,7 @@ async def _dies_at(operation, commits: int, *, before: bool, folder) -> bool:
     """False if the operation has fewer commits."""
     folder.mkdir()
     async with deployed(FABRIC, folder) as deployment:
-        await deployment.controller.submit(FIRST, queue=False)
+        await deployment.controller.requests.submit(FIRST, queue=False)
         await deployment.settled()
         death = DiesAtCommit(deployment, commits, before=before)
         work = asyncio.create_task(operation(deployment))
@@ -170,7 +170,7 @@ async def _dies_at(operation, commits: int, *, before: bool, folder) -> bool:
 
 
 def _assert_slots(deployment: Deployment) -> None:
-    placements = [p for j in deployment.controller.registry.all() for p in j.placements]
+    placements = [p for j in deployment.controller.state.registry.all() for p in j.placements]
     pools = slot_pools(deployment.fabric.switches, placements, {})
     wanted = sum(t.slots * len(t.bases) for p in placements for t in p.trees)
     assert sum(p.in_use for p in pools.values()) == wanted
@@ -219,16 +219,16 @@ def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves
     async def scenario():
         async with deployed(FABRIC, tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(
+            await deployment.controller.requests.submit(
                 "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n",
                 queue=False,
             )
             await deployment.runs("job")
-            deployment.controller.members.handle_loss("job", "h2", "h2 is gone")
+            deployment.controller.jobs.members.handle_loss("job", "h2", "h2 is gone")
             await deployment.kill()
             deployment.start()
             await deployment.idle()
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             assert (job.state, job.excluded) == (JobState.RUNNING, ("h2",))
             assert "h2" not in job.nodes
             deployment.assert_exact()

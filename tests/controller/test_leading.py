@@ -19,6 +19,7 @@ from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
 from netfold.controller.observation.recorder import MIN_PAUSE_S
 from netfold.controller.service.daemon import fingerprint
+from netfold.controller.service.leadership import Leadership
 from netfold.controller.switches.election import controller_election_id, tool_election_id
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.finsy_adapter import log_state_changes_only
@@ -34,20 +35,20 @@ def test_the_standby_takes_over_and_no_job_is_lost(tmp_path):
         async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
             standby = Store(tmp_path / "state.db", fingerprint(deployment.fabric))
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.settled()
-            assert standby.try_lead() is None
+            assert Leadership(standby).try_lead() is None
             before = {n: (s.entries(), s.updates) for n, s in deployment.switches.items()}
             standby.close()
             await deployment.kill()
             deployment.start()
             await deployment.settled()
             assert {n: (s.entries(), s.updates) for n, s in deployment.switches.items()} == before
-            assert (deployment.state("job"), deployment.controller.registry.get("job").epoch) == (
+            assert (deployment.state("job"), deployment.controller.state.registry.get("job").epoch) == (
                 JobState.RUNNING,
                 1,
             )
-            await deployment.controller.submit(SPEC.replace("job", "more"), queue=False)
+            await deployment.controller.requests.submit(SPEC.replace("job", "more"), queue=False)
             await deployment.runs("more")
             deployment.assert_exact()
 
@@ -59,7 +60,7 @@ def test_members_of_a_running_job_hardly_notice_a_new_controller(tmp_path):
         async with deployed(single_switch(2), tmp_path) as deployment:
             async with asked(deployment) as stub:
                 await deployment.settled()
-                await deployment.controller.submit(SPEC, queue=False)
+                await deployment.controller.requests.submit(SPEC, queue=False)
                 for host in ("h1", "h2"):
                     member = MemberStream(stub, "job", host)
                     await member.say()
@@ -78,13 +79,13 @@ def test_a_member_from_before_the_restart_has_to_return_within_the_lease(tmp_pat
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC.replace("2000", "400"), queue=False)
+            await deployment.controller.requests.submit(SPEC.replace("2000", "400"), queue=False)
             await deployment.runs("job")
-            deployment.controller.members.heartbeat("job", "h1")
+            deployment.controller.jobs.members.heartbeat("job", "h1")
             await deployment.kill()
             deployment.start()
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "the lease of h1 expired" in deployment.controller.registry.get("job").reason
+            assert "the lease of h1 expired" in deployment.controller.state.registry.get("job").reason
 
     asyncio.run(scenario())
 
@@ -102,8 +103,10 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
             winner = Controller(config, newer, deployment.options, term, deployment.plans)
             running = asyncio.create_task(winner.run())
             try:
-                loser = deployment.controller.fleet
-                await deployment.until(lambda: winner.fleet.health("s1").ready, "the newer one leads")
+                loser = deployment.controller.switches.fleet
+                await deployment.until(
+                    lambda: winner.switches.fleet.health("s1").ready, "the newer one leads"
+                )
                 other = "another controller is primary"
                 await deployment.until(lambda: loser.health("s1").error == other, "the older one gave way")
                 assert not loser.health("s1").ready
@@ -135,7 +138,7 @@ def test_a_controller_leads_again_at_a_switch_that_has_not_noticed_the_end_of_it
                 await deployment.settled()
                 assert len(switch.clients) == streams
                 switch.end_streams()
-                health = deployment.controller.fleet.health("s1")
+                health = deployment.controller.switches.fleet.health("s1")
                 await deployment.until(lambda health=health: not health.ready, "noticed")
 
     asyncio.run(scenario())
@@ -172,7 +175,7 @@ def test_a_switch_that_refuses_every_stream_is_one_line_of_log_and_a_reason_of_i
 async def other_primary(deployment: Deployment) -> AsyncIterator[None]:
     """Another controller is primary at s1, and has been for longer than a switch may be unreachable. It writes
     nothing."""
-    switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
+    switch, health = deployment.switches["s1"], deployment.controller.switches.fleet.health("s1")
     async with grpc.aio.insecure_channel(switch.address) as channel:
         stream = p4r_grpc.P4RuntimeStub(channel).StreamChannel()
         update = p4r.MasterArbitrationUpdate(device_id=switch.device_id)
@@ -189,9 +192,9 @@ def test_a_controller_that_takes_a_switch_away_fails_no_job_of_it(tmp_path):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
-            switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
+            switch, health = deployment.switches["s1"], deployment.controller.switches.fleet.health("s1")
             before = switch.entries()
             async with other_primary(deployment):
                 assert deployment.state("job") is JobState.RUNNING
@@ -206,12 +209,14 @@ def test_a_switch_that_goes_away_after_it_was_taken_away_fails_its_job(tmp_path)
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
             async with other_primary(deployment):
                 await deployment.switches["s1"].stop()
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "switch s1 is unreachable for 3 s" in deployment.controller.registry.get("job").reason
+            assert (
+                "switch s1 is unreachable for 3 s" in deployment.controller.state.registry.get("job").reason
+            )
 
     asyncio.run(scenario())
 
@@ -233,7 +238,7 @@ def test_a_tool_reads_beside_the_controller_and_never_replaces_it(tmp_path):
                 await stream.write(p4r.StreamMessageRequest(arbitration=update))
                 answer = await asyncio.wait_for(stream.read(), 10)
                 assert answer.arbitration.status.code == rpc_code.ALREADY_EXISTS
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
 
     asyncio.run(scenario())
@@ -243,12 +248,12 @@ def test_slots_that_are_nearly_worn_are_reset_in_band(tmp_path):
     async def scenario():
         async with deployed(single_switch(2, slots=64), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC + "slots: 16\n", queue=False)
+            await deployment.controller.requests.submit(SPEC + "slots: 16\n", queue=False)
             with deployment.store.change():
                 deployment.store.use_slots({"s1": [Range(0, 64)]}, 4000)
             resets = []
             deployment.slot = lambda switch, slot: (resets.append(slot), (0, 0))[1]
-            assert await deployment.controller.recycler.recycle("s1") == 3
+            assert await deployment.controller.switches.recycler.recycle("s1") == 3
             assert resets == list(range(16, 64)), "all but the job's own"
             assert deployment.store.epochs("s1") == {0: 4000}
 
@@ -261,9 +266,9 @@ def test_a_job_that_used_up_its_epochs_moves_to_other_slots_and_starts_at_epoch_
     async def scenario():
         async with deployed(single_switch(2, slots=256), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC + "slots: 16\n", queue=False)
+            await deployment.controller.requests.submit(SPEC + "slots: 16\n", queue=False)
             await deployment.runs("job")
-            registry = deployment.controller.registry
+            registry = deployment.controller.state.registry
             for last, expected in ((3000, 3001), (4094, 4095), (4095, 1)):
                 job = registry.get("job")
                 used = next(iter(job.placement.trees[0].bases.values()))
@@ -273,7 +278,7 @@ def test_a_job_that_used_up_its_epochs_moves_to_other_slots_and_starts_at_epoch_
                     assert job.epoch == last
                 before = job.placement.trees
                 for _ in range(3):  # the member requests it until it has it
-                    deployment.controller.members.heartbeat("job", "h1", unusable_epoch=job.epoch)
+                    deployment.controller.jobs.members.heartbeat("job", "h1", unusable_epoch=job.epoch)
                 await deployment.idle()
                 await deployment.runs("job")
                 job = registry.get("job")
@@ -288,13 +293,13 @@ def test_a_job_that_used_up_its_epochs_and_has_no_other_slots_ends_with_a_reason
     async def scenario():
         async with deployed(single_switch(2, slots=16), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
             with deployment.store.change():
                 deployment.store.use_slots({"s1": [Range(0, 16)]}, 4095)
-            deployment.controller.members.heartbeat("job", "h1", unusable_epoch=1)
+            deployment.controller.jobs.members.heartbeat("job", "h1", unusable_epoch=1)
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "it has failed")
-            reason = deployment.controller.registry.get("job").reason
+            reason = deployment.controller.state.registry.get("job").reason
             assert "all 4095 epochs of its slots are used up, and it cannot move to other slots" in reason
             await deployment.settled()
             deployment.assert_exact()
@@ -307,9 +312,9 @@ def test_a_job_file_of_another_version_ends_its_job_and_nothing_else(tmp_path):
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
             for name in ("old", "new"):
-                await deployment.controller.submit(SPEC.replace("job", name), queue=False)
+                await deployment.controller.requests.submit(SPEC.replace("job", name), queue=False)
             await deployment.settled()
-            old = deployment.controller.registry.get("old").model_copy(
+            old = deployment.controller.state.registry.get("old").model_copy(
                 update={"spec_yaml": "name: old\nspeed: 3\n"}
             )
             with deployment.store.change():
@@ -318,7 +323,7 @@ def test_a_job_file_of_another_version_ends_its_job_and_nothing_else(tmp_path):
             deployment.start()
             await deployment.settled()
             assert deployment.state("old") is JobState.FAILED
-            assert "unknown key 'speed'" in deployment.controller.registry.get("old").reason
+            assert "unknown key 'speed'" in deployment.controller.state.registry.get("old").reason
             assert deployment.state("new") is JobState.RUNNING
             deployment.assert_exact()
 
@@ -333,7 +338,7 @@ def test_a_controller_that_is_canceled_beside_a_change_stops(turns, tmp_path):
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
             await asyncio.sleep(3 * MIN_PAUSE_S)  # what records changes waits for the next one
-            deployment.controller.changes.notify()
+            deployment.controller.state.changes.notify()
             for _ in range(turns):  # of the event loop
                 await asyncio.sleep(0)
             async with asyncio.timeout(DEADLINE_S):

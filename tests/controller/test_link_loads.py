@@ -185,8 +185,10 @@ def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_ea
             controller = deployment.controller
             await deployment.settled()
             links = {pair for k in fabric.links for pair in ((k.a, k.b), (k.b, k.a))}
-            await deployment.until(lambda: controller.loads.all().keys() == links, "all links are known")
-            assert {load.cross_traffic for load in controller.loads.all().values()} == {0.0}
+            await deployment.until(
+                lambda: controller.switches.loads.all().keys() == links, "all links are known"
+            )
+            assert {load.cross_traffic for load in controller.switches.loads.all().values()} == {0.0}
             ports, bytes_of = fabric.ports["leaf1"], Counter[tuple[str, int]]()
             deployment.switches["leaf1"].state.ports = bytes_of
             for _ in range(8):
@@ -194,12 +196,12 @@ def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_ea
                 bytes_of[PORT_TX, cell(ports["h1"], True)] += 10**10
                 before = deployment.switches["leaf1"].reads
                 await deployment.until(lambda b=before: deployment.switches["leaf1"].reads > b, "read again")
-            await deployment.until(lambda: controller.loads.all()["leaf1", "h1"].jobs > 0, "seen")
-            seen = controller.loads.all()
+            await deployment.until(lambda: controller.switches.loads.all()["leaf1", "h1"].jobs > 0, "seen")
+            seen = controller.switches.loads.all()
             assert seen["spine1", "leaf1"].cross_traffic > 0
             assert seen["spine1", "leaf1"].jobs == 0
             assert seen["leaf1", "h1"].cross_traffic == 0
-            assert set(controller.loads.cross_traffic().links) == {("spine1", "leaf1")}
+            assert set(controller.switches.loads.cross_traffic().links) == {("spine1", "leaf1")}
 
     asyncio.run(scenario())
 
@@ -214,7 +216,7 @@ def test_a_reading_is_of_when_the_switch_counted(
     async def scenario() -> None:
         async with deployed(fabric, tmp_path) as deployment:
             await deployment.settled()
-            switch, loads = deployment.switches["leaf1"], deployment.controller.loads
+            switch, loads = deployment.switches["leaf1"], deployment.controller.switches.loads
             answer, hear = switch._counted, loads.counted
 
             def answered(asked: p4r.CounterEntry) -> p4r.Entity:

@@ -32,25 +32,29 @@ def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
             await deployment.settled()
             for n in range(jobs):
                 name = f"job{n}"
-                await controller.submit(
+                await controller.requests.submit(
                     f"name: {name}\nworkers: 2\nscheme: switchml\nrate: 9\n", queue=bool(n % 2)
                 )
                 for host in ("h1", "h2"):
-                    with controller.member_status.connected(OpenStream(name, host)):
-                        controller.members.heartbeat(name, host)
-                        controller.member_status.set_report(name, host, Progress(n))
-                controller.cancel(name)
+                    with controller.state.member_status.connected(OpenStream(name, host)):
+                        controller.jobs.members.heartbeat(name, host)
+                        controller.state.member_status.set_report(name, host, Progress(n))
+                controller.requests.cancel(name)
             with pytest.raises(RefusedError):
-                await controller.submit("name: refused\nworkers: 2\nnumerics: {mode: float32}\n", queue=False)
+                await controller.requests.submit(
+                    "name: refused\nworkers: 2\nnumerics: {mode: float32}\n", queue=False
+                )
             await deployment.idle()
-            assert len(controller.registry.all()) == HISTORY
+            assert len(controller.state.registry.all()) == HISTORY
             assert len(deployment.store.jobs()) == HISTORY
-            assert set(controller.registry._resolved) <= {job.name for job in controller.registry.all()}
-            assert not controller.member_status._streams
-            assert len(controller.member_status._reported) <= HISTORY
-            assert not controller.lifecycle._awaited
-            assert len(controller.changes._job_events) == 0
-            assert controller.tasks.timers <= len(deployment.switches)
+            assert set(controller.state.registry._resolved) <= {
+                job.name for job in controller.state.registry.all()
+            }
+            assert not controller.state.member_status._streams
+            assert len(controller.state.member_status._reported) <= HISTORY
+            assert not controller.jobs.lifecycle._awaited
+            assert len(controller.state.changes._job_events) == 0
+            assert controller.state.tasks.timers <= len(deployment.switches)
             [(rows,)] = deployment.store._db.execute("SELECT count(*) FROM members")
             assert rows == 0
 
@@ -62,25 +66,25 @@ def test_a_member_that_joins_does_not_rewrite_the_whole_job_and_is_remembered(tm
         fabric = leaf_spine(2, 2, 8)
         async with deployed(fabric, tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit("name: job\nscheme: switchml\nrate: 9\n", queue=False)
+            await deployment.controller.requests.submit("name: job\nscheme: switchml\nrate: 9\n", queue=False)
             await deployment.runs("job")
             written = []
             put = deployment.store.put
             deployment.store.put = lambda job: (written.append(job.name), put(job))
-            news = asyncio.ensure_future(deployment.controller.changes.wait("job"))
+            news = asyncio.ensure_future(deployment.controller.state.changes.wait("job"))
             await asyncio.sleep(0)
             for host in ("h1", "h2", "h3"):
-                deployment.controller.members.heartbeat("job", host)
+                deployment.controller.jobs.members.heartbeat("job", host)
             await asyncio.sleep(0)
             assert not news.done(), "the other members need no update"
-            deployment.controller.members.leave("job", "h3")
+            deployment.controller.jobs.members.leave("job", "h3")
             await asyncio.sleep(0)
             assert not written
             news.cancel()
             await deployment.kill()
             deployment.start()
             await deployment.settled()
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             assert job.state is JobState.RUNNING
             assert job.members[:4] == (
                 Member(host="h1", joined=True),
@@ -100,23 +104,23 @@ def test_workers_that_end_together_notify_the_others_once(tmp_path):
             await deployment.settled()
             controller = deployment.controller
             spec = "name: job\nscheme: switchml\nrate: 9\non_worker_loss: continue\n"
-            await controller.submit(spec, queue=False)
+            await controller.requests.submit(spec, queue=False)
             await deployment.runs("job")
-            hosts = controller.registry.get("job").workers
+            hosts = controller.state.registry.get("job").workers
             for host in hosts:
-                controller.members.heartbeat("job", host)
+                controller.jobs.members.heartbeat("job", host)
             notifications = 0
-            notify = controller.changes.notify
+            notify = controller.state.changes.notify
 
             def count(*jobs):
                 nonlocal notifications
                 notifications += bool(jobs)
                 notify(*jobs)
 
-            controller.changes.notify = count
+            controller.state.changes.notify = count
             for host in hosts:
-                controller.members.leave("job", host, calls=10)
-            assert controller.registry.get("job").state is JobState.DONE
+                controller.jobs.members.leave("job", host, calls=10)
+            assert controller.state.registry.get("job").state is JobState.DONE
             assert notifications == 2, "that one has left, and that the job is done"
 
     asyncio.run(scenario())
@@ -133,15 +137,17 @@ def test_each_of_many_members_gets_each_epoch(size, tmp_path):
         hosts = tuple(h.name for h in fabric.hosts)
         spec = "name: job\nscheme: panama\nlease_ms: 60000\non_worker_loss: continue\n"
         async with running(tmp_path, spec, fabric=fabric, hosts=hosts, beat_s=15.0) as (deployment, members):
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             members.die(hosts[0])
-            deployment.controller.members.handle_loss("job", hosts[0], f"the lease of {hosts[0]} expired")
+            deployment.controller.jobs.members.handle_loss(
+                "job", hosts[0], f"the lease of {hosts[0]} expired"
+            )
             told = await members.told(len(hosts) - 1, after_epoch=job.epoch)
             assert sorted(told) == sorted(hosts[1:])
             assert sorted(a.rank for a in told.values()) == list(range(len(hosts) - 1))
             children = [tuple(t.child for t in a.trees) for a in told.values()]
             assert len(set(children)) == len(children), "each has a child number of its own"
-            assert deployment.controller.registry.get("job").excluded == (hosts[0],)
+            assert deployment.controller.state.registry.get("job").excluded == (hosts[0],)
 
     asyncio.run(scenario())
 
@@ -152,8 +158,8 @@ def test_waiting_makes_a_job_more_important_until_it_is_the_first(tmp_path):
             await deployment.settled()
             for name, priority in (("first", 0), ("old", -100), ("new", 100)):
                 spec = f"name: {name}\nworkers: 2\nscheme: switchml\npriority: {priority}\n"
-                await deployment.controller.submit(spec, queue=True)
-            registry = deployment.controller.registry
+                await deployment.controller.requests.submit(spec, queue=True)
+            registry = deployment.controller.state.registry
             began = registry.get("old").submitted
             is_urgent, late = (
                 JobQueue(registry, lambda: began),

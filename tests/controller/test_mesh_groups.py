@@ -36,15 +36,15 @@ async def start(deployment: Deployment, name: str, hosts: list[str], rate: float
     """As `new_group` does; a job that has to wait is refused."""
     options = JobOptions(rate=rate, lease_ms=int(1000 * STANDSTILL_S))
     spec = json.dumps({**options.job_file(name, hosts), "join_s": STANDSTILL_S})
-    await deployment.controller.submit(spec, queue=False)
+    await deployment.controller.requests.submit(spec, queue=False)
 
 
 async def leave(deployment: Deployment, name: str, hosts: list[str]) -> None:
     for host in hosts:
-        deployment.controller.members.heartbeat(name, host)
+        deployment.controller.jobs.members.heartbeat(name, host)
     for host in hosts:
-        deployment.controller.members.leave(name, host, calls=1)
-    assert deployment.controller.registry.get(name).state is JobState.DONE
+        deployment.controller.jobs.members.leave(name, host, calls=1)
+    assert deployment.controller.state.registry.get(name).state is JobState.DONE
 
 
 async def runs(deployment: Deployment, name: str) -> None:
@@ -65,7 +65,7 @@ def test_all_groups_of_a_mesh_of_8_x_8_are_jobs_at_once(tmp_path: Path):
         fabric = leaf_spine(SIDE, 4, SIDE)
         async with deployed(fabric, tmp_path, rpc_timeout_s=STANDSTILL_S, timeouts=TIMEOUTS) as deployment:
             await deployment.settled()
-            registry = deployment.controller.registry
+            registry = deployment.controller.state.registry
             await start(deployment, "world", HOSTS, WORLD_RATE)
             await runs(deployment, "world")
             alone = entries(deployment)

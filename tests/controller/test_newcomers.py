@@ -32,7 +32,7 @@ def test_a_new_worker_at_a_lost_ones_host_is_in_from_the_next_epoch_on(tmp_path)
             assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
             assert all(a.allow_newcomers for a in again.values())
             assert again["h1"].epoch > without["h1"].epoch
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             assert (job.excluded, job.rejoining) == ((), ())
 
     asyncio.run(scenario())
@@ -75,13 +75,13 @@ def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path):
 def test_a_worker_that_began_again_while_no_controller_ran_is_a_newcomer(tmp_path):
     async def scenario() -> None:
         async with running(tmp_path) as (deployment, _):
-            before = deployment.controller.registry.get("job").epoch
+            before = deployment.controller.state.registry.get("job").epoch
             await deployment.kill()
             deployment.start()
             await deployment.settled()
             for host, is_new in (("h1", False), ("h3", False), ("h2", True)):
-                deployment.controller.members.join("job", host, is_new=is_new)
-            job = deployment.controller.registry.get("job")
+                deployment.controller.jobs.members.join("job", host, is_new=is_new)
+            job = deployment.controller.state.registry.get("job")
             assert job.newcomers
             assert job.epoch > before
 
@@ -113,11 +113,11 @@ def test_a_worker_that_leaves_before_its_first_epoch_delays_no_other_worker(tmp_
             await members.join("h3")
             await plans.asked.wait()
             await members.leave("h3")
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             assert (job.excluded, job.rejoining) == (("h3",), ())
             plans.open.set()
             await deployment.idle()
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             assert (job.epoch, job.excluded) == (without["h1"].epoch, ("h3",))
             await members.join("h3")
             assert (await members.told(3)).keys() == {"h1", "h2", "h3"}
@@ -128,13 +128,13 @@ def test_a_worker_that_leaves_before_its_first_epoch_delays_no_other_worker(tmp_
 def test_a_worker_that_left_may_come_back(tmp_path):
     async def scenario() -> None:
         async with running(tmp_path) as (deployment, members):
-            epoch = deployment.controller.registry.get("job").epoch
+            epoch = deployment.controller.state.registry.get("job").epoch
             await members.leave("h3")
             await members.join("h3")
             again = await members.told(3, after_epoch=epoch)
             assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
             assert all(a.allow_newcomers for a in again.values())
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             assert (job.excluded, job.rejoining, job.member("h3").left) == ((), (), False)
 
     asyncio.run(scenario())
@@ -155,14 +155,14 @@ def test_a_worker_that_left_a_job_of_fixed_size_may_not_come_back(tmp_path):
 def test_a_later_stream_of_a_member_replaces_its_earlier_ones(tmp_path):
     async def scenario() -> None:
         async with running(tmp_path) as (deployment, members):
-            earlier, epoch = members.streams["h3"], deployment.controller.registry.get("job").epoch
+            earlier, epoch = members.streams["h3"], deployment.controller.state.registry.get("job").epoch
             await members.join("h3")
             await members.told(3, after_epoch=epoch)
             with pytest.raises(grpc.aio.AioRpcError, match="another worker of 'h3' has joined"):
                 await earlier.drain()
             with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
                 await earlier.say(leave=True)
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             assert not job.member("h3").left
 
     asyncio.run(scenario())
@@ -172,15 +172,20 @@ def test_what_is_added_survives_the_controller(tmp_path):
     async def scenario() -> None:
         async with deployed(single_switch(4), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
-            deployment.controller.members.add("job", ("h4",))
+            deployment.controller.jobs.members.add("job", ("h4",))
             await deployment.kill()
             deployment.start()
             await deployment.settled()
-            job = deployment.controller.registry.get("job")
+            job = deployment.controller.state.registry.get("job")
             assert (job.added, job.excluded) == (("h4",), ("h4",))
-            assert deployment.controller.registry.resolved_job("job").workers == ("h1", "h2", "h3", "h4")
+            assert deployment.controller.state.registry.resolved_job("job").workers == (
+                "h1",
+                "h2",
+                "h3",
+                "h4",
+            )
 
     asyncio.run(scenario())
 

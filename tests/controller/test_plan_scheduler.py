@@ -183,7 +183,7 @@ def test_a_plan_that_takes_too_long_is_a_refusal(tmp_path):
         fabric, timeouts = single_switch(2), ControllerTimeouts(plan=0.1)
         async with deployed(fabric, tmp_path, plans=NoPlans(fabric), timeouts=timeouts) as deployment:
             with pytest.raises(RefusedError, match=r"no plan of job 'a' was found within 0.2 s"):
-                await deployment.controller.submit(
+                await deployment.controller.requests.submit(
                     "name: a\nworkers: 2\noptions: {time_limit: 0.1}\n", queue=False
                 )
 

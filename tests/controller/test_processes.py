@@ -138,7 +138,11 @@ def test_a_jobs_life_by_command_line(tmp_path):
             assert 'netfold_slots_in_use{switch="s1"} ' in page
             assert 'netfold_job_epoch{job="job"} 1.0' in page
             assert 'netfold_packets_total{job="",switch="s1",verdict="unadmitted"} 0.0' in page
-            assert (await operator.run("job", "cancel", "job"))[0] == 0
+            code, _, err = await operator.run("job", "cancel", "job")
+            assert (code, err) == (0, "")
+            code, out, err = await operator.run("job", "cancel", "job")
+            assert (code, "canceled by an operator" in out) == (0, True)
+            assert "nothing is canceled: job 'job' has ended already (canceled)" in err
             code, out, _ = await operator.run("job", "watch", "job")
             assert code == 6
             assert "canceled by an operator" in out

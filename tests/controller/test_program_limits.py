@@ -266,9 +266,9 @@ def test_the_controller_installs_more_nodes_than_tiers(
     async def scenario() -> None:
         async with deployed(with_children(fabric, children), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit("name: wide\nscheme: packing\n", queue=False)
+            await deployment.controller.requests.submit("name: wide\nscheme: packing\n", queue=False)
             await deployment.runs("wide")
-            placement = deployment.controller.registry.get("wide").placement
+            placement = deployment.controller.state.registry.get("wide").placement
             assert placement is not None
             assert max(len(tree.nodes) for tree in placement.plan.trees) > len(fabric.hosts) // 2
             await deployment.settled()

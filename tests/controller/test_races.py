@@ -14,7 +14,6 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_planner import PlanRequest
-from netfold.controller.service.explain import explain
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
@@ -53,12 +52,14 @@ class HeldPlans(PlanThread):
 
 
 def _spine_of(deployment: Deployment) -> str:
-    used = deployment.controller.registry.get("job").placement.links
+    used = deployment.controller.state.registry.get("job").placement.links
     return next(n for link in used for n in link if n.startswith("spine"))
 
 
 def _assert_avoids(deployment: Deployment, name: str = "job") -> None:
-    assert not deployment.controller.lifecycle.is_affected(deployment.controller.registry.get(name))
+    assert not deployment.controller.jobs.lifecycle.is_affected(
+        deployment.controller.state.registry.get(name)
+    )
 
 
 def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
@@ -67,10 +68,10 @@ def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
         async with deployed(FABRIC, tmp_path, plans=plans) as deployment:
             await deployment.settled()
             await plans.held()
-            submitting = asyncio.create_task(deployment.controller.submit(SPREAD, queue=False))
+            submitting = asyncio.create_task(deployment.controller.requests.submit(SPREAD, queue=False))
             await plans.made()
             down = frozenset((frozenset(("leaf1", "spine1")),))
-            deployment.controller.failure_monitor.links_changed(down)
+            deployment.controller.switches.failure_monitor.links_changed(down)
             plans.gate.set()
             await submitting
             first = _spine_of(deployment)
@@ -78,11 +79,15 @@ def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
             await deployment.runs("job")
             # the same for a job that moves: the way it moves to breaks meanwhile, and the old one is whole again
             other = next(s for s in ("spine1", "spine2") if s != first)
-            deployment.controller.failure_monitor.links_changed(frozenset())
+            deployment.controller.switches.failure_monitor.links_changed(frozenset())
             await plans.held()
-            deployment.controller.failure_monitor.links_changed(frozenset((frozenset(("leaf1", first)),)))
+            deployment.controller.switches.failure_monitor.links_changed(
+                frozenset((frozenset(("leaf1", first)),))
+            )
             await plans.made()
-            deployment.controller.failure_monitor.links_changed(frozenset((frozenset(("leaf1", other)),)))
+            deployment.controller.switches.failure_monitor.links_changed(
+                frozenset((frozenset(("leaf1", other)),))
+            )
             plans.gate.set()
             await deployment.idle()
             assert deployment.state("job") is JobState.RUNNING
@@ -99,15 +104,17 @@ def test_a_worker_lost_while_its_waiting_job_is_planned_is_not_in_the_plan(tmp_p
         async with deployed(fabric, tmp_path, plans=plans) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            await controller.submit("name: first\nworkers: [h1, h2]\nscheme: switchml\n", queue=False)
-            await controller.submit(THREE, queue=True)
+            await controller.requests.submit(
+                "name: first\nworkers: [h1, h2]\nscheme: switchml\n", queue=False
+            )
+            await controller.requests.submit(THREE, queue=True)
             await plans.held()
-            controller.cancel("first")
+            controller.requests.cancel("first")
             await plans.made()
-            controller.members.handle_loss("job", "h2", "h2 is gone")
+            controller.jobs.members.handle_loss("job", "h2", "h2 is gone")
             plans.gate.set()
             await deployment.runs("job")
-            assert "h2" not in controller.registry.get("job").nodes
+            assert "h2" not in controller.state.registry.get("job").nodes
             await deployment.idle()
             deployment.assert_exact()
 
@@ -118,12 +125,12 @@ def test_replan_moves_a_job_off_what_is_broken_though_it_gains_nothing(tmp_path)
     async def scenario():
         async with deployed(FABRIC, tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPREAD, queue=False)
+            await deployment.controller.requests.submit(SPREAD, queue=False)
             await deployment.runs("job")
-            deployment.controller.failures.failed = FailedElements(
+            deployment.controller.state.failures.failed = FailedElements(
                 frozenset((frozenset(("leaf1", _spine_of(deployment))),))
             )
-            assert await deployment.controller.replan(["job"]) == ["job"]
+            assert await deployment.controller.requests.replan(["job"]) == ["job"]
             _assert_avoids(deployment)
 
     asyncio.run(scenario())
@@ -133,13 +140,13 @@ def test_a_controller_that_starts_over_a_dead_switch_ends_the_jobs_that_need_it(
     async def scenario():
         async with deployed(FABRIC, tmp_path, timeouts=TIMEOUTS) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPREAD, queue=False)
+            await deployment.controller.requests.submit(SPREAD, queue=False)
             await deployment.runs("job")
             await deployment.kill()
             await deployment.switches["leaf1"].stop()
             deployment.start()
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "switch leaf1 is unreachable" in deployment.controller.registry.get("job").reason
+            assert "switch leaf1 is unreachable" in deployment.controller.state.registry.get("job").reason
 
     asyncio.run(scenario())
 
@@ -148,9 +155,11 @@ def test_a_link_that_broke_while_no_controller_was_there_is_down_to_the_next(tmp
     async def scenario():
         async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPREAD, queue=False)
+            await deployment.controller.requests.submit(SPREAD, queue=False)
             await deployment.runs("job")
-            await deployment.until(lambda: len(deployment.controller.registry.links_seen_up) == 8, "probed")
+            await deployment.until(
+                lambda: len(deployment.controller.state.registry.links_seen_up) == 8, "probed"
+            )
             spine = _spine_of(deployment)
             await deployment.kill()
             deployment.cut.add(frozenset(("leaf1", spine)))
@@ -169,14 +178,16 @@ def test_a_controller_that_was_held_up_gives_a_switch_the_time_that_it_had_not(t
         timeouts = ControllerTimeouts(reroute=0.1, restart=2.0, start=10.0, install=5.0)
         async with deployed(FABRIC, tmp_path, timeouts=timeouts) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPREAD, queue=False)
+            await deployment.controller.requests.submit(SPREAD, queue=False)
             await deployment.runs("job")
             switch = deployment.switches["leaf1"]
             await switch.stop()
-            await deployment.until(lambda: not deployment.controller.fleet.health("leaf1").ready, "noticed")
+            await deployment.until(
+                lambda: not deployment.controller.switches.fleet.health("leaf1").ready, "noticed"
+            )
             await switch.start()
             time.sleep(2.5)
-            await deployment.until(lambda: deployment.controller.fleet.health("leaf1").ready, "back")
+            await deployment.until(lambda: deployment.controller.switches.fleet.health("leaf1").ready, "back")
             await deployment.idle()
             assert deployment.state("job") is JobState.RUNNING
 
@@ -198,19 +209,21 @@ def test_a_planner_that_breaks_ends_what_it_was_to_repair_and_what_waits_and_say
         async with deployed(FABRIC, tmp_path, plans=plans) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            await controller.submit(SPREAD, queue=False)
-            await controller.submit("name: late\nworkers: [h1, h4]\nrate: 90\nmin_rate: 90\n", queue=True)
+            await controller.requests.submit(SPREAD, queue=False)
+            await controller.requests.submit(
+                "name: late\nworkers: [h1, h4]\nrate: 90\nmin_rate: 90\n", queue=True
+            )
             await deployment.runs("job")
             plans.broken = True
-            controller.failure_monitor.links_changed(
+            controller.switches.failure_monitor.links_changed(
                 frozenset((frozenset(("leaf1", _spine_of(deployment))),))
             )
-            await deployment.until(lambda: controller.registry.get("late").state.is_terminal, "over")
-            assert "the planner crashed: a defect" in controller.registry.get("job").reason
-            assert "the planner crashed: a defect" in controller.registry.get("late").reason
+            await deployment.until(lambda: controller.state.registry.get("late").state.is_terminal, "over")
+            assert "the planner crashed: a defect" in controller.state.registry.get("job").reason
+            assert "the planner crashed: a defect" in controller.state.registry.get("late").reason
             assert "ZeroDivisionError" in caplog.text
             plans.broken = False
-            await controller.submit(SPREAD.replace("job", "next"), queue=False)
+            await controller.requests.submit(SPREAD.replace("job", "next"), queue=False)
             await deployment.runs("next")
 
     asyncio.run(scenario())
@@ -241,18 +254,22 @@ def test_a_repair_that_finds_no_plan_in_time_is_made_again_and_ends_no_job(tmp_p
             await deployment.settled()
             names = ("a", "b", "c")
             for name in names:
-                await deployment.controller.submit(SPREAD.replace("job", name), queue=False)
+                await deployment.controller.requests.submit(SPREAD.replace("job", name), queue=False)
                 await deployment.runs(name)
             plans.held = True
             await deployment.switches["leaf1"].stop()
             await deployment.until(lambda: plans.asked > len(names), "made again")
-            assert [t.get_name() for t in deployment.controller.tasks.under_way].count("repair of job a") <= 1
+            assert [t.get_name() for t in deployment.controller.state.tasks.under_way].count(
+                "repair of job a"
+            ) <= 1
             assert not any(deployment.state(n).is_terminal for n in names)
-            await deployment.until(lambda: deployment.controller.migrations.postponed("a") != [], "postponed")
-            assert any("was found within" in s for s in await explain(deployment.controller, "a"))
+            await deployment.until(
+                lambda: deployment.controller.planning.migrations.postponed("a") != [], "postponed"
+            )
+            assert any("was found within" in s for s in await deployment.explain("a"))
             plans.held = False
             await deployment.until(lambda: all(deployment.state(n).is_terminal for n in names), "over")
-            assert "leaf1 is unreachable for 0.4 s" in deployment.controller.registry.get("a").reason
+            assert "leaf1 is unreachable for 0.4 s" in deployment.controller.state.registry.get("a").reason
 
     asyncio.run(scenario())
 
@@ -265,19 +282,19 @@ def test_what_breaks_while_a_repair_looks_in_vain_is_looked_at_after_it(tmp_path
         ) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            await controller.submit(SPREAD, queue=False)
+            await controller.requests.submit(SPREAD, queue=False)
             await deployment.runs("job")
             spine = _spine_of(deployment)
             plans.held = True
-            controller.failures.failed = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
-            controller.migrations.repair("job", "a switch is unreachable", fail=False)
+            controller.state.failures.failed = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
+            controller.planning.migrations.repair("job", "a switch is unreachable", fail=False)
             await deployment.until(lambda: plans.asked == 1, "under way")
             plans.held = False
-            controller.failures.failed = FailedElements(frozenset((frozenset(("leaf2", spine)),)))
-            controller.migrations.repair("job", "another link is down", fail=True)
+            controller.state.failures.failed = FailedElements(frozenset((frozenset(("leaf2", spine)),)))
+            controller.planning.migrations.repair("job", "another link is down", fail=True)
             await deployment.idle()
             assert deployment.state("job") is JobState.RUNNING
-            assert controller.registry.get("job").reason == "another link is down"
+            assert controller.state.registry.get("job").reason == "another link is down"
             _assert_avoids(deployment)
 
     asyncio.run(scenario())
@@ -289,20 +306,20 @@ def test_a_job_whose_new_place_is_refused_stays_where_it_runs(tmp_path):
         async with deployed(single_switch(2), tmp_path, timeouts=timeouts) as deployment:
             controller, switch = deployment.controller, deployment.switches["s1"]
             await deployment.settled()
-            await controller.submit("name: a\nworkers: 2\nscheme: switchml\nrate: 80\n", queue=False)
-            await controller.submit("name: b\nworkers: 2\nscheme: switchml\n", queue=False)
+            await controller.requests.submit("name: a\nworkers: 2\nscheme: switchml\nrate: 80\n", queue=False)
+            await controller.requests.submit("name: b\nworkers: 2\nscheme: switchml\n", queue=False)
             await deployment.runs("b")
-            controller.cancel("a")
+            controller.requests.cancel("a")
             await deployment.settled()
-            before = controller.registry.get("b")
+            before = controller.state.registry.get("b")
 
             def never(_: int) -> None:
                 raise RuntimeError("no room")
 
             switch.before_update = never
-            assert await controller.replan(["b"]) == ["b"]
+            assert await controller.requests.replan(["b"]) == ["b"]
             await deployment.until(lambda: deployment.state("b") is not JobState.INSTALLING, "decided")
-            after = controller.registry.get("b")
+            after = controller.state.registry.get("b")
             assert (after.state, after.placement) == (JobState.RUNNING, before.placement)
             assert "it stays where it was: switches did not take its entries" in after.reason
             switch.before_update = lambda n: None
@@ -318,12 +335,14 @@ def test_a_job_waits_for_its_own_entries_and_not_for_those_of_later_jobs(tmp_pat
             controller = deployment.controller
             await deployment.settled()
             applied = 0
-            monkeypatch.setattr(controller.fleet, "holds", lambda switch, version: version <= applied)
-            await controller.submit("name: a\nworkers: [h1, h2]\nscheme: switchml\n", queue=False)
-            version = controller.fleet.version
-            await controller.submit("name: b\nworkers: [h3, h4]\nscheme: switchml\n", queue=False)
+            monkeypatch.setattr(
+                controller.switches.fleet, "holds", lambda switch, version: version <= applied
+            )
+            await controller.requests.submit("name: a\nworkers: [h1, h2]\nscheme: switchml\n", queue=False)
+            version = controller.switches.fleet.version
+            await controller.requests.submit("name: b\nworkers: [h3, h4]\nscheme: switchml\n", queue=False)
             applied = version
-            controller.lifecycle.settle()
+            controller.jobs.lifecycle.settle()
             assert (deployment.state("a"), deployment.state("b")) == (JobState.RUNNING, JobState.INSTALLING)
 
     asyncio.run(scenario())
@@ -332,7 +351,7 @@ def test_a_job_waits_for_its_own_entries_and_not_for_those_of_later_jobs(tmp_pat
 def test_submit_waits_for_switches_that_still_connect(tmp_path):
     async def scenario():
         async with deployed(FABRIC, tmp_path) as deployment:
-            submitting = asyncio.create_task(deployment.controller.submit(SPREAD, queue=False))
+            submitting = asyncio.create_task(deployment.controller.requests.submit(SPREAD, queue=False))
             await deployment.settled()
             assert (await submitting).state is JobState.INSTALLING
             await deployment.runs("job")
@@ -346,18 +365,18 @@ def test_no_job_overtakes_a_waiting_one_where_both_want_to_go(tmp_path):
             controller = deployment.controller
             await deployment.settled()
             spec = "name: {}\nworkers: {}\nscheme: switchml\npriority: {}\n"
-            await controller.submit(spec.format("first", "[h1, h2]", 0), queue=False)
-            await controller.submit(spec.format("big", "[h1, h2, h3, h4]", 100), queue=True)
-            small = await controller.submit(spec.format("small", "[h3, h4]", -100), queue=True)
+            await controller.requests.submit(spec.format("first", "[h1, h2]", 0), queue=False)
+            await controller.requests.submit(spec.format("big", "[h1, h2, h3, h4]", 100), queue=True)
+            small = await controller.requests.submit(spec.format("small", "[h3, h4]", -100), queue=True)
             assert small.state is JobState.QUEUED, "h3 and h4 are kept for the one that waits already"
             assert "capacity is reserved for 1 jobs ahead in the queue" in small.reason
-            aside = await controller.submit(spec.format("aside", "[h5, h6]", -100), queue=True)
+            aside = await controller.requests.submit(spec.format("aside", "[h5, h6]", -100), queue=True)
             assert aside.state is JobState.INSTALLING, "no other job waits for h5 and h6"
-            controller.cancel("first")
+            controller.requests.cancel("first")
             await deployment.runs("big")
             await deployment.idle()
             assert deployment.state("small") is JobState.QUEUED
-            controller.cancel("big")
+            controller.requests.cancel("big")
             await deployment.runs("small")
 
     asyncio.run(scenario())
@@ -368,11 +387,13 @@ def test_reports_of_strangers_leave_nothing_behind(reported, tmp_path):
     async def scenario():
         async with deployed(single_switch(3), tmp_path) as deployment, asked(deployment) as stub:
             await deployment.settled()
-            await deployment.controller.submit("name: job\nworkers: 2\nscheme: switchml\n", queue=False)
+            await deployment.controller.requests.submit(
+                "name: job\nworkers: 2\nscheme: switchml\n", queue=False
+            )
             stranger = MemberStream(stub, reported, "h3")
             await stranger.say(report=pb.Report(chunks=5))
             with pytest.raises(Exception, match=r"h3|other"):
                 await stranger.call.read()
-            assert not deployment.controller.member_status.of(reported)
+            assert not deployment.controller.state.member_status.of(reported)
 
     asyncio.run(scenario())

@@ -57,7 +57,7 @@ STEPS = st.one_of(
 
 async def _submitted(controller: Controller, spec: str, queue: bool) -> None:
     with contextlib.suppress(RefusedError, JobExistsError):
-        await controller.submit(spec, queue=queue)
+        await controller.requests.submit(spec, queue=queue)
 
 
 class SlowPlans(PlanThread):
@@ -81,12 +81,12 @@ async def _step(deployment: Deployment, step: tuple) -> None:
             spec = f"name: {name}\nworkers: {workers}\nscheme: {scheme}\nrate: 40\non_worker_loss: {policy}\n"
             submitting = _submitted(controller, f"{spec}priority: {len(workers)}\n", queue)
             if at_once:  # the next step comes while it is planned
-                controller.tasks.spawn(submitting, f"submission of {name}")
+                controller.state.tasks.spawn(submitting, f"submission of {name}")
                 await asyncio.sleep(0.03)
             else:
                 await submitting
-        case ("cancel", name) if name in [j.name for j in controller.registry.all()]:
-            controller.cancel(name)
+        case ("cancel", name) if name in [j.name for j in controller.state.registry.all()]:
+            controller.requests.cancel(name)
         case ("restart", switch):
             await deployment.switches[switch].restart()
             await deployment.until(lambda: bool(deployment.switches[switch].clients), "noticed")
@@ -94,13 +94,13 @@ async def _step(deployment: Deployment, step: tuple) -> None:
             await deployment.switches[switch].drop_connections()
             await deployment.until(lambda: bool(deployment.switches[switch].clients), "noticed")
         case ("link", link, down):
-            known = controller.failures.failed.links
-            controller.failure_monitor.links_changed(known | {link} if down else known - {link})
-        case ("lose", name, host) if name in [j.name for j in controller.registry.all()]:
-            if controller.registry.get(name).member(host) is not None:
-                controller.members.handle_loss(name, host, f"{host} is gone")
+            known = controller.state.failures.failed.links
+            controller.switches.failure_monitor.links_changed(known | {link} if down else known - {link})
+        case ("lose", name, host) if name in [j.name for j in controller.state.registry.all()]:
+            if controller.state.registry.get(name).member(host) is not None:
+                controller.jobs.members.handle_loss(name, host, f"{host} is gone")
         case ("replan",):
-            await controller.replan([])
+            await controller.requests.replan([])
         case ("crash",):
             await deployment.kill()
             deployment.start()
@@ -120,19 +120,19 @@ async def _whole(steps: list[tuple]) -> None:
             assert not watching.done(), watching.exception()
             watching.cancel()
             deployment.assert_exact()
-            for job in deployment.controller.registry.all():
+            for job in deployment.controller.state.registry.all():
                 running = job.state is JobState.RUNNING
-                assert not (running and deployment.controller.lifecycle.is_affected(job)), (
+                assert not (running and deployment.controller.jobs.lifecycle.is_affected(job)), (
                     f"{job.name}: {job.reason}"
                 )
             _assert_carries(deployment)
             await _assert_no_job_waits_for_nothing(deployment)
             await deployment.idle()
             controller = deployment.controller
-            revisions = controller.registry.revisions()
-            empty = desired_contents(controller.config, [], controller.failures.failed, revisions)
+            revisions = controller.state.registry.revisions()
+            empty = desired_contents(controller.state.config, [], controller.state.failures.failed, revisions)
             assert deployment.held() == empty, "something is left of jobs that are over"
-            assert all(p.in_use == 0 for p in deployment.controller.registry.occupancy().values())
+            assert all(p.in_use == 0 for p in deployment.controller.state.registry.occupancy().values())
 
 
 async def _watch(deployment: Deployment) -> None:
@@ -144,33 +144,33 @@ async def _watch(deployment: Deployment) -> None:
         controller, now = deployment.controller, clock()
         hit = {
             j.name
-            for j in controller.registry.all()
-            if j.state is JobState.RUNNING and controller.lifecycle.is_affected(j)
+            for j in controller.state.registry.all()
+            if j.state is JobState.RUNNING and controller.jobs.lifecycle.is_affected(j)
         }
         since = {name: since.get(name, now) for name in hit}
         late = [n for n, began in since.items() if now - began > BOUND_S]
-        assert not late, f"{late} run over {controller.failures.failed}"
+        assert not late, f"{late} run over {controller.state.failures.failed}"
 
 
 async def _assert_no_job_waits_for_nothing(deployment: Deployment) -> None:
     """Jobs end one after the other; a job that still waits when nothing runs would not fit alone, either."""
     controller = deployment.controller
-    while live := [j for j in controller.registry.all() if not j.state.is_terminal]:
+    while live := [j for j in controller.state.registry.all() if not j.state.is_terminal]:
         running = [j for j in live if j.state.is_installed]
         for job in () if running else live:
-            resolved = controller.registry.resolved_job(job.name)
+            resolved = controller.state.registry.resolved_job(job.name)
             alone = PlanRequest(
-                resolved, failed=controller.failures.failed, excluded_members=frozenset(job.excluded)
+                resolved, failed=controller.state.failures.failed, excluded_members=frozenset(job.excluded)
             )
             with pytest.raises(RefusedError):
                 plan_job(FABRIC, alone)
-        controller.cancel((running or live)[0].name)
+        controller.requests.cancel((running or live)[0].name)
         await deployment.idle()
 
 
 def _assert_carries(deployment: Deployment) -> None:
-    jobs = [j for j in deployment.controller.registry.all() if j.state is JobState.RUNNING]
-    switches = desired_contents(deployment.controller.config, jobs, FailedElements(), features=FEATURES)
+    jobs = [j for j in deployment.controller.state.registry.all() if j.state is JobState.RUNNING]
+    switches = desired_contents(deployment.controller.state.config, jobs, FailedElements(), features=FEATURES)
     for job in jobs:
         for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
             workers = [e.child for e in tree.edges if FABRIC.is_host(e.child)]

@@ -41,18 +41,18 @@ def test_operators_see_foreign_load_and_how_trees_do(tmp_path: Path):
         async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
             controller = deployment.controller
             await deployment.settled()
-            await controller.submit(SPEC, queue=False)
+            await controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
-            rate = controller.fabric.link(*LINK).rate
+            rate = controller.state.fabric.link(*LINK).rate
             member = MemberStream(stub, "job", "h1")
             trees = [pb.TreeReport(tree=9, results=100, marked=40, retransmits=2, rtt_ms=3.5, min_rtt_ms=1.0)]
             await member.say(report=pb.Report(chunks=100, trees=trees))
             await member.hear()
             now = asyncio.get_running_loop().time()
-            row = controller.loads._row[LINK]
-            controller.loads._loads[row] = 0.95 * rate, 0.01 * rate
-            controller.loads._at[row] = now + 1000
-            controller.loads._now = lambda: now + 1000
+            row = controller.switches.loads._row[LINK]
+            controller.switches.loads._loads[row] = 0.95 * rate, 0.01 * rate
+            controller.switches.loads._at[row] = now + 1000
+            controller.switches.loads._now = lambda: now + 1000
 
             why = " ".join((await stub.ExplainJob(pb.JobName(name="job"))).steps)
             assert "Cross traffic on 1 of its links" in why
@@ -69,10 +69,10 @@ def test_operators_see_foreign_load_and_how_trees_do(tmp_path: Path):
 
             samples = {
                 (s.name, *s.labels.values()): s.value
-                for family in ControllerCollector(controller).collect()
+                for family in ControllerCollector(controller.state, controller.switches).collect()
                 for s in family.samples
             }
-            unit = controller.fabric.unit.bits_per_second
+            unit = controller.state.fabric.unit.bits_per_second
             assert samples["netfold_link_cross_traffic_bits_per_second", *LINK] == pytest.approx(
                 0.95 * rate * unit
             )

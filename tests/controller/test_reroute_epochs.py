@@ -70,10 +70,10 @@ def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_
         async with deployed(fabric, tmp_path) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            await controller.submit(job_file("a", 1, 16), queue=False)
+            await controller.requests.submit(job_file("a", 1, 16), queue=False)
             await deployment.runs("a")
             pressed = Pressed(deployment)
-            first = controller.registry.get("a").placement.plan
+            first = controller.state.registry.get("a").placement.plan
             both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
             for links, least in (
                 (both, MEASURED * MIN_GAIN * kept_rate(fabric, first, both)),
@@ -82,7 +82,7 @@ def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_
                 pressed.links = links
 
                 def there(least: float = least) -> bool:
-                    job = controller.registry.get("a")
+                    job = controller.state.registry.get("a")
                     assert job.placement is not None
                     keeps = kept_rate(fabric, job.placement.plan, pressed.links) >= least
                     return keeps and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
@@ -101,12 +101,12 @@ def test_a_submitted_job_gets_a_place_beside_cross_traffic_or_at_all(tmp_path: P
             await deployment.settled()
             pressed = Pressed(deployment)
             pressed.links = through(fabric, "spine1", 170.0)
-            await pressed.until(lambda: len(controller.loads.cross_traffic().links) == 8, "seen")
-            await controller.submit(job_file("a", 1, 16, rate=50), queue=False)
-            loads = controller.registry.get("a").placement.plan.loads.links
+            await pressed.until(lambda: len(controller.switches.loads.cross_traffic().links) == 8, "seen")
+            await controller.requests.submit(job_file("a", 1, 16, rate=50), queue=False)
+            loads = controller.state.registry.get("a").placement.plan.loads.links
             assert all(loads.get(k, 0.0) <= 31 for k in pressed.links)
-            await controller.submit(job_file("b", 1, 16, min_rate=49, rate=50), queue=False)
-            assert controller.registry.get("b").placement.plan.rate == pytest.approx(50)
+            await controller.requests.submit(job_file("b", 1, 16, min_rate=49, rate=50), queue=False)
+            assert controller.state.registry.get("b").placement.plan.rate == pytest.approx(50)
 
     asyncio.run(scenario())
 
@@ -119,21 +119,21 @@ def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabr
             await deployment.settled()
             pressed = Pressed(deployment)
             pressed.links = through(fabric, "spine1", 190.0) | through(fabric, "spine2", 190.0)
-            loads = deployment.controller.loads
+            loads = deployment.controller.switches.loads
             await pressed.until(
                 lambda: [f > 160 for f in loads.cross_traffic().links.values()] == [True] * 16, "seen"
             )
-            await deployment.controller.submit(job_file("a", 1, 16), queue=False)
+            await deployment.controller.requests.submit(job_file("a", 1, 16), queue=False)
             await deployment.runs("a")
-            before = deployment.controller.registry.get("a").placement
+            before = deployment.controller.state.registry.get("a").placement
             assert before.plan.rate < 90
             await deployment.kill()
             controller = deployment.start()
-            assert controller.registry.get("a").placement == before
+            assert controller.state.registry.get("a").placement == before
             await deployment.until(
-                lambda: controller.registry.get("a").reason == "re-routed: cross traffic has decreased",
+                lambda: controller.state.registry.get("a").reason == "re-routed: cross traffic has decreased",
                 "moved",
             )
-            assert controller.registry.get("a").placement.plan.rate == pytest.approx(100)
+            assert controller.state.registry.get("a").placement.plan.rate == pytest.approx(100)
 
     asyncio.run(scenario())

@@ -30,7 +30,7 @@ async def started(stub, earlier: dict[str, MemberStream] | None = None) -> dict[
 async def first_epoch(deployment: Deployment, stub, policy: str) -> dict[str, MemberStream]:
     """A job whose root is a parameter server; the streams of its members, which have its first epoch."""
     await deployment.settled()
-    await deployment.controller.submit(f"{SPEC}on_worker_loss: {policy}\n", queue=False)
+    await deployment.controller.requests.submit(f"{SPEC}on_worker_loss: {policy}\n", queue=False)
     await deployment.runs("job")
     streams = await started(stub)
     assert {(await s.hear()).assignment.epoch for s in streams.values()} == {1}
@@ -84,7 +84,7 @@ def test_a_parameter_server_that_is_started_again_has_a_new_epoch(tmp_path, poli
             await again.say()
             for stream in (again, streams["h1"], streams["h2"]):
                 assert (await stream.hear()).assignment.epoch == 2
-            assert not deployment.controller.registry.get("job").newcomers
+            assert not deployment.controller.state.registry.get("job").newcomers
 
     asyncio.run(scenario())
 
@@ -122,6 +122,6 @@ def test_a_process_that_another_one_has_replaced_is_refused(tmp_path, leaves):
                 await first.call.read()
             await again.say(unusable_epoch=2)
             assert (await again.hear()).assignment.epoch == 3
-            assert not deployment.controller.registry.get("job").member("ps1").left
+            assert not deployment.controller.state.registry.get("job").member("ps1").left
 
     asyncio.run(scenario())

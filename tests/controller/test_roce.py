@@ -280,7 +280,9 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             await second_job.say()
             told = (await second_job.hear()).assignment
             await members[0].say(queue_pairs=_told(third[0].epoch, trees, 5000))
-            await deployment.until(lambda: bool(deployment.controller.registry.get("j").registered), "heard")
+            await deployment.until(
+                lambda: bool(deployment.controller.state.registry.get("j").registered), "heard"
+            )
             second_job = MemberStream(stub, "k", "h1", process_of=second_job)
             await second_job.say(queue_pairs=_told(told.epoch, [t.tree for t in told.trees], 5000))
             with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is job j's"):
@@ -322,10 +324,10 @@ def test_a_cable_that_is_pulled_moves_the_job_and_where_none_is_left_all_hear_wh
                 for rank, member in enumerate(members):
                     await member.say(queue_pairs=_told(epoch, trees, 1000 * epoch + 10 * rank))
                 assert {(await m.hear()).ring.epoch for m in members} == {epoch}
-                deployment.assert_exact(deployment.controller.failures.failed)
-                used = deployment.controller.registry.get("j").placement.links
+                deployment.assert_exact(deployment.controller.state.failures.failed)
+                used = deployment.controller.state.registry.get("j").placement.links
                 [spine] = {n for link in used for n in link if n.startswith("spine")}
-                hops = deployment.controller.link_probes._hops
+                hops = deployment.controller.switches.link_probes._hops
                 await deployment.until(lambda: all(p.seen for p in hops.values()), "probed")  # noqa: B023
                 deployment.cut.add(frozenset(("leaf1", spine)))
             overs = [(await m.hear()).ended for m in members]

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from netfold.controller.features.registry import FEATURES
-from netfold.controller.features.roce.leaf_capacity import MAX_CONNECTIONS, MAX_RESERVED
+from netfold.controller.features.roce.requirements import MAX_CONNECTIONS, MAX_RESERVED
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import (
     AllocatedTree,

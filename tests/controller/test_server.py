@@ -8,14 +8,17 @@ import asyncio
 import socket
 import ssl
 import subprocess
+import sys
 
 import grpc
 import pytest
 from typer.testing import CliRunner
 
 from netfold.controller.operator.job_commands import app as job_app
-from netfold.controller.service.server import ListenError, Security, published_address, serving
-from netfold.controller.service.servicer import Service
+from netfold.controller.service.listening import ListenError, tcp_reason
+from netfold.controller.service.metrics import listen_for_scrapes
+from netfold.controller.service.server import Security, published_address, serving
+from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
@@ -53,7 +56,7 @@ def security(tmp_path_factory) -> Security:
 @pytest.mark.parametrize("token", ["", "an-unknown-token-0", "a-token-of-an-operato"])
 def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
     async def scenario(deployment):
-        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
             where = Connection(address, security.certificate, token)
             async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
@@ -66,7 +69,7 @@ def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
 
 def test_tcp_serves_a_caller_with_a_token(security, tmp_path):
     async def scenario(deployment):
-        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
             where = Connection(address, security.certificate, "a-token-of-an-operator")
             async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
@@ -85,8 +88,8 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
     """Each call of the service, those of the future too."""
 
     async def scenario(deployment):
-        await deployment.controller.submit(SPEC, queue=False)
-        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+        await deployment.controller.requests.submit(SPEC, queue=False)
+        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
             where = Connection(address, security.certificate, "a-token-of-a-worker")
             async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
@@ -127,8 +130,8 @@ def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monke
     monkeypatch.setenv("NETFOLD_TOKEN_FILE", str(tmp_path / "token"))
 
     async def scenario(deployment):
-        await deployment.controller.submit(SPEC, queue=False)
-        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+        await deployment.controller.requests.submit(SPEC, queue=False)
+        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
             monkeypatch.setenv("NETFOLD_CONTROLLER", address)
             listed = await asyncio.to_thread(CliRunner().invoke, job_app, ["list"])
             assert listed.exit_code != 0
@@ -151,7 +154,7 @@ def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monke
 def test_a_method_of_another_version_is_refused_as_what_it_is(token, code, security, tmp_path):
     async def scenario(deployment):
         async with (
-            serving(Service(deployment.controller), "localhost:0", security) as address,
+            serving(service_of(deployment.controller), "localhost:0", security) as address,
             open_aio_channel(Connection(address, security.certificate, token)) as channel,
         ):
             call = channel.unary_unary("/netfold.v1.Controller/Unheard")(b"", timeout=20)
@@ -162,8 +165,8 @@ def test_a_method_of_another_version_is_refused_as_what_it_is(token, code, secur
 
 def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, tmp_path):
     async def scenario(deployment):
-        async with serving(Service(deployment.controller), "localhost:0", security) as address:
-            await deployment.controller.submit(SPEC, queue=False)
+        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
+            await deployment.controller.requests.submit(SPEC, queue=False)
             where = Connection(address, security.certificate, "a-token-of-a-worker")
             member = ControllerMembership(where, "job", "h1")
             try:
@@ -171,7 +174,7 @@ def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, t
                 assert (first.epoch, first.numerics) == (1, Fixed(12))
                 assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
                 assert member.current().epoch == 2
-                assert deployment.controller.registry.get("job").reason == "h1 asked for a new epoch"
+                assert deployment.controller.state.registry.get("job").reason == "h1 asked for a new epoch"
             finally:
                 await asyncio.to_thread(member.close)
 
@@ -181,7 +184,7 @@ def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, t
 def test_tcp_needs_tls(tmp_path):
     async def scenario(deployment):
         with pytest.raises(ListenError, match="needs --tls-cert"):
-            async with serving(Service(deployment.controller), "localhost:0", None):
+            async with serving(service_of(deployment.controller), "localhost:0", None):
                 pass
 
     _run(tmp_path, scenario)
@@ -190,12 +193,40 @@ def test_tcp_needs_tls(tmp_path):
 def test_a_socket_that_answers_is_not_taken_over(tmp_path):
     async def scenario(deployment):
         where = f"unix:{tmp_path}/taken"
-        async with serving(Service(deployment.controller), where, None):
+        async with serving(service_of(deployment.controller), where, None):
             with pytest.raises(ListenError, match="another process listens"):
-                async with serving(Service(deployment.controller), where, None):
+                async with serving(service_of(deployment.controller), where, None):
                     pass
 
     _run(tmp_path, scenario)
+
+
+def test_a_tcp_port_in_use_is_named_with_its_holder_and_a_remedy(security, tmp_path):
+    async def scenario(deployment):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            where = f"127.0.0.1:{other.getsockname()[1]}"
+            found = rf"cannot listen at {where}: this process listens there; end it, .* by --listen"
+            with pytest.raises(ListenError, match=found):
+                async with serving(service_of(deployment.controller), where, security):
+                    pass
+
+    _run(tmp_path, scenario)
+
+
+def test_a_metrics_port_in_use_is_named_with_its_holder_and_a_remedy():
+    script = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); input()"
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        port = int(other.stdout.readline())
+        with pytest.raises(
+            ListenError, match=rf"127\.0\.0\.1:{port}: process {other.pid} \(.*--metrics-port"
+        ):
+            listen_for_scrapes(port)
+        other.communicate("\n")
+
+
+def test_an_address_of_another_machine_is_named_with_a_remedy():
+    assert tcp_reason("192.0.2.1:9600", "--listen").endswith("choose another address by --listen")
 
 
 @pytest.mark.parametrize("listened", ["0.0.0.0:9600", "[::]:9600"])

@@ -13,7 +13,7 @@ import pytest
 
 from netfold.controller.operator.top import connected_members
 from netfold.controller.service.server import serving
-from netfold.controller.service.servicer import Service
+from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.generators import single_switch
@@ -103,7 +103,7 @@ def test_a_stream_speaks_for_one_member_only(tmp_path):
         await member.hear()
         await member.call.write(pb.MemberUpdate(job="job", host="h2", leave=True))
         assert await member.call.read() is grpc.aio.EOF
-        assert not deployment.controller.registry.get("job").member("h2").left
+        assert not deployment.controller.state.registry.get("job").member("h2").left
 
     _run(tmp_path, scenario)
 
@@ -116,7 +116,7 @@ def test_members_learn_all_they_need(tmp_path):
             member = MemberStream(stub, "job", host)
             await member.say()
             told[host] = (await member.hear()).assignment
-        known = deployment.controller.config.addresses
+        known = deployment.controller.state.config.addresses
         worker, server = told["h2"], told["ps1"]
         assert worker.trees[0].destination == str(known.hosts["ps1"].ip)
         assert (worker.rank, worker.workers, worker.rate_mbps) == (1, 2, pytest.approx(20))
@@ -138,7 +138,7 @@ def test_a_switch_root_is_addressed_by_its_loopback_and_numerics_are_told(tmp_pa
         await member.say()
         told = (await member.hear()).assignment
         assert told.trees[0].destination == str(
-            deployment.controller.config.addresses.switches["s1"].loopback
+            deployment.controller.state.config.addresses.switches["s1"].loopback
         )
         assert (told.numerics.mode, told.numerics.fraction_bits) == ("fixed", 12)
 
@@ -189,7 +189,7 @@ def test_a_member_may_ask_for_a_new_epoch_once(tmp_path):
         for member in members:
             assert (await member.hear()).assignment.epoch == 2
         await deployment.settled()
-        assert deployment.controller.registry.get("job").epoch == 2
+        assert deployment.controller.state.registry.get("job").epoch == 2
         deployment.assert_exact()
 
     _run(tmp_path, scenario)
@@ -253,18 +253,18 @@ def test_calls_end_in_words_when_the_controller_stops(tmp_path, monkeypatch, cap
     async def scenario():
         async with deployed(single_switch(3), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
             where = f"unix:{tmp_path}/s"
             async with grpc.aio.insecure_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
-                async with serving(Service(deployment.controller), where, None):
+                async with serving(service_of(deployment.controller), where, None):
                     watching = stub.WatchJob(pb.JobName(name="job"))
                     await watching.read()
                     joined = stub.JoinJob()
                     await joined.write(pb.MemberUpdate(job="job", host="h1"))
                     await joined.read()
-                    monkeypatch.setattr(deployment.controller, "submit", never)
+                    monkeypatch.setattr(deployment.controller.requests, "submit", never)
                     submitting = stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
                     await stub.ListJobs(pb.ListJobsRequest())
                 for call in (rest(watching), rest(joined), submitting):
@@ -281,9 +281,9 @@ def test_why_names_the_child_that_slots_wait_for(tmp_path):
     async def scenario(deployment, stub):
         await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
         await deployment.runs("job")
-        tree = deployment.controller.registry.get("job").placement.trees[0].tree
+        tree = deployment.controller.state.registry.get("job").placement.trees[0].tree
         await deployment.until(
-            lambda: ("s1", tree) in deployment.controller.counters.trees, "counted from here"
+            lambda: ("s1", tree) in deployment.controller.switches.counters.trees, "counted from here"
         )
         deployment.switches["s1"].state.counters[tree * 32 + 17] = 3
         deployment.slot = lambda switch, slot: (1 << 20, 0b01)  # epoch 1, round 0: only the first child is in

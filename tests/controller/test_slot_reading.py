@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from netfold.controller.operator.job_commands import app as job_app
 from netfold.controller.service.server import serving
-from netfold.controller.service.servicer import Service
+from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import asked, code_of, deployed
@@ -36,7 +36,7 @@ def _request(switch: str = "s1", job: str = "job", slot: int = 3, tree: int = 0)
 
 def test_a_slot_is_read_at_its_register_and_names_the_children(tmp_path):
     async def scenario(deployment, stub):
-        allocated = deployment.controller.registry.get("job").placement.trees[0]
+        allocated = deployment.controller.state.registry.get("job").placement.trees[0]
         register = allocated.bases["s1"] + 3
         deployment.slot = lambda switch, slot: (
             (1 << 20 | 5, 0b10) if (switch, slot) == ("s1", register) else (0, 0)
@@ -53,7 +53,7 @@ def test_a_slot_is_read_at_its_register_and_names_the_children(tmp_path):
 
 def test_what_is_no_slot_is_refused(tmp_path):
     async def scenario(deployment, stub):
-        slots = deployment.controller.registry.get("job").placement.trees[0].slots
+        slots = deployment.controller.state.registry.get("job").placement.trees[0].slots
         for request, code in (
             (_request(job="none"), grpc.StatusCode.NOT_FOUND),
             (_request(switch="h1"), grpc.StatusCode.INVALID_ARGUMENT),
@@ -70,7 +70,7 @@ def test_what_is_no_slot_is_refused(tmp_path):
 def test_the_commands_print_the_slot_and_the_fields_of_packets(tmp_path, monkeypatch):
     async def scenario(deployment, stub):
         deployment.slot = lambda switch, slot: (1 << 20 | 5, 0b01)
-        async with serving(Service(deployment.controller), f"unix:{tmp_path}/socket", None) as address:
+        async with serving(service_of(deployment.controller), f"unix:{tmp_path}/socket", None) as address:
             monkeypatch.setenv("NETFOLD_CONTROLLER", address)
             run = CliRunner().invoke
             shown = await asyncio.to_thread(run, job_app, ["slot", "job", "s1", "3"])
@@ -80,10 +80,10 @@ def test_the_commands_print_the_slot_and_the_fields_of_packets(tmp_path, monkeyp
             wrong = await asyncio.to_thread(run, job_app, ["slot", "job", "leaf9", "3"])
             assert (wrong.exit_code, "it does at s1 (tree" in wrong.output) == (2, True)
             packets = await asyncio.to_thread(run, job_app, ["show", "job", "--packets"])
-            record = deployment.controller.registry.get("job")
+            record = deployment.controller.state.registry.get("job")
             tree = record.placement.trees[0]
             assert f"UDP port {record.udp_port} (source and destination), epoch 1, 32 lanes" in packets.output
-            root = deployment.controller.config.addresses.ip("s1")
+            root = deployment.controller.state.config.addresses.ip("s1")
             assert f"tree {tree.tree}: to {root}, {tree.slots} slots, children: h1 " in packets.output
 
     _run(tmp_path, scenario)

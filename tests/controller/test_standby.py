@@ -13,7 +13,7 @@ import pytest
 from netfold.controller.jobs.store import Store
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.server import serving
-from netfold.controller.service.servicer import Service
+from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.protocol import netfold_pb2 as pb
@@ -64,7 +64,7 @@ def _run(tmp_path, scenario):
 def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
     async def scenario(deployment, stub, front, service):
         assert not (await stub.ListJobs(pb.ListJobsRequest())).jobs
-        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
         await deployment.runs("a")
         listed = await stub.ListJobs(pb.ListJobsRequest())
         assert [(j.name, j.state) for j in listed.jobs] == [("a", pb.RUNNING)]
@@ -80,7 +80,7 @@ def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
         assert status.switches[0].slots_in_use == shown_slots(deployment)
         told = (await stub.ListHosts(pb.ListHostsRequest())).hosts
         assert [(h.name, h.address) for h in told] == [(f"h{n}", f"10.1.0.{n}") for n in (1, 2, 3)]
-        deployment.controller.cancel("a")
+        deployment.controller.requests.cancel("a")
         assert not (await stub.ListJobs(pb.ListJobsRequest())).jobs
         assert (await stub.ListJobs(pb.ListJobsRequest(all=True))).jobs[0].state == pb.CANCELED
 
@@ -88,12 +88,12 @@ def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
 
 
 def shown_slots(deployment) -> int:
-    return deployment.controller.registry.occupancy()["s1"].in_use
+    return deployment.controller.state.registry.occupancy()["s1"].in_use
 
 
 def test_changes_are_refused_and_the_primary_is_named(tmp_path):
     async def scenario(deployment, stub, front, service):
-        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
         for call in (
             stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC.format("b"))),
             stub.CancelJob(pb.CancelJobRequest(name="a")),
@@ -117,7 +117,7 @@ def test_a_recording_is_refused_until_it_leads(tmp_path):
             await stub.WatchRecording(pb.WatchRecordingRequest()).read()
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
         assert PRIMARY in caught.value.details()
-        front.current = Service(deployment.controller)
+        front.current = service_of(deployment.controller)
         first = await stub.WatchRecording(pb.WatchRecordingRequest()).read()
         assert '"kind":"fabric"' in first.lines[0]
 
@@ -126,7 +126,7 @@ def test_a_recording_is_refused_until_it_leads(tmp_path):
 
 def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
     async def scenario(deployment, stub, front, service):
-        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
         with pytest.raises(grpc.RpcError) as caught:
             await asyncio.to_thread(_join, f"unix:{deployment.folder}/standby")
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
@@ -135,9 +135,9 @@ def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
         try:
             waiting = asyncio.create_task(asyncio.to_thread(member.wait, 20))
             service.retire()
-            front.current = Service(deployment.controller)
+            front.current = service_of(deployment.controller)
             assert (await waiting).epoch == 1
-            deployment.controller.cancel("a")
+            deployment.controller.requests.cancel("a")
             assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
             with pytest.raises(JobFailedError, match="canceled"):
                 member.current()
@@ -149,16 +149,16 @@ def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
 
 def test_a_watcher_of_a_job_continues_when_it_leads(tmp_path):
     async def scenario(deployment, stub, front, service):
-        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
         await deployment.runs("a")
         watching = stub.WatchJob(pb.JobName(name="a"))
         first = await watching.read()
         assert (first.state, first.standby_of) == (pb.RUNNING, PRIMARY)
         service.retire()
-        front.current = Service(deployment.controller)
+        front.current = service_of(deployment.controller)
         second = await watching.read()
         assert (second.state, second.standby_of) == (pb.RUNNING, "")
-        deployment.controller.cancel("a")
+        deployment.controller.requests.cancel("a")
         assert (await watching.read()).state == pb.CANCELED
         assert await watching.read() is grpc.aio.EOF
 
@@ -167,11 +167,11 @@ def test_a_watcher_of_a_job_continues_when_it_leads(tmp_path):
 
 def test_it_reports_the_changes_of_the_primary_to_watchers(tmp_path):
     async def scenario(deployment, stub, front, service):
-        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
         await deployment.runs("a")
         watching = stub.WatchJob(pb.JobName(name="a"))
         assert (await watching.read()).state == pb.RUNNING
-        deployment.controller.cancel("a")
+        deployment.controller.requests.cancel("a")
         assert (await watching.read()).reason == "canceled by an operator"
         assert await watching.read() is grpc.aio.EOF
 

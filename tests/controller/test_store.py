@@ -12,7 +12,6 @@ import sys
 import pytest
 
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
-from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import HISTORY, SCHEMA, Store, StoreError
 from netfold.controller.planning.plan import JobSpec
@@ -43,12 +42,11 @@ def test_only_its_user_may_read_it(tmp_path, exists):
         folder.mkdir(mode=0o700)
         (folder / "db").touch(mode=0o644)
     store = Store(folder / "db", "f")
-    assert store.try_lead() is not None
     with store.change():
         store.put(_job("j", 1))
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
-    assert files == dict.fromkeys(("db", "db-wal", "db-shm", "db.lock"), 0o600)
+    assert files == dict.fromkeys(("db", "db-wal", "db-shm"), 0o600)
     store.close()
 
 
@@ -70,16 +68,15 @@ def test_a_change_that_fails_leaves_nothing(tmp_path):
 def test_a_process_killed_within_a_change_leaves_nothing(tmp_path):
     script = (
         "import os, signal, sys; from pathlib import Path; from netfold.controller.jobs.store import Store\n"
-        "store = Store(Path(sys.argv[1]), 'f', now=lambda: 1.0); assert store.try_lead() == 1\n"
+        "store = Store(Path(sys.argv[1]), 'f')\n"
         "with store.change(): store.set_number('kept', 1)\n"
         "with store.change():\n"
         "    store.set_number('lost', 1); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, tmp_path / "db"], check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
-    store = Store(tmp_path / "db", "f", now=lambda: 1.0)
+    store = Store(tmp_path / "db", "f")
     assert (store.number("kept"), store.number("lost")) == (1, 0)
-    assert store.try_lead() == 2, "the kernel took the lock back"
 
 
 def test_epochs_of_blocks(tmp_path):
@@ -95,53 +92,6 @@ def test_epochs_of_blocks(tmp_path):
         store.registers_empty("s")
     assert store.epochs("s") == {}
     assert store.epochs("t") == {0: 3}
-
-
-def test_one_leads_and_terms_grow(tmp_path):
-    first, second = (Store(tmp_path / "db", "f", now=lambda: 1.0) for _ in range(2))
-    assert first.try_lead() == 1
-    assert second.try_lead() is None
-    first.close()
-    assert second.try_lead() == 2, "the clock has not moved, and the term has"
-
-
-def test_a_restored_store_leads_in_a_greater_term_and_does_not_know_what_came_after_its_backup(tmp_path):
-    now = 1000.0
-
-    def revision(store: Store) -> Revision:
-        with store.change():
-            store.use_slots({"s": [Range(0, 16)]}, 1)
-        term, number = max(store.revisions("s").items())
-        return Revision(term, number)
-
-    def store() -> Store:
-        found = Store(tmp_path / "db", "f", now=lambda: now)
-        assert found.try_lead() is not None
-        return found
-
-    first = store()
-    backed_up = revision(first)
-    first.close()
-    backup = (tmp_path / "db").read_bytes()
-    later, lost = store(), []
-    lost.append(revision(later))
-    later.close()
-    now = 2000.0
-    later = store()
-    lost.append(revision(later))
-    term = later.number("term")
-    later.close()
-
-    (tmp_path / "db").write_bytes(backup)
-    now = 3000.0
-    restored = store()
-    assert restored.number("term") > term
-    for _ in range(5):  # its own numbers pass those that are lost
-        newest = revision(restored)
-    known = restored.revisions("s")
-    assert [is_known(r, known) for r in (backed_up, newest)] == [True, True]
-    assert [is_known(r, known) for r in lost] == [False, False]
-    restored.close()
 
 
 def test_a_store_belongs_to_one_fabric(tmp_path):

@@ -47,11 +47,11 @@ def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
     async def scenario():
         async with deployed(leaf_spine(2, 2, 2), tmp_path, probe_s=0.05) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(JOB, queue=False)
+            await deployment.controller.requests.submit(JOB, queue=False)
             await deployment.runs("job")
-            epoch, change = deployment.controller.registry.get("job").epoch, deployment.store.change
+            epoch, change = deployment.controller.state.registry.get("job").epoch, deployment.store.change
             monkeypatch.setattr(deployment.store, "change", _full_disk)
-            leaf = next(iter(deployment.controller.registry.get("job").placement.trees[0].bases))
+            leaf = next(iter(deployment.controller.state.registry.get("job").placement.trees[0].bases))
             losing = asyncio.create_task(deployment.controller.registers_lost(leaf))
             await asyncio.sleep(0.5)
             assert not losing.done()
@@ -59,8 +59,10 @@ def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
             monkeypatch.setattr(deployment.store, "change", change)
             await losing
             await deployment.runs("job")
-            assert deployment.controller.registry.get("job").epoch > epoch
-            await deployment.until(lambda: len(deployment.controller.registry.links_seen_up) == 8, "probed")
+            assert deployment.controller.state.registry.get("job").epoch > epoch
+            await deployment.until(
+                lambda: len(deployment.controller.state.registry.links_seen_up) == 8, "probed"
+            )
             assert deployment.state("job") is JobState.RUNNING
 
     asyncio.run(scenario())
@@ -71,9 +73,9 @@ def test_a_job_without_epochs_moves_to_other_slots_when_the_disk_has_room_again(
         async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
             controller, change = deployment.controller, deployment.store.change
             await deployment.settled()
-            await controller.submit(JOB, queue=False)
+            await controller.requests.submit(JOB, queue=False)
             await deployment.runs("job")
-            before = controller.registry.get("job")
+            before = controller.state.registry.get("job")
             tried: list[int] = []
 
             @contextmanager
@@ -83,11 +85,11 @@ def test_a_job_without_epochs_moves_to_other_slots_when_the_disk_has_room_again(
                 yield
 
             monkeypatch.setattr(deployment.store, "change", full)
-            controller.migrations.renew("job", before.epoch, "all epochs are used up")
+            controller.planning.migrations.renew("job", before.epoch, "all epochs are used up")
             await deployment.until(lambda: len(tried) >= 2, "tried again")
             assert deployment.state("job") is JobState.RUNNING
             monkeypatch.setattr(deployment.store, "change", change)
-            await deployment.until(lambda: controller.registry.get("job").epoch > before.epoch, "moved")
+            await deployment.until(lambda: controller.state.registry.get("job").epoch > before.epoch, "moved")
             await deployment.runs("job")
 
     asyncio.run(scenario())

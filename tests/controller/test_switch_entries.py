@@ -20,7 +20,7 @@ def test_entries_have_the_names_of_the_program(tmp_path):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
             switch = deployment.switches["s1"]
 

@@ -74,7 +74,7 @@ def target(request) -> str:
 
 async def _repaired(deployment: Deployment) -> int:
     """After one more audit."""
-    health = deployment.controller.fleet.health("s1")
+    health = deployment.controller.switches.fleet.health("s1")
     seen = health.audits
     await deployment.until(lambda: health.audits > seen + 1, "audited")
     return health.repaired
@@ -85,8 +85,8 @@ async def _slot(deployment: Deployment, slot: int):
     async with asyncio.timeout(10):
         while True:
             with contextlib.suppress(SwitchUnreachableError):
-                return await deployment.controller.slots.manage("s1", Kind.READ, slot)
-            await deployment.controller.changes.wait()
+                return await deployment.controller.switches.slots.manage("s1", Kind.READ, slot)
+            await deployment.controller.state.changes.wait()
 
 
 def test_install_audit_take_over_and_restart(target, tmp_path):
@@ -96,8 +96,10 @@ def test_install_audit_take_over_and_restart(target, tmp_path):
         with _process(target, port, tmp_path):
             deployment.start()
             await deployment.settled()
-            await deployment.controller.submit(SPEC.format("a", "[h1, h2, h3]", "switchml"), queue=False)
-            await deployment.controller.submit(SPEC.format("b", "[h3, h4]", "none"), queue=False)
+            await deployment.controller.requests.submit(
+                SPEC.format("a", "[h1, h2, h3]", "switchml"), queue=False
+            )
+            await deployment.controller.requests.submit(SPEC.format("b", "[h3, h4]", "none"), queue=False)
             await deployment.settled()
             assert await _repaired(deployment) == 0, "what was written is what is read back"
             view = await _slot(deployment, 3)
@@ -107,15 +109,17 @@ def test_install_audit_take_over_and_restart(target, tmp_path):
             deployment.start()
             await deployment.settled()
             assert await _repaired(deployment) == 0, "nothing had to be written again"
-            assert deployment.controller.registry.get("a").epoch == 1
-            deployment.controller.cancel("b")
+            assert deployment.controller.state.registry.get("a").epoch == 1
+            deployment.controller.requests.cancel("b")
             await deployment.settled()
             assert await _repaired(deployment) == 0
         with _process(target, port, tmp_path):
-            await deployment.until(lambda: deployment.controller.registry.get("a").epoch == 2, "a new epoch")
+            await deployment.until(
+                lambda: deployment.controller.state.registry.get("a").epoch == 2, "a new epoch"
+            )
             await deployment.settled()
             assert await _repaired(deployment) == 0
-            assert len(await deployment.controller.fleet.sessions["s1"].read_counters([0, 33])) == 2
+            assert len(await deployment.controller.switches.fleet.sessions["s1"].read_counters([0, 33])) == 2
         await deployment.kill()
 
     asyncio.run(scenario())
@@ -131,10 +135,12 @@ def test_another_stores_switch_is_emptied_and_taken_over(target, tmp_path):
                 deployment.switches["s1"].port = port
                 deployment.start()
                 await deployment.settled()
-                await deployment.controller.submit(SPEC.format(folder, "[h1, h2]", "switchml"), queue=False)
+                await deployment.controller.requests.submit(
+                    SPEC.format(folder, "[h1, h2]", "switchml"), queue=False
+                )
                 await deployment.settled()
                 assert await _repaired(deployment) == 0
-                reset = await deployment.controller.slots.manage("s1", Kind.RESET, 5)
+                reset = await deployment.controller.switches.slots.manage("s1", Kind.RESET, 5)
                 assert (reset.epoch, reset.slot) == (0, 5)
                 await deployment.kill()
 
@@ -168,9 +174,9 @@ def _ip(*arguments: str) -> None:
 
 def _add_up(deployment: Deployment, hosts: Sequence[socket.socket], chunk: int) -> None:
     """Both workers of the job send a chunk."""
-    job = deployment.controller.registry.get("job")
+    job = deployment.controller.state.registry.get("job")
     tree, edges = job.placement.trees[0], job.placement.plan.trees[0].edges
-    known = deployment.controller.config.addresses
+    known = deployment.controller.state.config.addresses
     for child, edge in enumerate(edges):
         source = known.hosts[edge.child]
         packet = (
@@ -208,7 +214,7 @@ def test_after_another_stores_groups_each_result_comes_once(target, tmp_path):
                 deployment.start()
                 try:
                     await deployment.settled()
-                    await deployment.controller.submit(
+                    await deployment.controller.requests.submit(
                         SPEC.format("job", "[h1, h2]", "switchml"), queue=False
                     )
                     await deployment.settled()

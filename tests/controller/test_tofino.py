@@ -62,7 +62,7 @@ def test_a_job_runs_over_a_switch_with_stratum_s_manners(tmp_path):
         device = tofino(tmp_path)
         async with deployed(chips(), tmp_path, devices={"leaf1": device}) as deployment:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
             deployment.assert_exact()
             leaf = deployment.switches["leaf1"]
@@ -76,10 +76,10 @@ def test_a_job_runs_over_a_switch_with_stratum_s_manners(tmp_path):
             await leaf.drop_connections()
             await deployment.until(lambda: bool(leaf.clients), "noticed")
             await deployment.settled()
-            assert deployment.controller.fleet.health("leaf1").repaired == 0, (
+            assert deployment.controller.switches.fleet.health("leaf1").repaired == 0, (
                 "what is read back is what was written"
             )
-            deployment.controller.cancel("job")
+            deployment.controller.requests.cancel("job")
             await deployment.settled()
             deployment.assert_exact()
 
@@ -92,12 +92,12 @@ def test_groups_follow_the_links_that_work(tmp_path):
             await deployment.settled()
             leaf = deployment.switches["leaf1"]
             [whole] = leaf.sets
-            deployment.controller.link_probes.reported("leaf1", "spine1", down=True)
+            deployment.controller.switches.link_probes.reported("leaf1", "spine1", down=True)
             await deployment.settled()
             deployment.assert_exact()
             assert not leaf.sets, "one way is left, which needs no group"
             assert 8 not in leaf.members
-            deployment.controller.link_probes.reported("leaf1", "spine1", down=False)
+            deployment.controller.switches.link_probes.reported("leaf1", "spine1", down=False)
             await deployment.settled()
             deployment.assert_exact()
             assert list(leaf.sets) == [whole], "the same set has the same number"
@@ -110,7 +110,7 @@ def test_drifted_members_are_repaired_by_an_audit(tmp_path):
         devices = {"leaf1": tofino(tmp_path)}
         async with deployed(chips(), tmp_path, devices=devices, audit_s=0.1) as deployment:
             await deployment.settled()
-            leaf, health = deployment.switches["leaf1"], deployment.controller.fleet.health("leaf1")
+            leaf, health = deployment.switches["leaf1"], deployment.controller.switches.fleet.health("leaf1")
             before = switch_contents(leaf)
             [group] = leaf.sets.values()
             del group.members[1:]
@@ -133,7 +133,7 @@ def test_slots_are_reset_in_every_pipe_or_stay_worn(tmp_path):
                 ways.append(int.from_bytes(packet.metadata[0].value, "big")),
                 carried(packet),
             )
-            done = await deployment.controller.recycler.recycle("leaf1")
+            done = await deployment.controller.switches.recycler.recycle("leaf1")
             assert sorted(set(ways)) == reached
             worn = dict.fromkeys(range(4), 4000)
             expected = (4, {}) if len(reached) == 2 else (0, worn)
@@ -277,7 +277,7 @@ def test_programs_keep_their_port_numbers_and_need_no_loopback(tmp_path):
     async def scenario():
         fabric = chips().in_one_pipe(["leaf1"])
         async with deployed(fabric, tmp_path) as deployment:
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
             deployment.assert_exact()
             assert deployment.state("job") is JobState.RUNNING

@@ -153,20 +153,20 @@ def switches_of_entries(fabric: Fabric, job: JobRecord) -> Iterator[str]:
 def test_a_host_with_another_job_of_the_same_port_is_not_added(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with deployed(leaf_spine(2, 1, 4), tmp_path) as deployment:
-            controller, registry = deployment.controller, deployment.controller.registry
+            controller, registry = deployment.controller, deployment.controller.state.registry
             await deployment.settled()
             for name, workers in (("a", "[h1, h2]"), ("b", "[h5, h6]")):
                 spec = (
                     f"name: {name}\nworkers: {workers}\nscheme: switchml\nrate: 9\non_worker_loss: continue\n"
                 )
-                await controller.submit(spec, queue=False)
+                await controller.requests.submit(spec, queue=False)
                 await deployment.runs(name)
             with registry.change():
                 registry.write(registry.get("b").model_copy(update={"udp_port": registry.get("a").udp_port}))
             with pytest.raises(
                 RefusedError, match=r"'h5' cannot join job 'a': it is in job 'b', .* the same UDP port"
             ):
-                controller.members.add("a", ("h3", "h5"))
-            assert controller.members.add("a", ("h3",)).added == ("h3",)
+                controller.jobs.members.add("a", ("h3", "h5"))
+            assert controller.jobs.members.add("a", ("h3",)).added == ("h3",)
 
     asyncio.run(scenario())

@@ -17,7 +17,8 @@ import pytest
 from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 
 from netfold.controller.operator import controller_commands
-from netfold.controller.service.server import ListenError, serving
+from netfold.controller.service.listening import ListenError
+from netfold.controller.service.server import serving
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, best_lanes
 from netfold.controller.switches.endpoint import Tls
@@ -73,7 +74,7 @@ def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
             deployment.devices = {}
             deployment.start()
             await deployment.until(
-                lambda: "no connection" in deployment.controller.fleet.health("s1").error, "refused"
+                lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
             )
             assert switch.reads == reads
         finally:
@@ -98,7 +99,7 @@ def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
         try:
             deployment.start()
             await deployment.until(
-                lambda: "no connection" in deployment.controller.fleet.health("s1").error, "refused"
+                lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
             )
             assert switch.reads == 0
         finally:

@@ -32,7 +32,9 @@ SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 25\n"
 
 
 def _samples(deployment: Deployment) -> dict[tuple[str, tuple[str, ...]], float]:
-    families = list(ControllerCollector(deployment.controller).collect())
+    families = list(
+        ControllerCollector(deployment.controller.state, deployment.controller.switches).collect()
+    )
     return {(s.name, tuple(s.labels.values())): s.value for f in families for s in f.samples}
 
 
@@ -40,10 +42,12 @@ def _run(tmp_path, scenario):
     async def whole():
         async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
             await deployment.settled()
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
-            tree = deployment.controller.registry.get("job").placement.trees[0].tree
-            await deployment.until(lambda: ("s1", tree) in deployment.controller.counters.trees, "counted")
+            tree = deployment.controller.state.registry.get("job").placement.trees[0].tree
+            await deployment.until(
+                lambda: ("s1", tree) in deployment.controller.switches.counters.trees, "counted"
+            )
             await scenario(deployment, stub, tree)
 
     asyncio.run(whole())
@@ -51,7 +55,7 @@ def _run(tmp_path, scenario):
 
 def test_packets_are_counted_for_their_job_also_when_the_switch_starts_from_zero(tmp_path):
     async def scenario(deployment, stub, tree):
-        counters = deployment.controller.counters
+        counters = deployment.controller.switches.counters
         accumulated = verdict_cell(tree, Verdict.ACCUMULATED)
         switch = deployment.switches["s1"].state.counters
         for value in (5, 12, 3):  # the last after a restart
@@ -99,7 +103,7 @@ def test_metrics_say_what_jobs_and_members_do(tmp_path):
         assert seen["netfold_goodput_bits_per_second", ("job", "h1")] == 1.5e6
         assert seen["netfold_socket_errors_total", ("job", "h1")] == 4
         assert seen["netfold_switch_ready", ("s1",)] == 1
-        deployment.controller.cancel("job")
+        deployment.controller.requests.cancel("job")
         assert ("netfold_chunks_total", ("job", "h1")) not in _samples(deployment)
 
     _run(tmp_path, scenario)
@@ -112,8 +116,10 @@ def test_the_dashboard_shows_every_metric_and_no_other(tmp_path):
         member = MemberStream(stub, "job", "h1")
         await member.say(report=pb.Report(chunks=1, trees=[pb.TreeReport(tree=tree, results=9)]))
         await member.hear()
-        await deployment.until(deployment.controller.loads.all, "link loads")
-        families = list(ControllerCollector(deployment.controller).collect())
+        await deployment.until(deployment.controller.switches.loads.all, "link loads")
+        families = list(
+            ControllerCollector(deployment.controller.state, deployment.controller.switches).collect()
+        )
         labels = {s.name: set(s.labels) for family in families for s in family.samples}
         assert all(family.samples for family in families)
         shown: set[str] = set()
@@ -213,7 +219,7 @@ def test_lines_are_shared_fairly(lines: int, wants: list[int], expected: list[in
 def test_top_shows_rates_since_the_last_look(tmp_path):
     async def scenario(deployment, stub, tree):
         async def look(at: float) -> Snapshot:
-            await deployment.controller.counters.refresh()
+            await deployment.controller.switches.counters.refresh()
             jobs = await stub.ListJobs(pb.ListJobsRequest())
             return Snapshot(at, tuple(jobs.jobs), await stub.GetStatus(pb.StatusRequest()))
 

@@ -36,6 +36,7 @@ CONTROLLER = [
     "scheduling",
     "health",
     "observation",
+    "subsystems",
     "core",
     "service",
     "web",

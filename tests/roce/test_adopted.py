@@ -63,7 +63,7 @@ def test_connections_that_are_there_already_are_added_up(tmp_path: Path):
         for member in members:
             await asyncio.to_thread(member.wait_added_up, 20.0)
         deployment.assert_exact()
-        registered = deployment.controller.registry.get("j").registered
+        registered = deployment.controller.state.registry.get("j").registered
         [connection] = registered["h2"].connections
         assert (connection.send_qpn, connection.recv_qpn, connection.first_psn) == (101, 201, 1000)
         for member in members:
@@ -76,8 +76,8 @@ def test_connections_that_are_there_already_are_added_up(tmp_path: Path):
 def test_in_a_new_epoch_they_hear_that_nothing_is_added_up(tmp_path: Path):
     async def story(deployment: Deployment, stub: rpc.ControllerStub, members: list[Adoption]) -> None:
         await adopt(members)
-        deployment.controller.members.heartbeat(
-            "j", "h1", unusable_epoch=deployment.controller.registry.get("j").epoch
+        deployment.controller.jobs.members.heartbeat(
+            "j", "h1", unusable_epoch=deployment.controller.state.registry.get("j").epoch
         )
         for member in members:
             await asyncio.to_thread(member.wait_ended)
@@ -92,11 +92,11 @@ def test_why_tells_of_workers_that_called_with_different_arrays(tmp_path: Path):
     async def story(deployment: Deployment, stub: rpc.ControllerStub, members: list[Adoption]) -> None:
         await adopt(members)
         await asyncio.to_thread(members[0].wait_added_up, 20.0)
-        job = deployment.controller.registry.get("j")
+        job = deployment.controller.state.registry.get("j")
         seen = tuple(
             e.model_copy(update={"calls": MISMATCHED}) if e.host == "h2" else e for e in job.queue_pairs
         )
-        deployment.controller.lifecycle.commit(job.model_copy(update={"queue_pairs": seen}))
+        deployment.controller.jobs.lifecycle.commit(job.model_copy(update={"queue_pairs": seen}))
         steps = (await stub.ExplainJob(pb.JobName(name="j"))).steps
         assert any("called with different arrays" in s for s in steps)
 

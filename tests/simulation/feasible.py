@@ -29,7 +29,7 @@ def possible_plan(world: World, job: JobRecord) -> str:
     switches = frozenset(e for e in recent if isinstance(e, str)) | frozenset(down)
     if not links and not switches and not job.excluded:
         return "nothing happened to it"
-    others = background_of(j for j in world.controller.registry.all() if j.name != job.name)
+    others = background_of(j for j in world.controller.state.registry.all() if j.name != job.name)
     return "there is a plan" if fits(world, job, FailedElements(links, switches), others) else ""
 
 
@@ -41,7 +41,7 @@ def fits(world: World, job: JobRecord, failed: FailedElements, others: Loads) ->
 def plan_of(world: World, job: JobRecord, failed: FailedElements, others: Loads) -> Plan | None:
     """The plan around what failed, beside the loads of others; None: there is none."""
     assert world.controller is not None
-    resolved = world.controller.registry.resolved_job(job.name)
+    resolved = world.controller.state.registry.resolved_job(job.name)
     try:
         return world.plans.compute(
             PlanRequest(resolved, others, failed=failed, excluded_members=frozenset(job.excluded))

@@ -60,7 +60,7 @@ class Liveness:
             self._overtaken.clear()
         else:
             self._overtaken.look(jobs)
-        if world.disk.is_full or is_busy or now - world.started_at < world.controller.options.timeouts.start:
+        if world.disk.is_full or is_busy or now - world.started_at < world.controller.state.timeouts.start:
             self._over_failed.clear()
             self._fitting.clear()
             self._untried.clear()
@@ -85,10 +85,10 @@ class Liveness:
             for job in jobs
             if job.has_run and job.state.is_installed
             for member in job.members
-            if not member.joined and world.controller.registry.needs(job, member.host)
+            if not member.joined and world.controller.state.registry.needs(job, member.host)
         ]
         for seq, host in self._absent.update(absent, JOIN_S + JOIN_SLACK_S):
-            if up_s > world.controller.options.timeouts.start + JOIN_SLACK_S:
+            if up_s > world.controller.state.timeouts.start + JOIN_SLACK_S:
                 name = next(j.name for j in jobs if j.seq == seq)
                 raise ViolationError(
                     f"{name} has waited for {JOIN_S:g} s and more for {host}, which has not joined"
@@ -99,7 +99,7 @@ class Liveness:
         world = self._world
         assert world.controller is not None
         down = frozenset(n for n, s in world.switches.items() if not s.is_up)
-        links = frozenset(world.cut) if world.controller.options.probe_s else frozenset()
+        links = frozenset(world.cut) if world.probe_s else frozenset()
         over = [
             j.name
             for j in jobs
@@ -107,7 +107,7 @@ class Liveness:
             if uses_failed(j.placement.plan, FailedElements(links, down), ())
         ]
         for name in self._over_failed.update(over, STAY_S):
-            if possible_plan(world, world.controller.registry.get(name)):
+            if possible_plan(world, world.controller.state.registry.get(name)):
                 raise ViolationError(f"{name} stays over {sorted(down)}, though there is a plan")
 
     def _check_members(self) -> None:
@@ -115,7 +115,7 @@ class Liveness:
         world = self._world
         assert world.controller is not None
         apart = [
-            (name, member.host, world.controller.registry.get(name).epoch, member.stream)
+            (name, member.host, world.controller.state.registry.get(name).epoch, member.stream)
             for name, program in world.programs.items()
             for member in program.alive
             if program.state == JobState.RUNNING and member.host in program.workers
@@ -128,7 +128,7 @@ class Liveness:
 
     def _is_apart(self, member: Member) -> bool:
         assert self._world.controller is not None
-        job = self._world.controller.registry.get(member.job)
+        job = self._world.controller.state.registry.get(member.job)
         if member.assignment is None or member.assignment.epoch != job.epoch:
             return True
         has_ring = member.ring_epoch == job.epoch
@@ -139,7 +139,10 @@ class Liveness:
         world = self._world
         assert world.controller is not None
         running, reserved, fitting = background_of(jobs), NO_LOADS, []
-        waiting, failed = world.controller.placements.queued(), world.controller.failures.failed
+        waiting, failed = (
+            world.controller.planning.placements.queued(),
+            world.controller.state.failures.failed,
+        )
         plans, is_slow = world.plans, world.plans.is_slow and not world.draws.is_calm
         for job in waiting:
             if fits(world, job, failed, add_loads(running, reserved)):
@@ -151,5 +154,5 @@ class Liveness:
         requested = [(n, s, plans.requests[n]) for n, s, _ in fitting]
         untried = self._untried.update(requested, UNTRIED_S + world.aging_s)
         for name, *_ in late or (untried if plans.idle_s > IDLE_S else ()):
-            reason = world.controller.registry.get(name).reason
+            reason = world.controller.state.registry.get(name).reason
             raise ViolationError(f"{name} waits though it fits ({reason})")

@@ -70,7 +70,7 @@ async def _until_ended(world: World, names: list[str]) -> None:
     for _ in range(int(WAVE_S)):
         await asyncio.sleep(1.0)
         assert world.controller is not None
-        registry = world.controller.registry
+        registry = world.controller.state.registry
         have_ended = all(n in registry and registry.get(n).state.is_terminal for n in names)
         if have_ended and not any(p.alive for p in world.programs.values()):
             return

@@ -40,25 +40,25 @@ MUTANTS = (
     Mutant(
         "a stranded job is not moved",
         CORE,
-        "        on(JobStranded, self.migrations.on_job_stranded)",
+        "        on(JobStranded, planning.migrations.on_job_stranded)",
         "        #",
     ),
     Mutant(
         "a lease that ran out has no effect",
         CORE,
-        "        on(LeaseExpired, self.members.on_lease_expired)",
+        "        on(LeaseExpired, jobs.members.on_lease_expired)",
         "        #",
     ),
     Mutant(
         "a worker that comes again is not planned in",
         CORE,
-        "        on(MembersRejoining, self.migrations.on_members_rejoining)",
+        "        on(MembersRejoining, planning.migrations.on_members_rejoining)",
         "        #",
     ),
     Mutant(
         "failed elements move no job",
         CORE,
-        "        on(ElementsFailed, self.migrations.on_elements_failed)",
+        "        on(ElementsFailed, planning.migrations.on_elements_failed)",
         "        #",
         "a spine is away for long under a job",
     ),
@@ -88,9 +88,9 @@ MUTANTS = (
     ),
     Mutant(
         "the leader's term does not follow the clock",
-        "jobs/store.py",
-        'term = max(int(self._fact("term")) + 1, int(self._now()))',
-        'term = int(self._fact("term")) + 1',
+        "service/leadership.py",
+        'term = max(self._store.number("term") + 1, int(self._now()))',
+        'term = self._store.number("term") + 1',
         "the store is restored, with a lower term than its switches have seen",
     ),
     Mutant(
@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant(
         "a placement does not note that its slots are used",
         "lifecycle/job_registry.py",
-        "        self._use_slots(placement)\n        port =",
+        "        self.use_slots(placement)\n        port =",
         "        port =",
     ),
     Mutant(
@@ -161,7 +161,7 @@ MUTANTS = (
     ),
     Mutant(
         "a leave that the store refused is acknowledged",
-        "service/servicer.py",
+        "service/member_service.py",
         "if isinstance(error, StoreError):",
         "if False:",
         "a worker leaves while the disk is full, and the controller dies before it has room",
@@ -200,7 +200,7 @@ MUTANTS = (
     ),
     Mutant(
         "a change is awaited one step later, and may be missed",
-        "lifecycle/change_notifier.py",
+        "lifecycle/events.py",
         "        return self._job_events.setdefault(job, asyncio.Event()).wait()",
         "        async def later() -> object:\n"
         "            await asyncio.sleep(0)\n"

@@ -29,11 +29,11 @@ class Overtaken:
         """A job that is moved (a repair takes what is reserved) or precedes the first one is not its follower."""
         world = self._world
         assert world.controller is not None
-        queued = world.controller.placements.queued()
+        queued = world.controller.planning.placements.queued()
         if not queued:
             self.clear()
             return
-        first, failed = queued[0], world.controller.failures.failed
+        first, failed = queued[0], world.controller.state.failures.failed
         installed = {j.seq: j for j in jobs if j.state.is_installed}
         conditions = (first.seq, first.excluded, first.added, failed, world.started_at)
         if conditions != self._conditions:
@@ -47,7 +47,7 @@ class Overtaken:
         stayed = [j for s, j in later.items() if installed[s].epoch == j.epoch]
         if not is_more or not fits(world, first, failed, NO_LOADS):
             return
-        others, held = background_of(stayed), world.controller.placements._queue.of(first.name)
+        others, held = background_of(stayed), world.controller.planning.placements._queue.of(first.name)
         is_usable = held is not None and not uses_failed(held.plan, failed, first.excluded)
         if held is not None and is_usable and fits_beside(world.fabric, held.plan, others):
             return  # a heuristic may not find again what is reserved

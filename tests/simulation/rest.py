@@ -17,7 +17,7 @@ def assert_ended(world: World) -> None:
     for name, program in world.programs.items():
         if not program.is_acknowledged:
             continue
-        job = world.controller.registry.get(name)
+        job = world.controller.state.registry.get(name)
         if not job.state.is_terminal:
             raise ViolationError(f"{name} is still {job.state}: {job.reason}")
         if program.alive:
@@ -33,25 +33,29 @@ def assert_clean(world: World) -> None:
     controller = world.controller
     assert controller is not None
     assert world.process is not None
-    for name, pool in controller.registry.occupancy().items():
+    for name, pool in controller.state.registry.occupancy().items():
         if pool.in_use:
             raise ViolationError(f"{pool.in_use} slots of {name} are still in use")
-    registry = controller.registry
+    registry = controller.state.registry
     wanted = desired_contents(
-        controller.config, registry.all(), controller.failures.failed, registry.revisions(), FEATURES
+        controller.state.config,
+        registry.all(),
+        controller.state.failures.failed,
+        registry.revisions(),
+        FEATURES,
     )
     for name, switch in world.switches.items():
         if switch.contents != wanted[name]:
             more = [str(switch.contents[k]) for k in switch.contents.keys() - wanted[name].keys()]
             less = [str(wanted[name][k]) for k in wanted[name].keys() - switch.contents.keys()]
             raise ViolationError(f"{name} holds too much: {more}, and lacks {less}")
-    if controller.failures.failed.switches or controller.failures.failed.links:
-        raise ViolationError(f"nothing has failed, and {controller.failures.failed} counts as failed")
+    if controller.state.failures.failed.switches or controller.state.failures.failed.links:
+        raise ViolationError(f"nothing has failed, and {controller.state.failures.failed} counts as failed")
     left = {
-        "background tasks": [t.get_name() for t in controller.tasks.under_way],
-        "timers of jobs": controller.tasks.timers,
-        "leases": controller.lifecycle.lease_holders,
-        "open streams": controller.member_status.open_streams,
+        "background tasks": [t.get_name() for t in controller.state.tasks.under_way],
+        "timers of jobs": controller.state.tasks.timers,
+        "leases": controller.jobs.lifecycle.lease_holders,
+        "open streams": controller.state.member_status.open_streams,
         "calls": list(world.calls),
     }
     for what, rest in left.items():

@@ -150,9 +150,9 @@ async def _ended(world: World) -> None:
         controller = world.controller
         if controller is None:
             continue
-        jobs = [controller.registry.get(n) for n in world.programs if n in controller.registry]
+        jobs = [controller.state.registry.get(n) for n in world.programs if n in controller.state.registry]
         programs = world.programs.values()
-        is_over = all(j.state.is_terminal for j in controller.registry.all())
+        is_over = all(j.state.is_terminal for j in controller.state.registry.all())
         is_known = len(jobs) >= sum(p.is_acknowledged for p in programs) and not world.calls
         if is_over and is_known and not any(p.alive for p in programs):
             return

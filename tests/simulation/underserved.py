@@ -55,7 +55,7 @@ class UnderServed:
     def _is_under_served(self, job: JobRecord) -> bool:
         assert self._world.controller is not None
         assert job.placement is not None
-        resolved = self._world.controller.registry.resolved_job(job.name)
+        resolved = self._world.controller.state.registry.resolved_job(job.name)
         least = MARGIN * MIN_KEPT_FRACTION * job.placement.plan.rate
         return resolved.file.reroute is not Reroute.OFF and self._kept(job) < least
 
@@ -68,7 +68,7 @@ class UnderServed:
         assert job.placement is not None
         others = background_of(j for j in jobs if j.name != job.name)
         crossed = add_loads(others, Loads(links=dict(self._world.cross_traffic)))
-        plan = plan_of(self._world, job, self._world.controller.failures.failed, crossed)
+        plan = plan_of(self._world, job, self._world.controller.state.failures.failed, crossed)
         kept = self._kept(job)
         if plan is not None and plan.rate > MIN_GAIN / MARGIN * kept:
             raise ViolationError(

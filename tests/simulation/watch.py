@@ -45,15 +45,17 @@ class Watch:
             self._compute(program)
         if world.controller is None or world.process is None or not world.process.is_alive:
             return
-        jobs = world.controller.registry.all()
+        jobs = world.controller.state.registry.all()
         if not is_same(jobs, self._numbered):
             check_numbers(jobs)
             self._numbered = jobs
         self._reserved.check(jobs)
-        check_order(world.controller.placements.queued(), world.programs, LoopClock().wall_s(), world.age_s)
+        check_order(
+            world.controller.planning.placements.queued(), world.programs, LoopClock().wall_s(), world.age_s
+        )
         self._check_epochs(jobs)
         self._check_moves(jobs)
-        self._check_first_placements(world.controller.failures.failed, jobs)
+        self._check_first_placements(world.controller.state.failures.failed, jobs)
         for program in world.programs.values():
             self._check_program(program)
         self._check_leases()
@@ -160,8 +162,8 @@ class Watch:
     def _check_leases(self) -> None:
         """Only members of jobs that have not ended have one."""
         assert self._world.controller is not None
-        registry = self._world.controller.registry
-        for name, host in self._world.controller.lifecycle.lease_holders:
+        registry = self._world.controller.state.registry
+        for name, host in self._world.controller.jobs.lifecycle.lease_holders:
             if not registry.has_live(name):
                 raise ViolationError(f"{host} has a lease in {name}, which has ended")
 
@@ -172,12 +174,12 @@ class Watch:
         assert world.controller is not None
         if not program.is_acknowledged:
             return
-        if name not in world.controller.registry:
+        if name not in world.controller.state.registry:
             if "the store was restored" in program.excuses:
                 program.is_acknowledged = False
                 return
             raise ViolationError(f"{name} was acknowledged, and is gone")
-        job = world.controller.registry.get(name)
+        job = world.controller.state.registry.get(name)
         if program.state == job.state:
             return
         if program.state in (JobState.FAILED, JobState.DONE, JobState.CANCELED):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from netfold.controller.core import Controller, Options
+from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
@@ -22,7 +22,9 @@ from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.service.daemon import fingerprint
-from netfold.controller.service.servicer import Service
+from netfold.controller.service.leadership import Leadership
+from netfold.controller.service.servicer import service_of
+from netfold.controller.subsystems import Options
 from netfold.controller.switches.connection import ConnectionRequest, SwitchConnection
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -95,6 +97,7 @@ class World:
         self.fabric = fabric
         self.draws = draws
         self.history = history
+        self.probe_s = probe_s
         self.disk = Disk()
         self.plans = SimulatedPlans(fabric, draws, is_slow=slow_plans)
         self.switches = {s.name: SimulatedSwitch(s.name, draws, history) for s in fabric.switches}
@@ -121,6 +124,7 @@ class World:
         self._numbers = itertools.count()
         self._qpns = itertools.count(2)
         self._store: Store | None = None
+        self._leadership: Leadership | None = None
         self._options = Options(
             PacketModel(64),
             NO_PIPELINE,
@@ -149,7 +153,8 @@ class World:
             self._put_backup()
         process = self.process = Process(f"controller {self._starts}")
         store = self._store = self._open_store(self._path)
-        term = store.try_lead()
+        leadership = self._leadership = Leadership(store, now=LoopClock().wall_s)
+        term = leadership.try_lead()
         assert term is not None, "the dead controller still leads"
         config = FabricConfig(self.fabric, addresses(self.fabric), store.mark)
 
@@ -163,7 +168,7 @@ class World:
         self.controller = process.context.copy().run(
             lambda: Controller(config, disk, self._options, term, plans, clock=LoopClock(), connect=connect)
         )
-        server = Server(Service(self.controller), process, self.draws)
+        server = Server(service_of(self.controller), process, self.draws)
 
         def serve() -> None:
             if process.is_alive:
@@ -178,14 +183,15 @@ class World:
         running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
 
     def _open_store(self, path: Path) -> Store:
-        return Store(path, fingerprint(self.fabric), mark=MARK, now=LoopClock().wall_s)
+        return Store(path, fingerprint(self.fabric), mark=MARK)
 
     def kill(self) -> None:
         """At once, from anywhere, also from the controller's own code."""
-        process, store = self.process, self._store
+        process, store, leadership = self.process, self._store, self._leadership
         if process is None or not process.is_alive:
             return
         assert store is not None
+        assert leadership is not None
         self.history.add("world", f"{process.name} is killed")
         process.die()
         self._server = None
@@ -198,7 +204,8 @@ class World:
         def bury() -> None:
             process.unwind()
             store.close()
-            self.process = self.controller = self._store = None
+            leadership.release()
+            self.process = self.controller = self._store = self._leadership = None
 
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
@@ -333,10 +340,10 @@ class World:
         if (
             epoch in program.placements
             or self.controller is None
-            or member.job not in self.controller.registry
+            or member.job not in self.controller.state.registry
         ):
             return
-        job = self.controller.registry.get(member.job)
+        job = self.controller.state.registry.get(member.job)
         if job.placement is not None and job.placement.epoch == epoch:
             program.placements[epoch] = job.placement
             program.entities[epoch] = list(self._entities(job))
@@ -371,7 +378,7 @@ class World:
     def _check_installed(self, program: Program, epoch: int) -> None:
         """Members have an epoch only when the switches hold its entries: all that nothing has happened to."""
         assert self.controller is not None
-        job = self.controller.registry.get(program.spec.name)
+        job = self.controller.state.registry.get(program.spec.name)
         has_changed = (
             job.state is not JobState.RUNNING or job.epoch != epoch
         )  # while the message was on its way

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from netfold.controller.lifecycle.member_status import Progress, TreeProgress
-from netfold.controller.observation.goodput import RecentGoodput
-from netfold.controller.observation.straggler import straggler
+from netfold.controller.observation.member_reports import RecentGoodput, straggler
 from netfold.controller.recording.lines import State, merge
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import single_switch
@@ -58,7 +57,7 @@ def test_a_recording_tells_a_jobs_way(tmp_path: Path):
             reader = Reader(stub)
             await reader.until(lambda: reader.row("switches", "s1").get("ready"), "the switch is ready")
             assert [s["name"] for s in reader.fabric["switches"]] == ["s1"]
-            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.controller.requests.submit(SPEC, queue=False)
             await reader.until(lambda: reader.row("jobs", "job").get("state") == "running", "the job runs")
             job = reader.row("jobs", "job")
             assert (job["epoch"], job["scheme"], job["workers"]) == (1, "switchml", ["h1", "h2"])
@@ -80,7 +79,7 @@ def test_a_recording_tells_a_jobs_way(tmp_path: Path):
                 12,
             ]
 
-            deployment.controller.cancel("job")
+            deployment.controller.requests.cancel("job")
             await reader.until(lambda: reader.row("jobs", "job").get("state") == "canceled", "the end")
             assert reader.row("jobs", "job")["trees"] == []
             assert "job h1" not in reader.state["members"]
@@ -97,15 +96,15 @@ def test_a_recording_has_loads_of_jobs_and_of_cross_traffic_apart(tmp_path: Path
             controller = deployment.controller
             await deployment.settled()
             reader = Reader(stub)
-            row = controller.loads._row["h1", "s1"]
-            rate = controller.fabric.link("h1", "s1").rate
-            controller.loads._loads[row] = 0.95 * rate, 0.01 * rate
-            controller.loads._at[row] = asyncio.get_running_loop().time() + 1e6
-            controller.loads._revision += 1
-            controller.loads._revised[row] = controller.loads._revision
+            row = controller.switches.loads._row["h1", "s1"]
+            rate = controller.state.fabric.link("h1", "s1").rate
+            controller.switches.loads._loads[row] = 0.95 * rate, 0.01 * rate
+            controller.switches.loads._at[row] = asyncio.get_running_loop().time() + 1e6
+            controller.switches.loads._revision += 1
+            controller.switches.loads._revised[row] = controller.switches.loads._revision
             key, expected = "h1->s1", pytest.approx([0.01 * rate, 0.95 * rate])
             await reader.until(lambda: reader.state.get("links", {}).get(key) == expected, "the load")
-            controller.loads._at[row] = -1e9
+            controller.switches.loads._at[row] = -1e9
             await reader.until(lambda: key not in reader.state.get("links", {}), "an unknown load")
 
     asyncio.run(scenario())

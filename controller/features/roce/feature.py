@@ -10,7 +10,6 @@ from itertools import pairwise
 from netfold.controller.features.feature import EpochRequest, Feature
 from netfold.controller.features.roce import linking, requirements
 from netfold.controller.features.roce.entries import RoceTree, connection_entities, ring_of
-from netfold.controller.features.roce.leaf_capacity import leaf_refusals
 from netfold.controller.features.roce.messages import queue_pairs_from, ring_message
 from netfold.controller.jobs.file import JobFile, ResolvedJob
 from netfold.controller.jobs.records import MISMATCHED, JobRecord, Transport
@@ -44,8 +43,7 @@ class RoceFeature(Feature):
     def refusals(
         self, fabric: Fabric, lanes: int, resolved: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]
     ) -> Iterator[str]:
-        yield from requirements.refusals(fabric, lanes, resolved, plan)
-        yield from leaf_refusals(fabric, resolved, plan, installed)
+        return requirements.refusals(fabric, lanes, resolved, plan, installed)
 
     def numerics_nodes(self, tree: Tree) -> set[str]:
         """All nodes on the paths."""
@@ -80,11 +78,10 @@ class RoceFeature(Feature):
             return None
         return linking.register(job, queue_pairs_from(host, update.queue_pairs), jobs)
 
-    def controller_update(
-        self, config: FabricConfig, job: JobRecord, host: str
-    ) -> pb.ControllerUpdate | None:
-        if host not in job.roce or not linking.is_linked(job):
-            return None
+    def has_controller_update(self, job: JobRecord, host: str) -> bool:
+        return host in job.roce and linking.is_linked(job)
+
+    def controller_update(self, config: FabricConfig, job: JobRecord, host: str) -> pb.ControllerUpdate:
         return pb.ControllerUpdate(ring=ring_message(config, job, host))
 
     def has_pending_entries(self, job: JobRecord) -> bool:

@@ -79,7 +79,8 @@ def test_a_metrics_port_in_use_ends_the_controller(mode: NetworkMode, name: str,
         with controller(name, tmp_path, port) as process:
             _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 4
-    assert f"metrics cannot be served at port {port}" in errors
+    assert f"metrics cannot be served at 127.0.0.1:{port}: process {os.getpid()} (" in errors
+    assert "choose another port by --metrics-port" in errors
 
 
 @pytest.mark.slow

@@ -26,7 +26,8 @@ from tests.testbed.network.terminal import Terminal
 def test_the_prompt_says_that_a_controller_is_needed(tmp_path: Path, place: Place) -> None:
     options = ["--name", place.name, "--first-grpc-port", str(place.first_grpc_port)]
     terminal = Terminal(
-        [installed_command("netfold"), "up", "single", "--foreground", "--scale", "100", *options], tmp_path
+        [installed_command("netfold"), "network", "up", "single", "--foreground", "--scale", "100", *options],
+        tmp_path,
     )
     try:
         said = terminal.until("mininet>")

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Starts new epochs of installed jobs.
+
+A job gets a new epoch on the trees and slots that it has when a member requests one, when another process takes the
+place of a member, when a worker registers other RoCE connections (members.py calls `start` or `start_or_move`), and
+when a switch lost its registers (`on_registers_lost`). Each placement and migration starts an epoch on new trees and
+slots, too (allocation.py)."""
+
+from __future__ import annotations
+
+from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState
+from netfold.controller.lifecycle.allocation import ranges_of
+from netfold.controller.lifecycle.controller_state import ControllerState
+from netfold.controller.lifecycle.events import CapacityFreed, EpochsExhausted
+from netfold.controller.lifecycle.states import Lifecycle
+
+
+class EpochsExhaustedError(Exception):
+    """All epochs of the job's slots are used up."""
+
+
+class Epochs:
+    """Publishes EpochsExhausted for a job that has to move to other slots. A migration ends at its new placement when
+    an epoch starts there."""
+
+    def __init__(self, state: ControllerState, lifecycle: Lifecycle) -> None:
+        self._registry = state.registry
+        self._events = state.events
+        self._lifecycle = lifecycle
+
+    def start(self, job: JobRecord, why: str) -> None:
+        """Start a new epoch. Raises EpochsExhaustedError."""
+        with self._registry.change():
+            self._registry.write(self._with_new_epoch(job, why))
+        if job.previous is None:
+            self._lifecycle.changed(job.name)
+        else:
+            self._lifecycle.replaced(job.name)
+
+    def start_or_move(self, job: JobRecord, why: str) -> None:
+        """Start a new epoch, or have the job moved to slots that have epochs left."""
+        try:
+            self.start(job, why)
+        except EpochsExhaustedError as error:
+            self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
+
+    def on_registers_lost(self, switch: str) -> None:
+        """Start a new epoch of each job of a switch that has lost its registers, and with them the sums of jobs."""
+        affected = [
+            j for j in self._registry.all() if any(switch in t.bases for p in j.placements for t in p.trees)
+        ]
+        why, renewed, exhausted = f"switch {switch} lost its registers", [], []
+        with self._registry.change():
+            self._registry.registers_empty(switch)
+            for job in affected:
+                try:
+                    self._registry.write(self._with_new_epoch(job, why))
+                    renewed.append(job.name)
+                except EpochsExhaustedError as error:
+                    exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
+        if renewed:
+            self._lifecycle.changed(*renewed)
+        for event in exhausted:
+            self._events.publish(event)
+        if any(job.previous is not None for job in affected):
+            self._events.publish(CapacityFreed())
+
+    def _with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:
+        """The job in an epoch that none of its slots has seen, within a change. Raises EpochsExhaustedError."""
+        assert job.placement is not None
+        pools = self._registry.pools()
+        seen = [pools[s].epoch(r) for s, ranges in ranges_of(job.placement).items() for r in ranges]
+        epoch = max([job.epoch, *seen]) + 1
+        if epoch > LAST_EPOCH:
+            raise EpochsExhaustedError(f"{why}, and all {LAST_EPOCH} epochs of its slots are used up")
+        placement = job.placement.model_copy(update={"epoch": epoch})
+        self._registry.use_slots(placement)
+        changes = {"state": JobState.INSTALLING, "placement": placement, "previous": None, "reason": why}
+        return job.model_copy(update=changes)

@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Decides which controller of a store leads.
+
+A lock on a file next to the database makes one process the leader; the kernel releases it when the process dies, and a
+standby that polls for it becomes the leader. Each leader has a greater term than the one before, which is its election
+id at the switches. The leader publishes its address in the store, and a digest of its tokens, from which no token can
+be read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Callable
+
+from netfold.controller.jobs.store import Store
+from netfold.controller.service.server import Security
+
+POLL_S = 0.2
+"""Seconds between two attempts to lead: the kernel has no event for the release of the lock of another process."""
+
+_SALT_BYTES = 16
+_COST = {"n": 2**14, "r": 8, "p": 1}
+"""Cost of scrypt (RFC 7914): 16 MiB, and tens of milliseconds a guess."""
+
+
+class Leadership:
+    """Leadership of the controllers of `store`. `now`: wall clock."""
+
+    def __init__(self, store: Store, now: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._now = now
+        self._lock: int | None = None
+
+    def try_lead(self) -> int | None:
+        """Become the leader and return the new term; None while another process leads. Terms follow the clock: the
+        first leader of a restored store has a greater one than all leaders that came after the backup."""
+        if self._lock is None:
+            lock = os.open(f"{self._store.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                return None
+            self._lock = lock
+        with self._store.change():
+            term = max(self._store.number("term") + 1, int(self._now()))
+            self._store.set_number("term", term)
+        return term
+
+    async def wait_until_leader(self, stop: asyncio.Event) -> int | None:
+        """Wait until this process leads, and return its term; None if `stop` is set before."""
+        while not stop.is_set():
+            term = self.try_lead()
+            if term is not None:
+                return term
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_S):
+                    await stop.wait()
+        return None
+
+    def publish(self, address: str, security: Security | None) -> None:
+        """Publish the address and the tokens of this leader."""
+        digest = token_digest(security)
+        with self._store.change():
+            self._store.set_primary(address, digest)
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def token_digest(security: Security | None) -> str:
+    """A digest of the tokens, different at each call; "" for a controller without tokens, as at a Unix socket."""
+    return "" if security is None else _digest(security, secrets.token_bytes(_SALT_BYTES))
+
+
+def has_tokens_of(security: Security | None, published: str) -> bool:
+    """Whether this controller accepts the tokens of the one that published the digest `published` (by `token_digest`).
+    "": that one has no tokens, and this one accepts its callers."""
+    if not published:
+        return True
+    salt = bytes.fromhex(published.partition(":")[0])
+    return security is not None and hmac.compare_digest(_digest(security, salt), published)
+
+
+def _digest(security: Security, salt: bytes) -> str:
+    tokens = [sorted(group) for group in (security.tokens, security.member_tokens)]
+    return f"{salt.hex()}:{hashlib.scrypt(repr(tokens).encode(), salt=salt, **_COST).hex()}"
