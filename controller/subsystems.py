@@ -95,7 +95,7 @@ class Jobs:
 
 
 class Planning:
-    """What is planned, and when: placements, migrations, re-routes."""
+    """Placements, migrations and re-routes of jobs."""
 
     def __init__(
         self,
