@@ -193,7 +193,7 @@ def test_a_job_without_a_plan_is_refused_with_the_reason(tmp_path: Path) -> None
         (["--flow-sizes", "mice"], "--flow-sizes: 'mice' is unknown: expected one of panama"),
         (["--model", "vgg"], "--model: 'vgg' is unknown: expected one of alexnet"),
         (["--json", "--csv"], "choose one"),
-        (["--out", "/proc/none/a.png"], "--out /proc/none/a.png"),
+        (["--plot", "/proc/none/a.png"], "--plot /proc/none/a.png"),
     ],
 )
 def test_bad_options_say_what_would_be_right(jobs: Path, more: list[str], said: str) -> None:
