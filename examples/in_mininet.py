@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:
-    """By backend, what the first host's rank reports."""
+    """Return the report of the first host's rank for each backend."""
     found = {}
     with Deployment(
         Setup(options.fabric, options.target, name=options.name), on_step=report_progress

@@ -28,7 +28,7 @@ COMPLETED_LINES = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 
 @dataclass(frozen=True)
 class Command:
-    """Where a sub-command is: `attribute` of `module`, below `netfold`, is a typer.Typer. One that holds a single
+    """Place of a sub-command: `attribute` of `module`, below `netfold`, is a typer.Typer. One that holds a single
     command, and no callback, becomes `netfold NAME ...` itself; others become the group `netfold NAME SUB ...`."""
 
     module: str

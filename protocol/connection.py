@@ -51,7 +51,8 @@ class Connection:
 
 
 def default_socket() -> str:
-    """In the runtime folder; in that of $NETFOLD_NAME's network, if that is not the default's."""
+    """Path of the default socket: in the runtime folder, or in that of $NETFOLD_NAME's network if that is not the
+    default's."""
     folder, name = runtime_folder(), default_name()
     return f"unix:{folder / _SOCKET if name == DEFAULT_NAME else folder / name / _SOCKET}"
 
@@ -84,9 +85,9 @@ def connection(
     token: Path | None = None,
     server_name: str | None = None,
 ) -> Connection:
-    """What is None is taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA, NETFOLD_TOKEN_FILE, NETFOLD_TLS_SERVER_NAME, or
-    is the default: the default socket (under sudo the caller's, if root has none), the system's certificates, no token.
-    Raises ConnectError."""
+    """Connect to a controller. Arguments that are None are taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA,
+    NETFOLD_TOKEN_FILE and NETFOLD_TLS_SERVER_NAME. Their defaults are the default socket (under sudo the caller's, if
+    root has none), the system's certificates, and no token. Raises ConnectError."""
     chosen = address or os.environ.get("NETFOLD_CONTROLLER") or _callers_socket() or default_socket()
     if chosen == default_socket():
         check_default_socket()

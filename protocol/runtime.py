@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where sockets and files of running networks and controllers are, and whose they are."""
+"""Places of the sockets and files of running networks and controllers, and checks of their owner."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ class ChipProgram:
 
 
 def chip_program(fabric: Fabric, folder: Path | None) -> ChipProgram:
-    """What all switches run. Raises RunError for a fabric of several chips or none, or a folder without a program."""
+    """Return the program that all switches run. Raises RunError for a fabric of several chips or none, or a folder
+    without a program."""
     chips = {s.name: s.chip for s in fabric.switches}
     for name, chip in chips.items():
         if chip is None:

@@ -139,7 +139,7 @@ def run_command(
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
 
-    from netfold.controller.switches.compiled_programs import lanes_for
+    from netfold.controller.switches.programs import lanes_for
     from netfold.testbed.deployment import Setup
     from netfold.testbed.fault_injection import FaultInjection
     from netfold.testbed.network.targets import choose_target

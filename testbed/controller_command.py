@@ -17,7 +17,7 @@ from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.operator.controller_options import METRICS_VARIABLE
 from netfold.controller.service.metrics import listen_for_scrapes
 from netfold.controller.service.server import ListenError
-from netfold.controller.switches.compiled_programs import ProgramForm
+from netfold.p4src.manifest import Form
 from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.holder import holder_of
@@ -67,8 +67,8 @@ def _refuse_port_inside(listen: str | None, name: str) -> None:
         )
 
 
-def _form_of(name: str) -> ProgramForm | None:
-    """That of the network's switches; None if it is not up."""
+def _form_of(name: str) -> Form | None:
+    """Form of the program of the network's switches; None if the network is not up."""
     state = RunDirectory(name).read()
     return TARGETS[state.target]().program_form if state is not None and state.target in TARGETS else None
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How busy the drivers of chip models keep a machine before any job runs. Unmodified drivers poll the model without a
-pause: a pair of them takes most of two processors, and a run then takes many times as long."""
+"""Measures how busy the drivers of chip models keep a machine before any job runs. Unmodified drivers poll the model
+without a pause: a pair of them takes most of two processors, and a run then takes many times as long."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from netfold.testbed.network.tofino_model import DRIVERS
 
 SAMPLE_S = 2.0
 MAX_IDLE_SHARE = 0.2
-"""Of the processors, by drivers without traffic. With the changes of docs/how-to/tofino.md they are nearly idle."""
+"""Largest share of the processors for drivers without traffic. With the changes of docs/how-to/tofino.md they are
+nearly idle."""
 
 _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _COMMAND_CHARACTERS = 15
-"""Of a process's name in /proc/PID/stat."""
+"""Characters of a process's name in /proc/PID/stat."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class DriverLoad:
 
 
 def measure_drivers(pairs: Iterable[int | None], sleep: Callable[[float], None] = time.sleep) -> DriverLoad:
-    """Of the drivers below these processes of model and drivers; takes `SAMPLE_S`."""
+    """Measure the load of the drivers that are children of these processes of model and drivers. It takes
+    `SAMPLE_S`."""
     parents = {pid for pid in pairs if pid is not None}
     began, before = time.monotonic(), _used_s(parents)
     sleep(SAMPLE_S)
@@ -50,7 +52,7 @@ def measure_drivers(pairs: Iterable[int | None], sleep: Callable[[float], None] 
 
 
 def _used_s(parents: set[int]) -> dict[int, float]:
-    """By pid of a driver, the seconds of processors that it has used (proc(5))."""
+    """Return the processor time of each driver in seconds, by its pid (proc(5))."""
     found = {}
     for stat in _PROC.glob("[0-9]*/stat"):
         try:

@@ -136,7 +136,7 @@ class ProcessGroup:
         )
 
     def _errors(self, but: str = "") -> str:
-        """What the logs of the hosts have of errors so far: the cause of a failure may be another host's."""
+        """Collect errors from the logs of the hosts: the cause of a failure may be another host's."""
         found = [self._error_so_far(h) for h in self._running if h != but]
         errors = [f"; {_shorten(text)}" for text in found if text]
         more = len(errors) - MAX_ERRORS

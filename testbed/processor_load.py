@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How busy this machine's processors are: before a run, by other processes, and during it. A run on a busy machine
-measures the machine."""
+"""Measures how busy this machine's processors are, before a run by other processes, and during it. A run on a busy
+machine measures the machine."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 
 SAMPLE_S = 0.5
 MAX_BUSY_SHARE = 0.25
-"""Of the processors, by other processes: above it rates are not this machine's."""
+"""Share of the processors that other processes may take. Above it, rates are not this machine's."""
 
 MAX_WAITING_SHARE = 0.5
-"""Of the time, in which a process waits for a processor: above it a slow run is the machine's."""
+"""Share of its time that a process may wait for a processor. Above it, the machine is what makes a run slow."""
 
 SLOW_GOODPUT = 0.7
 """Goodput, of the link's payload rate, below which a run is slow."""

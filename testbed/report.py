@@ -38,7 +38,7 @@ MEASURED = ("p50 ms", "p99 ms", "algbw Mbit/s", "wrong")
 
 
 def _cells(measured: AllReduce) -> tuple[str, ...]:
-    """Of the columns MEASURED."""
+    """Cells of the columns MEASURED."""
     return (
         f"{measured.ms_p50:.2f}",
         f"{measured.ms_p99:.2f}",

@@ -19,7 +19,7 @@ _INTERFACE = "eth0"
 """For Gloo, whose default is the address of the host name: all hosts share this machine's."""
 
 _EXIT_CODE = re.compile(r"^ *exitcode *: (.*)$", re.MULTILINE)
-"""Of a rank, in torchrun's report."""
+"""Exit code of a rank in torchrun's report."""
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the children that a fabric's file gives its switches are what any program of netfold takes."""
+"""Compares the children that a fabric's file gives its switches with those that netfold's programs take."""
 
 from __future__ import annotations
 
-from netfold.topologies.fabric import CHIP_CHILDREN, Fabric, Switch
-
-WIDEST_CHILDREN = 256
-"""Children of a node that the widest program of v1model takes."""
+from netfold.p4src.manifest import most_children
+from netfold.topologies.fabric import Fabric, Switch
 
 
 def beyond_programs(fabric: Fabric) -> str:
     """A sentence if a switch is given more children than any program of its kind takes: planners obey the file, and no
     controller installs such a plan. Else empty."""
     for switch in fabric.switches:
-        most = _most(switch)
+        most = most_children(switch.chip)
         if switch.max_children > most:
             return (
                 f"switch '{switch.name}' of {fabric.name} is said to take {switch.max_children} children, and programs "
@@ -23,13 +21,9 @@ def beyond_programs(fabric: Fabric) -> str:
     return ""
 
 
-def _most(switch: Switch) -> int:
-    return WIDEST_CHILDREN if switch.chip is None else CHIP_CHILDREN
-
-
 def child_limit(switch: Switch) -> str:
     """A sentence about the most children of a node in this switch, and what lifts it."""
-    most, own = _most(switch), switch.max_children
+    most, own = most_children(switch.chip), switch.max_children
     where = f"switch {switch.name} takes {own} children, and a tree has as many there"
     if own >= most:
         return f"{where}: no program takes more"

@@ -48,7 +48,7 @@ class Runtime:
 class Exercise:
     hosts: Mapping[str, ExerciseHost]
     runtimes: Mapping[str, Runtime]
-    """By switch; a switch without one waits for a controller."""
+    """The runtime file of each switch that has one; the others wait for a controller."""
 
     def addressed(self, own: Addressing) -> Addressing:
         """The file's addresses where given, otherwise netfold's. A host with an address of the file has no gateway

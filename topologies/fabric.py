@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from netfold.p4src.manifest import usual_children
 from netfold.topologies.distances import distances
 from netfold.topologies.faults import Fault, hint
 from netfold.topologies.ports import Chip, pipe_of, port_faults
@@ -71,12 +72,6 @@ class Loopback:
     queue: int = 64
 
 
-PROGRAM_CHILDREN = 32
-"""Children of a node that ordinary programs of v1model take: the width of their bitmap."""
-CHIP_CHILDREN = 64
-"""Of the programs for chips."""
-
-
 @dataclass(frozen=True)
 class Switch:
     """A switch. `capacity`: sum of the incoming rates that it can aggregate (fabric units, GRID's C_s); 0: only
@@ -101,7 +96,7 @@ class Switch:
     def max_children(self) -> int:
         if self.children is not None:
             return self.children
-        return PROGRAM_CHILDREN if self.chip is None else CHIP_CHILDREN
+        return usual_children(self.chip)
 
     @property
     def aggregates(self) -> bool:
@@ -296,7 +291,7 @@ class Fabric:
         return next(iter(self.neighbors[host]))
 
     def ingress_capacity(self, host: str) -> float:
-        """What a parameter server can take in (fabric units): its own limit, never above its link's rate."""
+        """Rate at which a parameter server can receive (fabric units): its own limit, never above its link's rate."""
         rate = self.link(host, self.attachment(host)).rate
         capacity = self.host(host).capacity
         return rate if capacity is None else min(rate, capacity)

@@ -21,7 +21,7 @@ GBIT = Unit("Gbit/s", 1e9)
 
 @dataclass(frozen=True)
 class LinkKind:
-    """What all links of one kind share; see `Link`."""
+    """Properties that all links of one kind share; see `Link`."""
 
     rate: float
     queue: int = 64
@@ -176,7 +176,7 @@ def inart_fat_tree() -> Fabric:
 
 
 def with_capacities(fabric: Fabric, capacities: Mapping[str, float]) -> Fabric:
-    """The same fabric with other aggregation capacities (fabric units) for the switches named; 0 only
+    """Replace the aggregation capacities (fabric units) of the named switches. A switch of capacity 0 only
     forwards."""
     _refuse_unknown(fabric, capacities, {s.name for s in fabric.switches}, "switch")
     switches = tuple(replace(s, capacity=capacities.get(s.name, s.capacity)) for s in fabric.switches)
@@ -184,8 +184,7 @@ def with_capacities(fabric: Fabric, capacities: Mapping[str, float]) -> Fabric:
 
 
 def with_parameter_servers(fabric: Fabric, names: Iterable[str], capacity: float | None = None) -> Fabric:
-    """The same fabric in which the hosts named, and no others, are parameter servers that take in
-    `capacity`."""
+    """Make the named hosts, and no others, parameter servers that receive at `capacity` (fabric units)."""
     chosen = set(names)
     _refuse_unknown(fabric, chosen, {h.name for h in fabric.hosts}, "host")
     hosts = tuple(

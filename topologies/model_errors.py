@@ -44,7 +44,7 @@ _LIMITS: Mapping[str, str] = {
     "string_too_long": "at most {max_length} characters",
     "string_pattern_mismatch": "a text that matches {pattern}",
 }
-"""The same of a value of the right kind."""
+"""Expectations by kind of error, for a value of the right type."""
 
 
 def model_problems(
@@ -112,7 +112,7 @@ def _expected(model: type[BaseModel], place: Place, error: ErrorDetails, pattern
 
 
 def _mapping(model: type[BaseModel], place: Place, given: object) -> str:
-    """With an example, where the value given is one for its first key."""
+    """Describe the expected mapping, with an example if the value given is one for its first key."""
     inner, keys = _model_at(model, place), _keys(model, place)
     expected = f"a mapping with {' or '.join(keys)}" if len(keys) < 3 else f"a mapping with {', '.join(keys)}"
     if inner is None or not isinstance(given, str | int | float):
@@ -139,7 +139,7 @@ def _model_at(model: type[BaseModel], place: Place) -> type[BaseModel] | None:
 
 
 def _plain(kind: Any) -> Any:
-    """The same type without its annotations and without None."""
+    """Strip annotations and None from a type."""
     while get_origin(kind) is Annotated or type(None) in get_args(kind):
         kind = next(a for a in get_args(kind) if a is not type(None))
     return kind

@@ -222,7 +222,8 @@ def load_fabric(name_or_path: str | Path) -> Fabric:
 
 
 def load_exercise(name_or_path: str | Path) -> Exercise | None:
-    """What a `topology.json` of p4lang/tutorials says beside its fabric; None of another spec. Raises FabricError."""
+    """Read the part of a `topology.json` of p4lang/tutorials that is not its fabric; None for another spec. Raises
+    FabricError."""
     document = read_document(_find(name_or_path))
     return read_exercise(document) if is_tutorials_form(document.value) else None
 

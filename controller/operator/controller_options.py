@@ -16,11 +16,12 @@ from netfold.controller.operator.controller_client import BAD_INPUT, fail
 from netfold.controller.operator.token_file import read_tokens
 from netfold.controller.service.server import Security
 from netfold.controller.service.watchdog import WATCHDOG_S
-from netfold.controller.switches.compiled_programs import ProgramForm, lanes_for, program_for
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, Device, best_lanes
 from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.programs import lanes_for, program_for
 from netfold.controller.switches.session import RPC_TIMEOUT_S
+from netfold.p4src.manifest import Form
 from netfold.topologies.fabric import Fabric, Switch
 
 METRICS_VARIABLE = "NETFOLD_METRICS_DESCRIPTOR"
@@ -125,14 +126,17 @@ class ProgramOptions:
     ] = None
     p4info: Annotated[
         Path | None,
-        typer.Option(help="P4Info of the program; default: the one in p4src.", rich_help_panel=_PROGRAM),
+        typer.Option(
+            help="P4Info of the program, with manifest.json beside it; default: the one in p4src.",
+            rich_help_panel=_PROGRAM,
+        ),
     ] = None
     program: Annotated[
         Path | None,
         typer.Option(help="Compiled program; default: the one in p4src.", rich_help_panel=_PROGRAM),
     ] = None
     form: Annotated[
-        ProgramForm | None,
+        Form | None,
         typer.Option(
             help="Form of the program in p4src: v1model, or bmv2, which BMv2 runs faster; default: that of the "
             "network's switches.",
@@ -166,7 +170,7 @@ class ProgramOptions:
         if self.p4info is not None and self.program is not None:
             chosen = Pipeline(self.p4info, self.program)
         else:
-            form = self.form or ProgramForm.V1MODEL
+            form = self.form or Form.V1MODEL
             known = program_for(_without_own(fabric, devices), lanes, form=form)
             chosen = Pipeline(self.p4info or known.p4info, self.program or known.blob)
         for path in (chosen.p4info, chosen.blob):

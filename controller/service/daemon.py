@@ -27,7 +27,7 @@ from netfold.controller.service.token_digest import has_tokens_of, token_digest
 from netfold.controller.service.watchdog import Watchdog, watched_loop
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.program_limits import check_lanes, limit_children, program_of
+from netfold.controller.switches.programs import check_lanes, limit_children, programs_of
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
@@ -82,7 +82,7 @@ async def _run(
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    programs = program_of(fabric, options.controller.pipeline, options.devices)
+    programs = programs_of(fabric, options.controller.pipeline, options.devices)
     check_lanes(programs, options.controller.packet_model.lanes)
     limited = limit_children(fabric, programs)
     store = Store(options.state, fingerprint(fabric))

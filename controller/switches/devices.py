@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from netfold.controller.switches.endpoint import Pipeline, Tls
 from netfold.controller.switches.tables import CPU_PORT
+from netfold.p4src.manifest import most_lanes
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.ports import Chip
 
@@ -21,9 +22,7 @@ TOFINO_CPU_PORTS = {Chip.TOFINO: 192, Chip.TOFINO2: 0}
 """PCIe port for which programs are compiled by default (p4src/tna/arch.p4); a Tofino with four pipes has 320."""
 
 V1MODEL_LANES = 256
-CHIP_LANES = {Chip.TOFINO: 32, Chip.TOFINO2: 64}
-"""Number of lanes with which the program fits into the stages of a pipe."""
-
+"""Lanes that fit into Ethernet's ordinary MTU of 1,500 bytes."""
 _HEADERS_BYTES = 14 + 20 + 8 + 16
 _CHECK_SEQUENCE_BYTES = 4
 
@@ -79,7 +78,7 @@ def best_lanes(fabric: Fabric, devices: Mapping[str, Device]) -> int:
     known = (devices.get(s.name, Device()) for s in fabric.switches)
     pairs = zip(fabric.switches, known, strict=True)
     return min(
-        V1MODEL_LANES if d.target is SwitchTarget.V1MODEL or s.chip is None else CHIP_LANES[s.chip]
+        V1MODEL_LANES if d.target is SwitchTarget.V1MODEL or s.chip is None else most_lanes(s.chip)
         for s, d in pairs
     )
 

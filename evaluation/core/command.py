@@ -85,7 +85,7 @@ Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases, for a shorter
 
 @dataclass(frozen=True)
 class NamespaceOptions:
-    """Where an experiment's networks are, if it has some."""
+    """The options that say in which namespaces an experiment runs its networks."""
 
     network_name: NameOption = DEFAULT_NAME
     network_mode: ModeOption = NetworkMode.AUTO

@@ -105,7 +105,7 @@ def table(title: str, columns: Sequence[Column[R]], rows: Iterable[R], caption: 
 
 
 def to_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """With a header line. Rows have the same keys."""
+    """Write rows, which have the same keys, as CSV with a header line."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()

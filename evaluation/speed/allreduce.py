@@ -266,7 +266,7 @@ def frame_bytes(lanes: int) -> int:
 
 
 def summarize(results: Mapping[str, Mapping[str, Any]]) -> TransportResult:
-    """By size the slowest worker, which ends the all-reduce."""
+    """Return the time of the slowest worker for each size, which ends the all-reduce."""
     own = list(results.values())
     sizes = []
     for lines in zip(*(r["sizes"] for r in own), strict=True):

@@ -43,7 +43,7 @@ ALGORITHMS = {
     },
     "mpich": {0: "its choice", 1: "recursive_doubling", 2: "reduce_scatter_allgather"},
 }
-"""By Open MPI's numbers (coll_tuned_allreduce_algorithm); MPICH's have names."""
+"""Algorithms of an all-reduce. Open MPI numbers them (coll_tuned_allreduce_algorithm), MPICH names them."""
 NETFOLD = "netfold"
 TIMEOUT_S = 900.0
 

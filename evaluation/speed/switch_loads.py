@@ -22,7 +22,7 @@ from scapy.packet import Raw
 from netfold.controller.switches import roce as connections
 from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Codec, Encoded, Entity
-from netfold.controller.switches.program_limits import max_children
+from netfold.p4src.tools.p4build import PROFILES, Profile
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, Flag, Kind, Packet
 from netfold.testbed.errors import RunError
 from netfold.traffic.scapy_roce import send
@@ -104,12 +104,8 @@ def aggregation(
 def bitmap(bits: int, folder: Path) -> SwitchLoad:
     """`aggregation` by a program of 64 lanes whose nodes take `bits` children. One that is not committed is compiled
     into `folder`. Raises RunError without a compiler."""
-    committed = COMPILED.glob(f"netfold-v1model-{BITMAP_LANES}*.p4info.txtpb")
-    found = next((path for path in committed if max_children(path) == bits), None)
-    if found is None:
-        program = _compiled(bits, folder)
-    else:
-        program = found.with_name(found.name.replace(".p4info.txtpb", ".json"))
+    profile = Profile(BITMAP_LANES, bits)
+    program = COMPILED / profile.program if profile in PROFILES else _compiled(bits, folder)
     return aggregation(BITMAP_LANES, program=program, name=f"bitmap-{bits}")
 
 
@@ -131,8 +127,8 @@ def _compiled(bits: int, folder: Path) -> Path:
 
 
 def roce(lanes: int) -> SwitchLoad:
-    """The same with RoCE: each host sends RC SENDs of one packet to the next host's QP and receives the sums in this
-    form. The switch checks the ICRC of each packet that it receives and computes that of each packet that it sends."""
+    """A load of RoCE: each host sends RC SENDs of one packet to the next host's QP and receives the sums in this form.
+    The switch checks the ICRC of each packet that it receives and computes that of each packet that it sends."""
     config = _config(COMPILED / f"netfold-v1model-{lanes}.json")
     codec = Codec(fy.P4Schema(config.p4info))
     root = int(IPv4Address("10.0.0.254"))

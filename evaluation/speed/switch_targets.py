@@ -180,13 +180,13 @@ def find_bmv2(folder: Path) -> Bmv2Version | None:
 
 
 def bmv2(space: str, load: SwitchLoad, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
-    """With the program in its own form, if there is one."""
+    """Start BMv2 with the load's program in BMv2's own form, if there is one."""
     return bmv2_v1model(space, replace(load, config=load.bmv2 or load.config), folder)
 
 
 @contextmanager
 def bmv2_v1model(space: str, load: SwitchLoad, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """With softswitch's program."""
+    """Start BMv2 with the same program as softswitch."""
     address = f"unix:{folder}/bmv2.sock"
     command = ["ip", "netns", "exec", space, *bmv2_command(address)]
     with process(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:

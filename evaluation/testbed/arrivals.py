@@ -128,7 +128,7 @@ class _Calls:
 
 
 def _calls(spread_s: float, size: int, calls: int) -> tuple[_Calls, float]:
-    """With the rate that the plan gives each worker."""
+    """Build the calls of each worker, and return the rate that the plan gives it."""
     fabric = _fabric()
     workers = tuple(h.name for h in fabric.hosts)
     plan = _plan(fabric, workers, size)

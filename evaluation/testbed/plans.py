@@ -162,7 +162,7 @@ def wire_factor(lanes: int) -> float:
 
 
 def reductions(rows: Sequence[PlanRow], base: str) -> dict[str, float]:
-    """How much shorter each scheme's communication time is than the base's, as a fraction; means over the jobs."""
+    """Return by which fraction each scheme's communication time is shorter than the base's; means over the jobs."""
     means: dict[str, float] = {}
     for scheme in dict.fromkeys(r.scheme for r in rows):
         times = [r.iteration_ms for r in rows if r.scheme == scheme]

@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the v1model programs (p4src/programs) into p4src/compiled, with a manifest of their sources.
-`python -m netfold.p4src.tools.p4build` compiles (p4c-bm2-ss on PATH); `--check` compares artifacts and
-sources without a compiler.
+"""Compiles the v1model programs of the manifest (p4src/manifest.py) and renews its hashes.
+
+`python -m netfold.p4src.tools.p4build` compiles into p4src/compiled (p4c-bm2-ss on PATH), or with `--out` into another
+folder, which gets a manifest of its own. `--check` compares artifacts and sources without a compiler. A new program has
+a source in p4src/programs and an entry in the manifest.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -15,16 +16,24 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import BaseModel, ConfigDict, ValidationError
+
+from netfold.p4src.manifest import (
+    MANIFEST,
+    P4INFO_SUFFIX,
+    Form,
+    Manifest,
+    ManifestError,
+    own_programs,
+    read_manifest,
+    sha256,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMPILED = Path("p4src/compiled")
-MANIFEST = "manifest.json"
 SOURCE_DIRS = ("common", "programs", "quorum", "transport", "v1model")
 PROGRAMS = Path("p4src/programs")
 COMPILER = "p4c-bm2-ss"
@@ -34,13 +43,6 @@ TIMEOUT_S = 300
 
 CHILDREN = 32
 """Children of a node without -DCHILDREN (p4src/common/sizes.p4)."""
-
-
-class Form(StrEnum):
-    """Form of a program's lanes: for any target of v1model, or words of 64 lanes, for BMv2."""
-
-    V1MODEL = "v1model"
-    BMV2 = "bmv2"
 
 
 @dataclass(frozen=True)
@@ -63,43 +65,32 @@ class Profile:
         return PROGRAMS / (self.name.replace("-", "_") + ".p4")
 
     @property
+    def key(self) -> str:
+        """Name of the program in the manifest."""
+        return f"netfold-{self.name}"
+
+    @property
     def program(self) -> str:
         """Name of the compiled file."""
-        return f"netfold-{self.name}.json"
+        return f"{self.key}.json"
 
     @property
     def p4info(self) -> str:
         """Name of its P4Info."""
-        return f"netfold-{self.name}.p4info.txtpb"
+        return f"{self.key}{P4INFO_SUFFIX}"
 
 
-LANES = (32, 64, 256, 512)
-BMV2_LANES = (32, 256, 512)
-PROFILES = (
-    *(Profile(lanes) for lanes in LANES),
-    Profile(64, 64),
-    Profile(64, 256),
-    *(Profile(lanes, form=Form.BMV2) for lanes in BMV2_LANES),
-)
+PROFILES = tuple(Profile(p.lanes, p.children, p.form) for p in own_programs().values() if p.form is not None)
+LANES = tuple(p.lanes for p in PROFILES if p == Profile(p.lanes))
+BMV2_LANES = tuple(p.lanes for p in PROFILES if p.form is Form.BMV2)
 
 
 class P4BuildError(Exception):
     """The compiler is missing or failed."""
 
 
-class Manifest(BaseModel):
-    """The compiler, its flags, and SHA-256 hashes of sources (by path from the repository's root) and artifacts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    compiler: str
-    flags: tuple[str, ...]
-    sources: dict[str, str]
-    artifacts: dict[str, str]
-
-
 def compiler_version() -> str:
-    """Raises BuildError without a compiler."""
+    """Raises P4BuildError without a compiler."""
     if shutil.which(COMPILER) is None:
         raise P4BuildError(f"{COMPILER} is not on PATH; install p4lang's p4c to compile the P4 program")
     text = run_compiler([COMPILER, "--version"])
@@ -110,8 +101,8 @@ def compiler_version() -> str:
 
 
 def compile_all(target: Path) -> Manifest:
-    """Compiles every program into `target`, an existing folder. The manifest is written last: a failed build never
-    leaves a manifest of wrong artifacts. Raises BuildError."""
+    """Compile every program into `target`, an existing folder. The manifest is written last, so that a failed build
+    never leaves a manifest of wrong artifacts. Raises P4BuildError."""
     compiler = compiler_version()
     sources = source_hashes()
     artifacts: dict[str, str] = {}
@@ -119,9 +110,16 @@ def compile_all(target: Path) -> Manifest:
         for profile in PROFILES:
             for path in compile_one(profile, Path(made)):
                 shutil.copyfile(path, target / path.name)
-                artifacts[path.name] = _sha256(path)
-    manifest = Manifest(compiler=compiler, flags=FLAGS, sources=sources, artifacts=artifacts)
-    (target / MANIFEST).write_text(json.dumps(manifest.model_dump(), indent=2) + "\n")
+                artifacts[path.name] = sha256(path)
+    for name, program in own_programs().items():
+        p4info = target / f"{name}{P4INFO_SUFFIX}"
+        if program.chip is not None and p4info.is_file():  # tofino_golden.py makes it
+            artifacts[p4info.name] = sha256(p4info)
+    programs = {n: p for n, p in own_programs().items() if f"{n}{P4INFO_SUFFIX}" in artifacts}
+    manifest = Manifest(
+        programs=programs, compiler=compiler, flags=FLAGS, sources=sources, artifacts=artifacts
+    )
+    manifest.write(target)
     return manifest
 
 
@@ -137,7 +135,7 @@ def compile_one(profile: Profile, target: Path, *flags: str) -> tuple[Path, Path
 
 
 def run_compiler(command: list[str], timeout_s: float = TIMEOUT_S) -> str:
-    """Runs at the repository's root; returns standard output and error. Raises BuildError."""
+    """Runs at the repository's root; returns standard output and error. Raises P4BuildError."""
     try:
         done = subprocess.run(
             command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=timeout_s
@@ -157,24 +155,21 @@ def hashes(folders: Iterable[str]) -> dict[str, str]:
     """SHA-256 of the P4 sources below folders of p4src, by path from the repository's root."""
     root = REPOSITORY / "p4src"
     files = sorted(path for name in folders for path in (root / name).rglob("*.[ph]*"))
-    return {path.relative_to(REPOSITORY).as_posix(): _sha256(path) for path in files}
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return {path.relative_to(REPOSITORY).as_posix(): sha256(path) for path in files}
 
 
 def stale(compiled: Path) -> list[str]:
     """The faults of the artifacts in `compiled`, one sentence each; empty if they match the sources."""
-    path = compiled / MANIFEST
-    try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    if not (compiled / MANIFEST).is_file():
         return [f"{MANIFEST} is missing"]
-    except ValidationError as error:
-        return [f"{MANIFEST} is not a manifest: {error}"]
+    try:
+        manifest = read_manifest(compiled)
+    except ManifestError as error:
+        return [str(error)]
     wanted = {name for profile in PROFILES for name in (profile.program, profile.p4info)}
-    here = {path.name: _sha256(path) for path in compiled.glob("netfold-*-*")}
+    wanted |= {f"{name}{P4INFO_SUFFIX}" for name in manifest.programs}
+    files = (path for path in compiled.glob("netfold-*") if not path.name.endswith(".resources.json"))
+    here = {path.name: sha256(path) for path in files}
     return [
         *_differences("source", source_hashes(), manifest.sources),
         *_differences("artifact", here, manifest.artifacts),
@@ -195,6 +190,9 @@ def main(
     check: Annotated[
         bool, typer.Option("--check", help="Compare artifacts and sources without compiling.")
     ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Compile into this folder, and leave the committed artifacts alone.")
+    ] = None,
 ) -> None:
     """Compile the P4 programs, or check that the committed artifacts belong to the sources."""
     compiled = REPOSITORY / COMPILED
@@ -208,11 +206,13 @@ def main(
         typer.echo("the artifacts belong to the sources")
         return
     try:
-        manifest = compile_all(compiled)
-    except P4BuildError as error:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+        manifest = compile_all(out or compiled)
+    except (P4BuildError, OSError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-    typer.echo(f"{len(manifest.artifacts)} artifacts of {manifest.compiler} in {COMPILED}")
+    typer.echo(f"{len(manifest.artifacts)} artifacts of {manifest.compiler} in {out or COMPILED}")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ and of the drivers' own.
     python -m netfold.p4src.tools.tofino tofino --cpu-port 320
 
 Needs p4c with its Tofino back end on PATH: `p4c-barefoot`, and the assembler `bfas` on PATH or beside it.
-What is left for the controller (docs/how-to/tofino.md): netfold.p4info.txtpb, and netfold.pb.bin for Stratum or
-netfold.pi.bin for the drivers.
+A controller needs netfold.p4info.txtpb and manifest.json of a folder, and netfold.pb.bin for Stratum or netfold.pi.bin
+for the drivers (docs/how-to/tofino.md).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Annotated
 
 import typer
 
+from netfold.p4src.manifest import Manifest, most_lanes, own_programs, sha256
 from netfold.p4src.tools.p4build import REPOSITORY, P4BuildError, run_compiler
 from netfold.p4src.tools.tofino_configs import TofinoProgram, drivers_config, stratum_config
 from netfold.p4src.tools.tofino_parsers import check_parsers, share_with_checksums
@@ -39,7 +40,7 @@ TIMEOUT_S = 4 * 3600  # Tofino 2: ten minutes of a processor, and hours where ot
 
 @dataclass(frozen=True)
 class TofinoChip:
-    """What the compiler has to be told of a chip. `lanes` is what fits into one pass."""
+    """The compiler's options for a chip. `lanes`: of a packet."""
 
     name: str
     architecture: str
@@ -50,16 +51,18 @@ class TofinoChip:
 CHIPS = {
     chip.name: chip
     for chip in (
-        TofinoChip("tofino", "tna", 32, ("__TARGET_TOFINO__=1",)),
-        TofinoChip("tofino2", "t2na", 64, ("__TARGET_TOFINO__=2", "__TOFINO2_VARIANT__=1")),
+        TofinoChip("tofino", "tna", most_lanes("tofino"), ("__TARGET_TOFINO__=1",)),
+        TofinoChip(
+            "tofino2", "t2na", most_lanes("tofino2"), ("__TARGET_TOFINO__=2", "__TOFINO2_VARIANT__=1")
+        ),
     )
 }
 
 
 @dataclass(frozen=True)
 class Build:
-    """What the compiler left in `seconds` of processor time, and the device configs made of it: `config` for Stratum,
-    `drivers` for the drivers."""
+    """Files of a build, which took `seconds` of processor time, and the device configs made of them: `config` for
+    Stratum, `drivers` for the drivers."""
 
     p4info: Path
     bfrt: Path
@@ -72,7 +75,7 @@ class Build:
 
 def build(chip: TofinoChip, folder: Path, cpu_port: int | None = None) -> Build:
     """Compile, assemble and wrap into `folder`, which is made and gets nothing of a build that failed. Raises
-    BuildError."""
+    P4BuildError."""
     with tempfile.TemporaryDirectory() as made:
         seconds = _build(chip, Path(made), cpu_port)
         shutil.copytree(made, folder, dirs_exist_ok=True)
@@ -105,11 +108,13 @@ def _build(chip: TofinoChip, folder: Path, cpu_port: int | None) -> float:
     )
     found.config.write_bytes(stratum_config(made))
     found.drivers.write_bytes(drivers_config(made))
+    program = own_programs()[f"netfold-{chip.name}"].model_copy(update={"lanes": chip.lanes})
+    Manifest(programs={NAME: program}, artifacts={p4info.name: sha256(p4info)}).write(folder)
     return after.children_user - before.children_user
 
 
 def _check_fit(chip: TofinoChip, pipe: Path) -> None:
-    """The compiler says nothing of stages that the chip does not have, and the assembler little. Raises BuildError."""
+    """Check the stages, since the compiler does not report those that the chip lacks. Raises P4BuildError."""
     mau = json.loads((pipe / "logs" / "resources.json").read_text())["resources"]["mau"]
     beyond = [s for s in mau["mau_stages"] if s["stage_number"] >= mau["nStages"]]
     tables = [t["table_name"] for s in beyond for t in s["logical_tables"]["ids"]]
@@ -133,7 +138,7 @@ def _outcome(chip: TofinoChip, folder: Path, seconds: float) -> Build:
 
 
 def find_tools() -> tuple[Path, Path]:
-    """The compiler and the assembler. Raises BuildError if one is missing."""
+    """The compiler and the assembler. Raises P4BuildError if one is missing."""
     compiler = shutil.which(COMPILER)
     if compiler is None:
         raise P4BuildError(

@@ -19,8 +19,8 @@ PIPES = range(4)
 
 @dataclass(frozen=True)
 class TofinoProgram:
-    """What compiler and assembler made: of the program its name and BF-RT schema, of its one pipeline the name, the
-    context and the binary."""
+    """Files of the compiler and the assembler: name and BF-RT schema of the program; name, context and binary of its
+    one pipeline."""
 
     name: str
     bfrt: bytes
@@ -31,7 +31,7 @@ class TofinoProgram:
 
 def drivers_config(program: TofinoProgram) -> bytes:
     """For the drivers' own server, over p4lang/PI: each part after its length, 32 bits with the lowest byte first.
-    Raises BuildError."""
+    Raises P4BuildError."""
     context = without_slices(program.context)
     parts = (program.name.encode(), program.binary, context, program.pipeline.encode(), program.bfrt)
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)

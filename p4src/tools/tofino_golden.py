@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 
+from netfold.p4src.manifest import read_manifest, sha256
 from netfold.p4src.tools.p4build import COMPILED, REPOSITORY, P4BuildError, hashes
 from netfold.p4src.tools.tofino import CHIPS, Build, TofinoChip, build
 
@@ -81,7 +82,11 @@ def _containers(phv: dict[str, Any]) -> dict[str, dict[str, int]]:
 def renew(chip: TofinoChip, made: Build) -> dict[str, Any]:
     """Writes the committed files of a build; returns the report."""
     found = report(chip, made)
-    p4info_path(chip.name).write_text(made.p4info.read_text())
+    path = p4info_path(chip.name)
+    path.write_text(made.p4info.read_text())
+    manifest = read_manifest(path.parent)
+    artifacts = {**manifest.artifacts, path.name: sha256(path)}
+    manifest.model_copy(update={"artifacts": artifacts}).write(path.parent)
     report_path(chip.name).write_text(json.dumps(found, indent=1) + "\n")
     return found
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What p4c gets wrong in the parsers of its assembly: what can be mended is, and the rest is refused."""
+"""Mends errors of p4c in the parsers of its assembly, and refuses assembly with those that cannot be mended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BIT_BY_BIT = re.compile(r"^  bitwise_or: \[(.*)\]\n", re.MULTILINE)
 def check_parsers(assembly: str) -> None:
     """Both parsers look at what they branch on: p4c of February to September 2026 (1.2.5.16 among it) loses what is
     not in a scratch register of the parser's, all that there is on Tofino, without a word (p4lang/p4c, pull requests
-    5063 and 5753), and takes every packet for the controller's. Raises BuildError."""
+    5063 and 5753), and takes every packet for the controller's. Raises P4BuildError."""
     parsers = dict(_PARSER.findall(assembly))
     for direction in ("ingress", "egress"):
         blind = _blind_state(parsers.get(direction, ""))
@@ -28,7 +28,7 @@ def check_parsers(assembly: str) -> None:
 
 
 def _blind_state(parser: str) -> str | None:
-    """What is wrong with the states of a parser, if one has several ways on and nothing to choose by."""
+    """Describe a state of a parser that has several successors and nothing to choose by; None if there is none."""
     if not re.search(r"^ +match: *\[", parser, re.MULTILINE):
         return "no state of its assembly has a `match`"
     for state in re.split(r"^    (?=\S)", parser, flags=re.MULTILINE):

@@ -20,7 +20,7 @@ _TERNARY = "ternary_match"
 
 
 def without_slices(context: bytes) -> bytes:
-    """A context.json of which every key counts for itself. Raises BuildError for an exact key that is a part of a
+    """A context.json of which every key counts for itself. Raises P4BuildError for an exact key that is a part of a
     field: such a table's hash would have to change too."""
     document = json.loads(context)
     for table in document.get("tables", []):

@@ -101,7 +101,7 @@ class EmulatedNetwork(Network):
         kernel.set_link(self.blueprint.link(a, b).root_interface, up=True)
 
     def link_bytes(self) -> dict[tuple[str, str], int]:
-        """As the kernel counts them at the switches' interfaces."""
+        """Read the kernel's byte counters of the switches' interfaces."""
         total: dict[tuple[str, str], int] = {}
         counts = kernel.byte_counts()
         for name, switch in self.switches.items():
@@ -160,7 +160,7 @@ class EmulatedNetwork(Network):
         return reason is None
 
     def _prepare(self, exercise: Exercise) -> None:
-        """In the order of the tutorials' runner: host commands, then switches."""
+        """Run the host commands, then configure the switches, in the order of the tutorials' runner."""
         for name, host in exercise.hosts.items():
             for command in host.commands:
                 words = ["sh", "-c", f'PATH="$PATH:{ADMINISTRATOR}"; {command}']

@@ -46,7 +46,7 @@ class Faults:
                 raise NetworkError(f"{kind} is {getattr(self, kind)}: expected 0 to 60000")
 
     def __str__(self) -> str:
-        """What is not off: "loss 0.05, delay 1 ms"; "" if all is."""
+        """List the faults that are on, as "loss 0.05, delay 1 ms"; "" if there are none."""
         kinds = [f"{k} {getattr(self, k):g}" for k in PROBABILITIES if getattr(self, k)]
         delays = [
             f"{k} {getattr(self, f'{k}_ms'):g} ms" for k in ("delay", "jitter") if getattr(self, f"{k}_ms")
@@ -85,15 +85,15 @@ def apply_faults(state: State, sender: str, receiver: str, faults: Faults) -> No
 
 @dataclass(frozen=True)
 class DirectionFaults:
-    """Of one direction of a link. `settings`: None if the target does not report them, as the kernel's loss; `counts`:
-    frames so far, by fault."""
+    """Faults of one direction of a link. `settings`: None if the target does not report them, as for the kernel's
+    loss; `counts`: frames so far, by fault."""
 
     settings: Faults | None
     counts: Mapping[str, int]
 
 
 def read_faults(state: State) -> dict[tuple[str, str], DirectionFaults]:
-    """By sender and receiver. Raises NetworkError."""
+    """Read the faults of all links, by sender and receiver. Raises NetworkError."""
     if not state.faults:
         directions = [ends for x in state.links for ends in ((x.a, x.b), (x.b, x.a))]
         lost = {ends: kernel_loss.lost(*_ingress_interface(state, *ends)) for ends in directions}

@@ -219,7 +219,7 @@ def _at_end(pipe: int) -> bool:
 
 
 def _execute(command: Sequence[str], environment: Mapping[str, str], signals: Signals) -> NoReturn:
-    """In a child process."""
+    """Run the command in place of this process, a child of the caller."""
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         os.execvpe(command[0], list(command), environment)

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How a network can live on this machine: tried before anything is made, never read from capabilities or settings.
+"""Finds the modes in which a network can run on this machine. Each is tried before anything is made; capabilities and
+settings do not tell.
 
 Settings are read only to name what has forbidden a mode.
 """
@@ -37,7 +38,7 @@ class NetworkMode(StrEnum):
     MININET = "mininet"
     """Namespaces of its own, made with the rights of root."""
     ROOTLESS = "rootless"
-    """The same in a user namespace, without any right."""
+    """Namespaces below a user namespace, made without any right."""
     USERLAND = "userland"
     """Processes alone, without namespaces (userland_network.py): `netfold run` only."""
 
@@ -110,7 +111,7 @@ def _explained(mode: NetworkMode, answer: str) -> str:
 
 
 def _settings(mode: NetworkMode, number: int) -> Sequence[str]:
-    """What may have forbidden it, the likeliest first."""
+    """List the settings that may have forbidden a mode, the likeliest first."""
     found = []
     user = mode is NetworkMode.ROOTLESS
     if user and number == errno.ENOSPC and _setting("user/max_user_namespaces") == "0":

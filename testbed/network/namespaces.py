@@ -27,7 +27,7 @@ class Namespaces(IntFlag):
 
 
 PRIVATE = Namespaces.MOUNT | Namespaces.PID | Namespaces.NETWORK
-"""What a network has of its own, with root's rights."""
+"""Namespaces that a network made with root's rights has."""
 
 _FILES = {
     Namespaces.USER: "user",
@@ -35,7 +35,7 @@ _FILES = {
     Namespaces.NETWORK: "net",
     Namespaces.MOUNT: "mnt",
 }
-"""In /proc/PID/ns, in the order of entering: the user namespace gives the rights for the others."""
+"""File names in /proc/PID/ns, in the order of entering: the user namespace gives the rights for the others."""
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What all networks of a fabric on this machine have in common: their life, switches, faults and files.
+"""Common part of all networks of a fabric on this machine: their life, switches, faults and files.
 
 Addresses are those of topologies/addressing.py. Switches start without program and routes, which the controller adds. A
 network cleans up the remains of a crashed one of its name.

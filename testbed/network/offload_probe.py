@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether this kernel carries bursts of UDP packets whole between a switch and a host, and cuts them rightly.
+"""Tests whether this kernel carries bursts of UDP packets whole between a switch and a host, and cuts them rightly.
 
 Tried on a veth pair of its own, since kernels differ: packet sockets know such frames from Linux 6.2 on, and some
 versions cut them wrongly (docs/decisions/0041).

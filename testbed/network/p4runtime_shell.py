@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where p4runtime-shell is: it pins an old protobuf, so it has an environment of its own."""
+"""Finds p4runtime-shell. It pins an old protobuf, so it has an environment of its own."""
 
 from __future__ import annotations
 

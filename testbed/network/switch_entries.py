@@ -30,7 +30,8 @@ class DecodedEntry:
 
 
 def read_entries(switch: str, address: str, device_id: int, table: str = "") -> list[DecodedEntry]:
-    """Of one table, or of all; ordered by table and match. Raises NetworkError; UnknownElementError for a table."""
+    """Read the entries of one table, or of all, ordered by table and match. Raises NetworkError, or
+    UnknownElementError for the table."""
     with open_channel(address) as channel:
         stub = p4r_grpc.P4RuntimeStub(channel)
         try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from netfold.controller.switches.compiled_programs import ProgramForm
+from netfold.p4src.manifest import Form
 from netfold.testbed.network import tofino_model
 from netfold.testbed.network.errors import MissingToolError, NetworkError
 from netfold.topologies.ports import Chip
@@ -85,7 +85,7 @@ class Target(Protocol):
         """Its ports take frames of the kernel that hold several packets (GSO)."""
 
     @property
-    def program_form(self) -> ProgramForm:
+    def program_form(self) -> Form:
         """Form of its program."""
 
     def device_id(self, launch: Launch) -> int:
@@ -105,7 +105,7 @@ class Softswitch:
     shapes_links = True
     faults = True
     takes_bursts = True
-    program_form = ProgramForm.V1MODEL
+    program_form = Form.V1MODEL
 
     def device_id(self, launch: Launch) -> int:
         return launch.device_id
@@ -139,7 +139,7 @@ class Bmv2:
     shapes_links = False
     faults = False
     takes_bursts = False
-    program_form = ProgramForm.BMV2
+    program_form = Form.BMV2
 
     def device_id(self, launch: Launch) -> int:
         return launch.device_id
@@ -167,7 +167,7 @@ class TofinoModel:
     shapes_links = False
     faults = False
     takes_bursts = False
-    program_form = ProgramForm.V1MODEL
+    program_form = Form.V1MODEL
 
     def device_id(self, launch: Launch) -> int:
         return tofino_model.DEVICE_ID

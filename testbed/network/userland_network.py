@@ -80,7 +80,7 @@ class UserlandNetwork(Network):
         self._ends: dict[tuple[str, str], socket.socket] = {}
 
     def link_bytes(self) -> dict[tuple[str, str], int]:
-        """As the switches count them at their ports."""
+        """Read the switches' byte counters of their ports."""
         total: dict[tuple[str, str], int] = {}
         for name, switch in self.switches.items():
             [found] = request(switch.control_socket, [{"op": "ports"}])

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the clock of a booted machine runs as the host's. A guest kernel that calibrates its clock on a busy host can
+"""Checks the clock of a booted machine against the host's. A guest kernel that calibrates its clock on a busy host can
 be wrong by any factor; its timeouts then end too early or too late."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INTERVAL_S = 2.0
 
 TOLERANCE = 0.05
 RESOLUTION_S = 0.02
-"""Of /proc/uptime, twice."""
+"""Resolution of the difference of two readings of /proc/uptime."""
 
 
 class ClockError(RunError):

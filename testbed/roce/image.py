@@ -23,7 +23,7 @@ MODULES = (
     "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "udp_tunnel", "ip6_udp_tunnel", "rdma_rxe",
     "sch_ingress", "cls_u32", "act_gact",
 )  # fmt: skip
-"""In load order, without modprobe."""
+"""Kernel modules in load order: the machine has no modprobe."""
 
 PROGRAMS = (
     "sbin/tc", "usr/bin/rdma", "usr/bin/ibv_devinfo", "usr/bin/ibv_rc_pingpong",
@@ -71,7 +71,7 @@ def _module(root: Path, name: str) -> Path:
 
 
 def _libraries(root: Path, programs: list[Path]) -> dict[str, Path]:
-    """Where the machine needs each library, and where it is here; unpacked ones before this machine's."""
+    """Return the place of each library in the machine, and its file here; unpacked ones before this machine's."""
     own = root / _LIBRARIES
     done = subprocess.run(
         ["ldd", *map(str, programs)],

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whether this process can make taps, by which machines are linked to their leaves."""
+"""Tests whether this process can make taps, which link machines to their leaves."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import finsy as fy
 import pytest
 from typer.testing import CliRunner
 
@@ -19,12 +20,27 @@ from netfold.controller.planning.plan import InvalidPlanError, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.scheme_registry import BUILT_IN_SCHEMES
 from netfold.controller.planning.validate import validate
-from netfold.controller.switches.compiled_programs import ProgramForm, lanes_for, program_for
-from netfold.controller.switches.program_limits import check_lanes, lanes_of, limit_children, max_children
-from netfold.p4src.tools.p4build import PROFILES, Form, Profile
+from netfold.controller.switches.programs import (
+    check_lanes,
+    lanes_for,
+    limit_children,
+    program_for,
+    read_program,
+)
+from netfold.p4src.manifest import (
+    Form,
+    Manifest,
+    ManifestError,
+    Program,
+    own_programs,
+    program_of,
+    sha256,
+    usual_children,
+)
+from netfold.p4src.tools.p4build import Profile
 from netfold.simulator.command.cli import app as simulate_app
-from netfold.topologies.children import WIDEST_CHILDREN, beyond_programs
-from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError, Switch
+from netfold.topologies.children import beyond_programs
+from netfold.topologies.fabric import Fabric, FabricError, Switch
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.ports import Chip
 from netfold.topologies.spec import load_fabric
@@ -32,15 +48,15 @@ from tests.controller.deployment import deployed
 from tests.planning.cases import job_on
 
 COMPILED = Path(__file__).parents[2] / "p4src/compiled"
-PROGRAM = COMPILED / "netfold-v1model-256.p4info.txtpb"
+PROGRAM = own_programs()["netfold-v1model-256"]
 
 
 def with_children(fabric: Fabric, children: int | None) -> Fabric:
     return replace(fabric, switches=tuple(replace(s, children=children) for s in fabric.switches))
 
 
-def limited(fabric: Fabric, p4info: Path) -> Fabric:
-    return limit_children(fabric, {s.name: p4info for s in fabric.switches})
+def limited(fabric: Fabric, program: Program) -> Fabric:
+    return limit_children(fabric, {s.name: program for s in fabric.switches})
 
 
 def widest_node(fabric: Fabric, plan: Plan) -> int:
@@ -54,46 +70,63 @@ def widest_node(fabric: Fabric, plan: Plan) -> int:
     return max(counts, default=0)
 
 
-@pytest.mark.parametrize("lanes", [32, 64, 256])
-def test_ordinary_programs_take_what_planners_without_a_controller_assume(lanes: int) -> None:
-    program = COMPILED / Profile(lanes).p4info
-    assert max_children(program) == Switch("s1").max_children == PROGRAM_CHILDREN
+def test_planners_without_a_controller_assume_ordinary_programs() -> None:
+    assert Switch("s1").max_children == usual_children(None) == 32
+    assert all(Switch("s1", chip=chip).max_children == 64 for chip in Chip)
 
 
-@pytest.mark.parametrize("chip", Chip)
-def test_a_chip_takes_what_planners_without_a_controller_assume(chip: Chip) -> None:
-    assert (
-        max_children(COMPILED / f"netfold-{chip}.p4info.txtpb") == Switch("s1", chip=chip).max_children == 64
-    )
+@pytest.mark.parametrize("name", own_programs())
+def test_a_program_has_registers_and_tables_for_what_the_manifest_says(name: str) -> None:
+    """The compiler's files have them: bits of the registers of one slot, actions and tables by name."""
+    program, info = own_programs()[name], (COMPILED / f"{name}.p4info.txtpb").read_text()
+    assert program_of(COMPILED / f"{name}.p4info.txtpb") == program
+    schema = fy.P4Schema(COMPILED / f"{name}.p4info.txtpb")
+    bits = {r.alias.rsplit(".", 1)[-1]: r.type_spec.bitwidth for r in schema.registers}
+    assert sum(n for r, n in bits.items() if re.fullmatch(r"lanes?_[0-9a-f]+", r)) == 32 * program.lanes
+    assert sum(n for r, n in bits.items() if re.fullmatch(r"bitmaps(_low|_high)?", r)) == program.children
+    if program.form is not None:
+        assert ("add_floats" in (COMPILED / f"{name}.json").read_text()) is program.floats
+    assert (".transport_" in info) is program.roce
+    assert ("quorums" in info) is program.quorum
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
-def test_a_program_takes_the_children_of_its_profile(profile: Profile) -> None:
-    assert max_children(COMPILED / profile.p4info) == profile.children
-
-
-@pytest.mark.parametrize("name", ["tofino", "tofino2", *(profile.name for profile in PROFILES)])
-def test_a_program_has_the_lanes_of_its_profile(name: str) -> None:
-    lanes = {"tofino": 32, "tofino2": 64, **{profile.name: profile.lanes for profile in PROFILES}}
-    assert lanes_of(COMPILED / f"netfold-{name}.p4info.txtpb") == lanes[name]
+def test_a_p4info_that_the_manifest_does_not_describe_is_refused(tmp_path: Path) -> None:
+    """A program that was compiled by hand says nothing about itself, and one that has changed is another one."""
+    p4info = tmp_path / "mine.p4info.txtpb"
+    with pytest.raises(ManifestError, match=r"mine.p4info.txtpb cannot be read: No such file"):
+        program_of(p4info)
+    p4info.write_text('pkg_info { arch: "v1model" }\n')
+    with pytest.raises(
+        FabricError, match=r"program of switch 's1': .*manifest.json cannot be read .No such file"
+    ):
+        read_program(p4info, "s1")
+    (tmp_path / "manifest.json").write_text('{"programs": {"mine": {"lanes": "many", "children": 32}}}')
+    with pytest.raises(ManifestError, match=r"manifest.json is not a manifest: programs.mine.lanes: "):
+        program_of(p4info)
+    program = Program(lanes=64, children=8, form=Form.V1MODEL)
+    Manifest(programs={"other": program}).write(tmp_path)
+    with pytest.raises(ManifestError, match="has no program 'mine'; it has other"):
+        program_of(p4info)
+    Manifest(programs={"mine": program}, artifacts={p4info.name: sha256(p4info)}).write(tmp_path)
+    assert program_of(p4info) == program
+    p4info.write_text('pkg_info { arch: "tna" }\n')
+    with pytest.raises(
+        ManifestError, match=r"is not the file that manifest.json describes: compile it again"
+    ):
+        program_of(p4info)
 
 
 def test_programs_of_two_lane_counts_in_one_fabric_are_refused() -> None:
     """A tree over both would add up nothing: a switch takes packets of its own lanes only."""
-    narrow, wide = (COMPILED / Profile(lanes).p4info for lanes in (64, 256))
+    narrow, wide = (own_programs()[Profile(lanes).key] for lanes in (64, 256))
     check_lanes({"leaf1": narrow, "leaf2": narrow}, 64)
-    expected = r"switch 'leaf2' runs a program of 256 lanes \(netfold-v1model-256.*packets have 64; expected"
+    expected = "switch 'leaf2' runs a program of 256 lanes, and packets have 64; expected"
     with pytest.raises(FabricError, match=expected):
         check_lanes({"leaf1": narrow, "leaf2": wide}, 64)
 
 
-def test_the_widest_program_is_the_limit_of_planning_without_a_controller() -> None:
-    assert max(profile.children for profile in PROFILES) == WIDEST_CHILDREN
-
-
 def test_a_wider_bitmap_takes_more_children() -> None:
-    """A P4Info is all that it takes: no planner has a number of its own."""
-    fabric = limited(single_switch(48), COMPILED / Profile(64, 64).p4info)
+    fabric = limited(single_switch(48), own_programs()[Profile(64, 64).key])
     plan = make_plan(fabric, job_on(fabric))
     assert widest_node(fabric, plan) == 48
     assert plan.rate == pytest.approx(100.0)
@@ -101,7 +134,7 @@ def test_a_wider_bitmap_takes_more_children() -> None:
 
 def test_a_fabric_may_allow_less_than_the_program() -> None:
     assert {s.max_children for s in limited(with_children(leaf_spine(2, 2, 2), 4), PROGRAM).switches} == {4}
-    assert {s.max_children for s in limited(leaf_spine(2, 2, 2), PROGRAM).switches} == {PROGRAM_CHILDREN}
+    assert {s.max_children for s in limited(leaf_spine(2, 2, 2), PROGRAM).switches} == {PROGRAM.children}
 
 
 def test_a_fabric_that_claims_more_than_its_program_names_switch_and_number() -> None:
@@ -136,13 +169,9 @@ def test_bmv2_gets_a_program_of_its_own_form_where_there_is_one(
     children: int | None, lanes: int, program: Profile
 ) -> None:
     fabric = with_children(leaf_spine(2, 2, 2), children)
-    chosen = program_for(fabric.switches, lanes, form=ProgramForm.BMV2)
+    chosen = program_for(fabric.switches, lanes, form=Form.BMV2)
     assert (chosen.p4info.name, chosen.blob.name) == (program.p4info, program.program)
     assert chosen.blob.is_file()
-
-
-def test_the_forms_of_controller_and_compiler_are_the_same() -> None:
-    assert [form.value for form in ProgramForm] == [form.value for form in Form]
 
 
 @pytest.mark.parametrize(("children", "lanes"), [(None, 256), (32, 256), (33, 64), (256, 64), (999, 256)])
@@ -193,13 +222,6 @@ def test_commands_without_a_controller_say_so(command: str, tmp_path: Path) -> N
     result = CliRunner().invoke(app, [str(fabric), str(job)])
     assert result.exit_code == 0, result.output
     assert "netfold: switch 's1' of wide is said to take 300 children" in result.stderr
-
-
-def test_a_program_without_a_bitmap_is_none_of_ours(tmp_path: Path) -> None:
-    file = tmp_path / "other.p4info.txtpb"
-    file.write_text('pkg_info { arch: "v1model" }\n')
-    with pytest.raises(FabricError, match="no register 'bitmaps'"):
-        limited(leaf_spine(2, 2, 2), file)
 
 
 def test_a_file_says_it_for_planning_offline(tmp_path: Path) -> None:

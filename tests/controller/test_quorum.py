@@ -14,14 +14,14 @@ from netfold.controller.jobs.records import AllocatedTree
 from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
 from netfold.controller.lifecycle.switch_requirements import check_quorum, quorum_of
 from netfold.controller.planning.plan import Edge, Tree
-from netfold.controller.switches.program_limits import limit_children
+from netfold.controller.switches.programs import limit_children
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
+from netfold.p4src.manifest import own_programs
 from netfold.p4src.tools.p4build import Profile
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.ports import Chip
-from tests.controller.deployment import COMPILED
 
 JOB = "name: q\nworkers: [h1, h2, h3, h4]\nscheme: panama\n"
 
@@ -90,10 +90,10 @@ def test_a_quorum_takes_the_bits_of_a_wide_program(workers: int, bits: int):
     resolved = resolve_job(
         f"name: q\nworkers: {workers}\nparameter_servers: 0\nquorum: {workers - 1}\n", fabric
     )
-    fabric = limit_children(fabric, {"s1": COMPILED / Profile(64, bits).p4info})
+    fabric = limit_children(fabric, {"s1": own_programs()[Profile(64, bits).key]})
     plan = plan_job(fabric, PlanRequest(resolved))
     check_quorum(fabric, PacketModel(64), resolved, plan)
-    narrow = limit_children(unlimited(fabric), {"s1": COMPILED / Profile(64).p4info})
+    narrow = limit_children(unlimited(fabric), {"s1": own_programs()[Profile(64).key]})
     expected = f"a tree of {workers} senders to switch s1; a root with a bitmap of 32 bits takes 32"
     with pytest.raises(RefusedError, match=expected):
         check_quorum(narrow, PacketModel(64), resolved, plan)

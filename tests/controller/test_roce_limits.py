@@ -28,7 +28,8 @@ from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.p4info import read_schema
-from netfold.controller.switches.program_limits import limit_children
+from netfold.controller.switches.programs import limit_children
+from netfold.p4src.manifest import own_programs
 from netfold.p4src.tools.p4build import PROFILES, Profile
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
@@ -36,7 +37,7 @@ from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import COMPILED
 
 LANES, CHILDREN = 64, 256
-WIDE = COMPILED / Profile(LANES, CHILDREN).p4info
+WIDE = own_programs()[Profile(LANES, CHILDREN).key]
 SPEC = "name: {name}\nworkers: [{workers}]\nparameter_servers: 0\nscheme: {scheme}\ntransport: roce\n"
 
 

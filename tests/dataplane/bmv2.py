@@ -34,7 +34,8 @@ from softswitch.testing.ports import free_port
 
 from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
 from netfold.controller.switches.tables import CPU_PORT, downlink, multicast_results, result_group
-from netfold.p4src.tools.p4build import BMV2_LANES, CHILDREN, Form, Profile
+from netfold.p4src.manifest import Form
+from netfold.p4src.tools.p4build import BMV2_LANES, CHILDREN, Profile
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames, compiled
 from tests.dataplane.frames import JOB_PORT, Netfold, gradient

@@ -25,7 +25,7 @@ from threading import Timer
 
 from netfold.controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
 from netfold.controller.switches.tables import CPU_PORT
-from netfold.topologies.fabric import CHIP_CHILDREN
+from netfold.p4src.manifest import most_children
 from tests.dataplane.device import VERDICTS, Device, Frames
 
 HARNESSES = {"tofino": "tofino_test_harness", "tofino2": "jbay_test_harness"}
@@ -114,7 +114,7 @@ class Layout:
 class ChipDevice(Device):
     least_bytes = 60  # as on a wire, where the frame check sequence comes on top
     parses_options = False
-    children = CHIP_CHILDREN
+    children = most_children("tofino")
 
     def __init__(self, program: str, build: Path, folder: Path, trees: int) -> None:
         self.trees = trees

@@ -11,7 +11,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from netfold.p4src.tools.p4build import CHILDREN, Form, Profile
+from netfold.p4src.manifest import Form
+from netfold.p4src.tools.p4build import CHILDREN, Profile
 from tests.dataplane import bmv2, chip, remote, stack
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import ChipBuilds, why_not

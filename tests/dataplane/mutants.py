@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from netfold.p4src.manifest import Form
 from netfold.p4src.tools import p4build
 from tests.dataplane.frames import LANES
 
@@ -46,16 +47,14 @@ def compiled_with(
     wrong: str,
     *flags: str,
     lanes: int = LANES,
-    form: p4build.Form = p4build.Form.V1MODEL,
+    form: Form = Form.V1MODEL,
 ) -> Path:
     skip_without_compiler()
     changed_copy(folder, monkeypatch, path, right, wrong)
     return p4build.compile_one(p4build.Profile(lanes, form=form), folder, *flags)[0]
 
 
-def compiled(
-    folder: Path, *flags: str, lanes: int = LANES, form: p4build.Form = p4build.Form.V1MODEL
-) -> Path:
+def compiled(folder: Path, *flags: str, lanes: int = LANES, form: Form = Form.V1MODEL) -> Path:
     """As it stands; `flags`: the compiler's, beside those of every program."""
     skip_without_compiler()
     return p4build.compile_one(p4build.Profile(lanes, form=form), folder, *flags)[0]

@@ -51,9 +51,9 @@ from finsy.proto.p4.v1 import p4runtime_pb2_grpc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from netfold.controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
-from netfold.controller.switches.program_limits import max_children
 from netfold.controller.switches.server_forms import expand_action_sets, pad_packet_to_width, pad_to_width
 from netfold.controller.switches.tables import CPU_PORT, downlink, multicast_results, result_group
+from netfold.p4src.manifest import program_of
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames
 from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradient
@@ -156,7 +156,7 @@ class RemoteDevice(Device):
         self._spec, self._links = spec, links
         self._config = (folder / spec.config).read_bytes()
         self._schema = fy.P4Schema(folder / spec.p4info)
-        self.children = max_children(folder / spec.p4info)
+        self.children = program_of(folder / spec.p4info).children
         self._codec = Codec(self._schema)
         self._out = {n: p.port for n, p in spec.ports.items()} | {CPU_PORT: spec.cpu_port}
         self._back = {own: n for n, own in self._out.items()}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from netfold.p4src.manifest import Form, read_manifest
 from netfold.p4src.tools import p4build
 
 COMPILED = p4build.REPOSITORY / p4build.COMPILED
@@ -77,7 +78,7 @@ def test_the_program_has_registers_for_all_lanes_and_ids_that_no_profile_changes
         for array in program["register_arrays"]
         if re.search(r"\.lanes?_\w+$", array["name"])
     ]
-    width = min(2048, 32 * profile.lanes) if profile.form is p4build.Form.BMV2 else 32
+    width = min(2048, 32 * profile.lanes) if profile.form is Form.BMV2 else 32
     assert sums == [width] * (32 * profile.lanes // width)
     assert _ids(profile) == _ids(p4build.PROFILES[0])
 
@@ -93,7 +94,7 @@ def _ids(profile: p4build.Profile) -> dict[str, int]:
 def test_a_slot_costs_what_the_readme_says(profile: p4build.Profile):
     program = json.loads((COMPILED / profile.program).read_text())
     bits = sum(array["bitwidth"] for array in program["register_arrays"])
-    assert bits == 64 + 2 * profile.children + 32 * profile.lanes + (profile.form is p4build.Form.BMV2)
+    assert bits == 64 + 2 * profile.children + 32 * profile.lanes + (profile.form is Form.BMV2)
     row = f"| {profile.lanes} | {profile.children} | {bits // 8:,} |"
     assert row in (p4build.REPOSITORY / "p4src/README.md").read_text()
 
@@ -116,7 +117,7 @@ def test_compiling_again_gives_the_same_artifacts(profile: p4build.Profile, tmp_
         here = p4build.compiler_version()
     except p4build.P4BuildError as missing:
         pytest.skip(str(missing))
-    committed = p4build.Manifest.model_validate_json((COMPILED / p4build.MANIFEST).read_bytes())
+    committed = read_manifest(COMPILED)
     if here != committed.compiler:
         pytest.skip(f"{here} is on PATH, the artifacts are of {committed.compiler}: bytes may differ")
     made = {

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from netfold.p4src.manifest import most_children
 from netfold.p4src.tools.tofino import CHIPS, build
 from netfold.protocol.wire import PORT_FIRST, PORT_LAST
-from netfold.topologies.fabric import CHIP_CHILDREN
 from tests.dataplane import chip
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import why_not
@@ -66,7 +66,7 @@ def play_all(device: chip.ChipDevice) -> None:
     cut_everywhere(Bench(device, CHIPS[NAME].lanes, tally, NAME))
     for seed in range(SEEDS):
         play(NAME, seed, {NAME: device}, tally)
-    add_up_many(device, CHIP_CHILDREN, tally, NAME)
+    add_up_many(device, most_children("tofino"), tally, NAME)
 
 
 def cut_everywhere(bench: Bench) -> None:

@@ -15,8 +15,8 @@ from random import Random
 import pytest
 from _pytest.mark import ParameterSet
 
+from netfold.p4src.manifest import most_children
 from netfold.p4src.tools.tofino import CHIPS
-from netfold.topologies.fabric import CHIP_CHILDREN
 from tests.dataplane import chip
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import ChipBuilds, why_not
@@ -81,7 +81,7 @@ def add_up_many(
     """Any packets to a node of so many children; then sums that a child at the edge of a word completes."""
     device.clear()
     bench = Bench(device, CHIPS[name].lanes, tally, name)
-    at = node(Size(CHIP_CHILDREN, children), is_root=is_root)
+    at = node(Size(most_children(name), children), is_root=is_root)
     bench.install(*SETTINGS, at)
     send_any_packets(bench, at, 3 * children, floats=False)
     for round_, last in enumerate(at_edges(at), 1000):
@@ -121,7 +121,7 @@ def test_an_attacker_changes_nothing_of_others_on_a_chip(name: str, chips: Chips
 @pytest.mark.p4c
 @pytest.mark.timeout(900 * chip.PATIENCE)
 @pytest.mark.parametrize("is_root", [True, False], ids=["root", "inner"])
-@pytest.mark.parametrize("children", [WORD, WORD + 1, CHIP_CHILDREN])
+@pytest.mark.parametrize("children", [WORD, WORD + 1, most_children("tofino")])
 @pytest.mark.parametrize("name", EACH_CHIP)
 def test_children_of_both_words_of_a_bitmap_are_one_node(
     name: str, children: int, is_root: bool, chips: Chips, tally: Tally

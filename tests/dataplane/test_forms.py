@@ -10,7 +10,8 @@ from random import Random
 
 import pytest
 
-from netfold.p4src.tools.p4build import BMV2_LANES, Form, Profile
+from netfold.p4src.manifest import Form
+from netfold.p4src.tools.p4build import BMV2_LANES, Profile
 from netfold.protocol.wire import Flag
 from tests.dataplane.device import Frames, SoftDevice, compiled
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, inner, root

@@ -15,6 +15,7 @@ import finsy as fy
 import pytest
 
 from netfold.controller.switches.entries import Codec, Entity
+from netfold.p4src.manifest import Manifest
 from netfold.p4src.tools import p4build, tofino_golden
 from netfold.p4src.tools.tofino import CHIPS, Build, build, find_tools
 from netfold.p4src.tools.tofino_golden import (
@@ -126,6 +127,8 @@ def test_what_is_committed_depends_on_no_time(tmp_path: Path, monkeypatch: pytes
     files = [tmp_path / "p4info.txtpb", tmp_path / "resources.json"]
     monkeypatch.setattr(tofino_golden, "p4info_path", lambda name: files[0])
     monkeypatch.setattr(tofino_golden, "report_path", lambda name: files[1])
+    Manifest(programs={}).write(tmp_path)
+    files.append(tmp_path / "manifest.json")
     written = []
     for date, seconds in (("2026-11-01", 61.5), ("2026-11-02", 74.25)):
         found = renew(chip, compiled_at(date, seconds, tmp_path / date))

@@ -18,7 +18,7 @@ from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_job
 from netfold.controller.planning.plan import PlanningError
 from netfold.controller.planning.scheme_registry import SCHEMES
-from netfold.controller.switches.compiled_programs import program_for
+from netfold.controller.switches.programs import program_for
 from netfold.p4src.tools.p4build import Profile
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import fat_tree, leaf_spine, single_switch

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from netfold.p4src.tools.p4build import Form
+from netfold.p4src.manifest import Form
 from netfold.protocol.wire import LANE_MAX, LANE_MIN
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice

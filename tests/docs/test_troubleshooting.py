@@ -19,6 +19,7 @@ INTERNAL = {
     "ForeignStateError": "the controller pushes the pipeline again",
     "FolderError": "becomes a ConnectError, ListenError or NetworkError",
     "InvalidPlanError": "a defect of a planner, by the validator",
+    "ManifestError": "becomes a FabricError",
     "NoSolutionError": "a planner tries another way",
     "ShellEndedError": "becomes a NamespaceError, or is met while a network is taken down",
     "SlotsExhaustedError": "becomes a RefusedError",

@@ -15,12 +15,12 @@ from tests.house.imports import PACKAGE, REPOSITORY, Graph, import_graph, includ
 ALLOWED = {
     "protocol": set(),
     "p4src": {"protocol"},
-    "topologies": set(),
+    "topologies": {"p4src"},
     "traffic": {"protocol"},
-    "controller": {"protocol", "topologies", "traffic"},
+    "controller": {"protocol", "p4src", "topologies", "traffic"},
     "simulator": {"protocol", "controller", "topologies", "traffic"},
-    "testbed": {"protocol", "topologies", "traffic", "controller"},
-    "evaluation": {"protocol", "topologies", "traffic", "controller", "simulator", "testbed"},
+    "testbed": {"protocol", "p4src", "topologies", "traffic", "controller"},
+    "evaluation": {"protocol", "p4src", "topologies", "traffic", "controller", "simulator", "testbed"},
     "cli": set(),  # names modules, and imports the one that is called
 }
 """What a folder may import of the others. `netfold` itself, the public face, imports traffic and protocol."""

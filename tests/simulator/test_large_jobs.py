@@ -11,12 +11,13 @@ import pytest
 
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
+from netfold.p4src.manifest import usual_children
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.packet.run import simulate
 from netfold.simulator.scenario import InNetworkCollective, Job, NetworkSettings, Scenario
 from netfold.simulator.workloads.models import all_reduces
-from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric
+from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import GBIT, leaf_spine
 
 LANES, RATE = 256, 10
@@ -38,7 +39,7 @@ def test_more_racks_than_a_node_takes_children_are_summed_at_the_rate_of_their_l
 ) -> None:
     workers = tuple(h.name for h in fabric.hosts)
     plan = make_plan(fabric, JobSpec("large", workers, elements=chunks * LANES))
-    assert widest(plan) <= PROGRAM_CHILDREN < len(fabric.switches)
+    assert widest(plan) <= usual_children(None) < len(fabric.switches)
     load = all_reduces(4 * LANES * chunks)
     job = Job("large", workers, load, InNetworkCollective(plan), iterations=2)
     settings = NetworkSettings(queue_bytes=10**6)

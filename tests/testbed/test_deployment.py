@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netfold.controller.switches.compiled_programs import ProgramForm
+from netfold.p4src.manifest import Form
 from netfold.protocol.runtime import RUN_DIRECTORY_VARIABLE
 from netfold.testbed.controller_command import _form_of
 from netfold.testbed.deployment import Deployment, Setup
@@ -40,10 +40,10 @@ def test_a_fabric_without_a_unit_gets_no_scale_by_itself():
 
 
 @pytest.mark.parametrize(
-    ("target", "form"), [("bmv2", ProgramForm.BMV2), ("softswitch", ProgramForm.V1MODEL), (None, None)]
+    ("target", "form"), [("bmv2", Form.BMV2), ("softswitch", Form.V1MODEL), (None, None)]
 )
 def test_a_controller_takes_the_form_of_its_network_s_switches(
-    target: str | None, form: ProgramForm | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: str | None, form: Form | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv(RUN_DIRECTORY_VARIABLE, str(tmp_path))
     directory = RunDirectory("formed")

@@ -144,7 +144,7 @@ def _draw_surfaces(figure: Figure) -> None:
 
 
 def _draw_crossings(figure: Figure) -> None:
-    """How much faster PN is than the better of the two others, and the lines where two are equal."""
+    """Draw how much faster PN is than the better of the two others, and the lines where two are equal."""
     every = figure.subplots(2, 2, sharex=True, sharey=True)
     ranks = np.unique(np.geomspace(RANKS[0] / 8, RANKS[-1] / 8, FINE).round()).astype(int) * 8
     intra = np.geomspace(INTRA_GBS[0], INTRA_GBS[-1], FINE)

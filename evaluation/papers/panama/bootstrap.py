@@ -19,7 +19,8 @@ Interval = tuple[float, float]
 
 
 def resamples(blocks: int) -> NDArray[np.int64]:
-    """How often each block counts: in the first line once, then as drawn. The same for equal numbers of blocks."""
+    """Count how often each block is drawn: each once in the first row, and by chance in the others. Equal numbers of
+    blocks have equal counts."""
     random = np.random.default_rng(blocks)
     drawn = random.multinomial(blocks, np.full(blocks, 1 / blocks), RESAMPLES)
     return np.vstack([np.ones((1, blocks), dtype=np.int64), drawn])

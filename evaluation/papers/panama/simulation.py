@@ -221,7 +221,7 @@ def _flows(at: LoadPoint, replication: int) -> tuple[Flow, ...]:
 
 
 def _jobs(at: LoadPoint, replication: int) -> Iterator[Job]:
-    """The same row of jobs for every load, as many of them as come nearest to it."""
+    """Draw the jobs of a replication: the same sequence for every load, as far as the load allows."""
     total = 0.0
     for number in range(10_000):
         more = _load_of(at, number)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANELS = 4
-"""In a line of the plot."""
+"""Number of panels in a row of the plot."""
 
 SMOOTHED = 10
 """Samples of a moving mean in the plot."""

@@ -42,7 +42,7 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 def set_ecn(net: Network, allowed: bool) -> None:
-    """Whether new connections request ECN."""
+    """Set whether new connections of the hosts request ECN."""
     for host in net.hosts.values():
         process = host.popen(["sh", "-c", f"echo {int(allowed)} > /proc/sys/net/ipv4/tcp_ecn"])
         if process.wait(FLOW_TIMEOUT_S):

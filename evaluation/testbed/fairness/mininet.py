@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The same in a running network: a job and TCP flows over a link between two switches, or out of one worker."""
+"""Measures fairness in a running network: a job and TCP flows over a link between two switches, or out of one
+worker."""
 
 from __future__ import annotations
 

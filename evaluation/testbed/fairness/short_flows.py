@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How long short TCP flows take on a link that a job uses."""
+"""Measures how long short TCP flows take on a link that a job uses."""
 
 from __future__ import annotations
 

@@ -141,7 +141,8 @@ def _kill_group(group: int) -> None:
 
 
 def _as_user(user: int | None) -> list[str]:
-    """By a program of its own: Popen's `user` would fork this process, whose threads may hold gRPC's locks."""
+    """Return the prefix of a command that runs as another user. Popen's `user` would fork this process, whose threads
+    may hold gRPC's locks."""
     if user is None:
         return []
     return [

@@ -122,7 +122,7 @@ def program_job(source: str, what: str, flags: Sequence[str]) -> compiler.Job:
 
 @functools.cache
 def runtime_headers() -> Mapping[str, str]:
-    """By name, the text."""
+    """Texts of the runtime's headers, by name."""
     return {path.name: path.read_text() for path in RUNTIME.glob("*.h")}
 
 

@@ -28,7 +28,7 @@ SEED_STEP = 0x9E3779B97F4A7C15
 
 
 class Direction(IntEnum):
-    """Of a link, as the switch sees it."""
+    """Direction of a link, as the switch sees it."""
 
     IN = 0
     OUT = 1

@@ -32,10 +32,10 @@ class _Enabled:
     buffer: dict[Fields, None] = field(default_factory=dict)
     """Distinct messages not sent yet, in the order of arrival."""
     buffered_ns: int = 0
-    """When the first of them came."""
+    """Time at which the first of them arrived."""
     next_list: int = 1
     unacknowledged: dict[int, tuple[int, tuple[Fields, ...]]] = field(default_factory=dict)
-    """By list id, oldest first: when it was sent, and what it held."""
+    """Time and messages of each list that was sent, by list id, oldest first."""
     held: set[Fields] = field(default_factory=set)
     """The messages in those lists: no two lists have one in common."""
 
@@ -115,7 +115,7 @@ class Digests:
         return lists
 
     def next_due_ns(self) -> int | None:
-        """When `due` has something next, if nothing else comes."""
+        """Time at which `due` has its next list, if no message arrives before."""
         times = [e.buffered_ns + e.config.max_timeout_ns for e in self._enabled.values() if e.buffer]
         return min(times, default=None)
 

@@ -76,7 +76,7 @@ class Forwarding:
                 raise StatusError(Code.UNIMPLEMENTED, f"{other}: v1model has no such externs")
 
     def read(self, query: p4r.Entity) -> Iterator[p4r.Entity]:
-        """What a query selects. Raises StatusError, possibly after some entities."""
+        """Read the entities that a query selects. Raises StatusError, possibly after some entities."""
         try:
             yield from self._read(query)
         except SwitchError as error:
@@ -150,7 +150,7 @@ _CONFIGURATION = _configuration()
 
 
 def _change(entity: p4r.Entity) -> p4r.Update.Type.ValueType:
-    """How a fresh program gets this entity."""
+    """Type of the update that writes this entity to a fresh program."""
     kind = entity.WhichOneof("entity")
     there = kind == "value_set_entry" or (kind == "table_entry" and entity.table_entry.is_default_action)
     return p4r.Update.MODIFY if there else p4r.Update.INSERT

@@ -153,7 +153,7 @@ def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
 
 
 def decode_table_action(schema: Schema, table: Table, message: p4r.TableAction) -> TableAction:
-    """What an entry of `table` does. Raises StatusError when the form is not that of the table."""
+    """Decode the action of an entry of `table`. Raises StatusError if the form is not that of the table."""
     form = message.WhichOneof("type")
     what = f"table {table.name}"
     if form is None:
@@ -214,7 +214,7 @@ def decode_watch(member: p4r.ActionProfileAction | p4r.ActionProfileGroup.Member
 
 
 def encode_table_action(schema: Schema, table: Table, action: TableAction) -> p4r.TableAction:
-    """What an entry does, as P4Runtime sends it."""
+    """Encode the action of an entry as P4Runtime sends it."""
     match action:
         case ActionCall():
             return p4r.TableAction(action=encode_action(schema, action))

@@ -40,7 +40,7 @@ class Index(Generic[N]):
             self._by_name[item.name] = item
 
     def __getitem__(self, key: int) -> N:
-        """By id; StatusError (INVALID_ARGUMENT) when there is none."""
+        """Return an object by its id. Raises StatusError (INVALID_ARGUMENT) if there is none."""
         try:
             return self._by_id[key]
         except KeyError:
@@ -48,7 +48,7 @@ class Index(Generic[N]):
             raise invalid(f"the program has no {self.kind} with id {key}; it has: {known}") from None
 
     def named(self, name: str) -> N:
-        """By name; KeyError when there is none."""
+        """Return an object by its name. Raises KeyError if there is none."""
         return self._by_name[name]
 
     def select(self, key: int) -> list[N]:
@@ -164,7 +164,7 @@ _NO_HEADER = PacketHeader((), frozenset())
 
 
 class Schema:
-    """What a program offers to the controller. Raises StatusError (INVALID_ARGUMENT) for an unsound P4Info."""
+    """Objects that a program offers to the controller. Raises StatusError (INVALID_ARGUMENT) for an unsound P4Info."""
 
     def __init__(self, info: p4i.P4Info) -> None:
         self.types = info.type_info

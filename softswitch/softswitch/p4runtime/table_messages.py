@@ -60,7 +60,7 @@ class TableMessages:
         self._schema = schema
         self._pipeline = pipeline
         self._default_metadata: dict[int, bytes] = {}
-        """Of the default entries that the controller has set, by table id."""
+        """Metadata of the default entries that the controller has set, by table id."""
 
     # --- write ---
 
@@ -298,7 +298,7 @@ class TableMessages:
         return message
 
     def encode_key(self, table: Table, entry: TableEntry) -> p4r.TableEntry:
-        """What identifies an entry, with its opaque values and its timeout."""
+        """Encode the parts that identify an entry, with its opaque values and its timeout."""
         cookie, metadata = unpack_metadata(entry.metadata)
         return p4r.TableEntry(
             table_id=table.id,

@@ -39,7 +39,7 @@ class Arrays:
         self._bytes = {name: size for name, _, _, size, _ in layout["registers"]}
         self._widths = {name: widths for name, _, widths in layout["vsets"]}
         self._configs: dict[str, tuple[MeterConfig | None, dict[int, MeterConfig | None]]] = {}
-        """Of a meter: what all cells were set to, and those that were set since."""
+        """Configurations of each meter: the one that all cells were set to, and those of cells that were set since."""
         self._sets: dict[str, list[tuple[Match, ...]]] = {}
 
     def _number(self, what: str, name: str) -> int:
@@ -53,7 +53,7 @@ class Arrays:
     def _fill(
         self, info: ArrayInfo, what: str, cells: range, write: Callable[[range], int]
     ) -> Iterator[None]:
-        """In slices that hold the data plane's lock briefly; yields between two."""
+        """Write cells in slices that hold the data plane's lock briefly; yields between two."""
         if cells:
             self._within(info, what, cells[0])
             self._within(info, what, cells[-1])
@@ -72,7 +72,7 @@ class Arrays:
         return [CounterData(c.packets, c.bytes) for c in cells]
 
     def counter_fill(self, counter: str, cells: range, data: CounterData) -> Iterator[None]:
-        """In slices; yields between two, where other operations may run."""
+        """Set cells to `data` in slices; yields between two, where other operations may run."""
         number = self._number("counter", counter)
         if not (0 <= data.packets <= MAX64 and 0 <= data.bytes <= MAX64):
             raise InvalidArgumentError(f"counter {counter}: {data} does not fit 64 bits")
@@ -97,7 +97,7 @@ class Arrays:
         return cells.get(index, every)
 
     def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> Iterator[None]:
-        """In pieces, as counters are."""
+        """Set cells to `config` in slices, as `counter_fill` does."""
         number, info = self._number("meter", meter), self.meters[meter]
         words = meter_words(config, meter)
         io = self.core.ss_meter_set
@@ -126,7 +126,7 @@ class Arrays:
         return [(c ^ half) - half for c in cells]
 
     def register_fill(self, register: str, cells: range, value: int) -> Iterator[None]:
-        """In pieces, as counters are."""
+        """Set cells to `value` in slices, as `counter_fill` does."""
         number = self._number("register", register)
         info, size = self.registers[register], self._bytes[register]
         full = (1 << info.width) - 1

@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class MatchKind(Enum):
-    """How a key field is compared."""
+    """Comparison of a key field."""
 
     EXACT = "exact"
     LPM = "lpm"
@@ -139,7 +139,7 @@ class Group:
 
 @dataclass(frozen=True)
 class CounterData:
-    """What a counter holds; the one that its type does not count reads as it was written (0 at start)."""
+    """Packets and bytes of a counter. The one that its type does not count reads as it was written (0 at start)."""
 
     packets: int = 0
     bytes: int = 0
@@ -165,7 +165,7 @@ class Replica:
 
 @dataclass(frozen=True)
 class CloneSession:
-    """Where clones of a session go. `packet_length` > 0 cuts the clone to that many bytes;
+    """Destination of the clones of a session. `packet_length` > 0 cuts the clone to that many bytes;
     `class_of_service` is kept only."""
 
     session_id: int

@@ -131,7 +131,7 @@ class Pipeline:
 
     @property
     def steering(self) -> Steering | None:
-        """Where frames hold what selects their thread; None: nowhere that is known."""
+        """Place in frames of the field that selects their thread; None: no place is known."""
         found = self._layout["sharding"]["steering"]
         if found is None:
             return None
@@ -225,7 +225,7 @@ class Pipeline:
         return self._table(table).idle_ns(match, priority)
 
     def entry_by_handle(self, table_index: int, handle: int) -> tuple[str, TableEntry] | None:
-        """What an idle notice is about; None when the entry is gone."""
+        """Find the entry of an idle notice; None if the entry is gone."""
         with self.control_lock.mutex:
             name = self._table_names[table_index]
             key = self._tables[name].by_handle.get(handle)
@@ -318,7 +318,7 @@ class Pipeline:
         self.control_lock.run_in_slices(self._arrays.counter_fill(counter, range(index, index + 1), data))
 
     def counter_fill(self, counter: str, cells: range, data: CounterData) -> None:
-        """The same value to several cells."""
+        """Set several cells of a counter to `data`."""
         self.control_lock.run_in_slices(self._arrays.counter_fill(counter, cells, data))
 
     @serialized
@@ -329,7 +329,7 @@ class Pipeline:
         self.control_lock.run_in_slices(self._arrays.meter_fill(meter, range(index, index + 1), config))
 
     def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> None:
-        """The same to several cells."""
+        """Set several cells of a meter to `config`."""
         self.control_lock.run_in_slices(self._arrays.meter_fill(meter, cells, config))
 
     @serialized
@@ -351,7 +351,7 @@ class Pipeline:
         self.control_lock.run_in_slices(self._arrays.register_fill(register, range(index, index + 1), value))
 
     def register_fill(self, register: str, cells: range, value: int) -> None:
-        """The same value to several cells."""
+        """Set several cells of a register to `value`."""
         self.control_lock.run_in_slices(self._arrays.register_fill(register, cells, value))
 
     def register_reset(self, register: str) -> None:

@@ -32,7 +32,7 @@ from softswitch.state.entities import (
 )
 
 WEIGHTS_MAX = 65536
-"""What the weights of one group may add up to: each counts as a place of its own."""
+"""Largest sum of the weights of one group: each counts as a place of its own."""
 
 
 class Actions:

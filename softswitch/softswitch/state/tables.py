@@ -43,7 +43,7 @@ from softswitch.state.entities import (
 from softswitch.state.profiles import Actions, Choice, Profile, check
 
 ENTRIES_MAX = 1 << 20
-"""Of one table, whatever size it declares."""
+"""Most entries of one table, whatever size it declares."""
 KINDS = {"valid": "exact"}
 
 

@@ -30,7 +30,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class StfOutcome:
-    """What became of one test."""
+    """Outcome of one test."""
 
     name: str
     verdict: Verdict

@@ -290,7 +290,7 @@ def constant_set(s: Statement) -> Key | None:
 
 
 def set_to(s: Statement) -> Node | None:
-    """What `if (c) field = constant` sets."""
+    """Return the constant that `if (c) field = constant` sets."""
     return s.then[0].params[1] if isinstance(s, If) and isinstance(s.then[0], Prim) else None
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How keys and action data are packed into 64-bit words: the contract of generated C and the control plane."""
+"""Packs keys and action data into 64-bit words: the contract of generated C and the control plane."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class HeaderType:
 
     @property
     def var_offset(self) -> int:
-        """Where the varbit part begins, in bytes from the header's place."""
+        """Offset of the varbit part, in bytes from the header's start."""
         return (self.bytes + 8 + 7) // 8 * 8
 
 
@@ -164,7 +164,7 @@ class Model:
     phv_bytes: int = 0
     validity_bytes: int = 0
     always_bytes: int = 0
-    """Of the headers: what is cleared and copied with every packet. Behind it lie `big`."""
+    """Bytes of the headers that are cleared and copied with every packet. `big` headers lie behind them."""
     big: list[Header] = field(default_factory=list)
 
     def list(self, key: str) -> list[Any]:

@@ -16,11 +16,12 @@ LINE_BYTES = 64
 MAX_ROW_BYTES = 4096
 
 Rows = Mapping[Key, frozenset[int]]
-"""By index field: the banks whose rows it selects."""
+"""Banks whose rows each index field selects."""
 
 
 def indexed_rows(banks: Banks, bodies: Iterable[Sequence[Statement]]) -> Rows:
-    """Of rows of at least a cache line. The first byte of shorter ones is as quickly loaded when it is used."""
+    """Find the rows of at least a cache line, by index. The first byte of shorter ones is as quickly loaded when it is
+    used."""
     found: dict[Key, set[int]] = {}
     for body in bodies:
         for bank, index in _accesses(banks, body):

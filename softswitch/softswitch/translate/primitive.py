@@ -20,7 +20,7 @@ from softswitch.translate.value import U32, U64, Val, field_range, limbs_for, na
 
 @dataclass
 class Banks:
-    """Where registers lie. Registers that a re-rolled loop walks through share a bank: cell-major, one lane each."""
+    """Places of registers. Registers that a re-rolled loop walks through share a bank: cell-major, one lane each."""
 
     cells: list[tuple[int, int, int]] = field(
         default_factory=list
@@ -41,7 +41,7 @@ def element_bytes(width: int) -> int:
 
 @dataclass
 class Shared:
-    """What all functions of one translation have in common."""
+    """State that all functions of one translation share."""
 
     model: Model
     calculations: Calculations

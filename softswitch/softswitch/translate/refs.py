@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What expressions name: headers, stacks, fields, action parameters, constants; and how a field is read."""
+"""Resolves the names in expressions (headers, stacks, fields, action parameters, constants) and reads fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HeaderRef:
 
 @dataclass(frozen=True)
 class FieldRef:
-    """Where a field is: in a header (`ref`), or in the variable `lvalue` (`room` bytes when it is a varbit)."""
+    """Place of a field: in a header (`ref`), or in the variable `lvalue` (`room` bytes if it is a varbit)."""
 
     field: Field
     ref: HeaderRef | None = None

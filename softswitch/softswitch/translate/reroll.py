@@ -75,7 +75,7 @@ class _Search:
         self.same: dict[int, list[int]] = {}
 
     def repetitions(self, at: int, period: int) -> int:
-        """How often the `period` statements at `at` stand behind one another, by shape."""
+        """Count how often the `period` statements at `at` stand behind one another, by shape."""
         if self.ids[at] < 0:
             return 0
         if period not in self.same:
@@ -190,7 +190,7 @@ class Finder:
                     yield from leaves_of(p)
 
     def _walks(self, run: Run, groups: list[list[Leaf]]) -> int:
-        """How many repetitions fit; fills the run when it is all of them."""
+        """Count the repetitions that fit; fills the run if all of them do."""
         columns: dict[Leaf, list[Any]] = {}
         good = run.repetitions
         for place, leaf in enumerate(groups[0]):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where a frame holds the field from which the index of registers is computed. The kernel reads it there, and gives the
-frame to the thread that owns its registers (sharding.py). A wrong guess costs a handover, no more."""
+"""Finds the place in a frame of the field from which the index of registers is computed. The kernel reads it there,
+and gives the frame to the thread that owns its registers (sharding.py). A wrong guess only costs a handover."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from softswitch.translate.statements import Node, Statement, all_prims, fields_i
 
 Key = tuple[str, str]
 Known = dict[str, int]
-"""By header on the way of the parser: its offset in the frame, in bits."""
+"""Offset in the frame of each header that the parser has passed, in bits."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Steering:
 
 
 def steering(model: Model, index: Key, bodies: Mapping[int, Sequence[Statement]]) -> Steering | None:
-    """By the first header field of which `index` is set; None: it has no fixed place in a frame."""
+    """Steer by the first header field of which `index` is set; None if it has no fixed place in a frame."""
     for header, name in [index, *_sources(index, bodies)]:
         found = None if model.field(header, name)[0].metadata else _place(model, header)
         if found is None:
@@ -105,7 +105,8 @@ def _rank(model: Model, state: Node, transition: Node, known: Known) -> int:
 
 
 def _checks(model: Model, state: Node, transition: Node, known: Known) -> Iterator[Check]:
-    """Of the keys that are fields of known place. A key fills whole bytes of the transition's value."""
+    """Yield the checks of the keys that are fields of known place. A key fills whole bytes of the transition's
+    value."""
     value = int(transition["value"], 16)
     mask = int(transition["mask"], 16) if transition.get("mask") is not None else -1
     for key in reversed(state.get("transition_key") or []):

@@ -113,7 +113,7 @@ def _walk(root: Json) -> None:
 
 
 def _source(info: Any) -> None:
-    """Where in the P4 file something is: for messages."""
+    """Check the place in the P4 file, which messages name."""
     if info is None:
         return
     _require(isinstance(info, Mapping), "a source_info that is no object")

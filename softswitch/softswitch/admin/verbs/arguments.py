@@ -135,7 +135,7 @@ def is_wildcard(m: Match, field: FieldInfo) -> bool:
 
 
 def find(things: Mapping[str, T], name: str, kind: str) -> T:
-    """By full name, or by an ending of it after a dot that only one has."""
+    """Find one of `things` by its full name, or by an ending of it after a dot that no other one has."""
     if name in things:
         return things[name]
     ending = [thing for full, thing in things.items() if full.endswith("." + name)]
@@ -184,7 +184,7 @@ def shown(m: Match | None, field: FieldInfo) -> str:
 
 
 def shown_action(action: TableAction | None, pipeline: Pipeline) -> str:
-    """What an entry does."""
+    """Describe the action of an entry."""
     match action:
         case ActionCall(name, params):
             infos = pipeline.actions[name].params

@@ -129,8 +129,8 @@ def mc_dump(target: Target) -> str:
 
 
 class Nodes:
-    """What commands have made of nodes, for one program: P4Runtime and the core know groups only. What the switch
-    refuses changes nothing here."""
+    """Multicast nodes that commands have made, for one program: P4Runtime and the core know groups only. A command
+    that the switch refuses changes nothing here."""
 
     def __init__(self) -> None:
         self.ports: dict[int, tuple[int, tuple[int, ...]]] = {}
