@@ -31,9 +31,9 @@ def test_small_fabrics_have_every_simple_path_as_a_candidate(fabric: Fabric) -> 
     graph = switch_graph(fabric)
     first, last = fabric.switches[0].name, fabric.switches[-1].name
     if first == last:
-        assert network.between(first, last) == ((),)
+        assert network.paths.between(first, last) == ((),)
         return
-    ours = {network.path(route) for route in network.between(first, last)}
+    ours = {network.path(route) for route in network.paths.between(first, last)}
     assert ours == {tuple(p) for p in nx.all_simple_paths(graph, first, last)}
 
 
@@ -46,7 +46,7 @@ def test_large_fabrics_have_shortest_paths_up_to_the_limit(fabric: Fabric) -> No
         for first in names:
             if first == last:
                 continue
-            routes = network.between(first, last)
+            routes = network.paths.between(first, last)
             shortest = list(nx.all_shortest_paths(graph, first, last))
             assert len(routes) == min(network.limits.paths, len(shortest)) or len(routes[-1]) > len(routes[0])
             assert network.path(routes[0]) in {tuple(p) for p in shortest}
@@ -55,7 +55,7 @@ def test_large_fabrics_have_shortest_paths_up_to_the_limit(fabric: Fabric) -> No
 
 def test_pairs_get_different_ones_of_their_equal_paths() -> None:
     network = ResidualNetwork(leaf_spine(8, 8, 1), limits=Limits(paths=1))
-    spines = {network.path(network.between("leaf1", f"leaf{i}")[0])[1] for i in range(2, 9)}
+    spines = {network.path(network.paths.between("leaf1", f"leaf{i}")[0])[1] for i in range(2, 9)}
     assert len(spines) >= 6
 
 
@@ -76,7 +76,7 @@ def test_cheapest_links_lead_along_cheapest_paths(fabric: Fabric, seed: int) -> 
 def test_a_route_runs_from_host_to_host_over_its_links() -> None:
     fabric = leaf_spine(2, 1, 2)
     network = ResidualNetwork(fabric)
-    [route] = network.routes("h1", "h3")
+    [route] = network.paths.routes("h1", "h3")
     assert network.path(route) == ("h1", "leaf1", "spine1", "leaf2", "h3")
 
 
@@ -97,9 +97,9 @@ def test_a_node_with_one_child_passes_its_packets_on() -> None:
     fabric = Fabric("two", hosts, (Switch("a", capacity=5.0), Switch("b", capacity=5.0)), links)
     network, job = ResidualNetwork(fabric), JobSpec("job", ("w0", "w1"), ("ps",))
     draft = Draft("ps", 1.0)
-    draft.connect("w0", "a", network.routes("w0", "a")[0])
-    draft.connect("a", "ps", network.routes("a", "ps")[0])
-    draft.connect("w1", "ps", network.routes("w1", "ps")[0])
+    draft.connect("w0", "a", network.paths.routes("w0", "a")[0])
+    draft.connect("a", "ps", network.paths.routes("a", "ps")[0])
+    draft.connect("w1", "ps", network.paths.routes("w1", "ps")[0])
     route_results(network, [draft], job.workers)
     plan = finish(network, job, [draft], Task(network, job).report("test"))
     assert {e.child: e.path for e in plan.trees[0].edges} == {
@@ -116,7 +116,7 @@ def test_results_avoid_a_link_that_is_full_already() -> None:
     busy = Loads(links={("leaf1", "spine1"): 1.0})
     network, worker = ResidualNetwork(fabric, busy), "h2"
     draft = Draft("ps1", 1.0)
-    draft.connect(worker, "ps1", network.routes(worker, "ps1")[0])
+    draft.connect(worker, "ps1", network.paths.routes(worker, "ps1")[0])
     route_results(network, [draft], [worker])
     assert ("leaf1", "spine2") in {network.links[i] for i in draft.result_links}
 

@@ -32,8 +32,8 @@ def waits(connection: socket.socket) -> bool:
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT"], ids=["nothing", "a part of a request"])
 def test_idle_connections_make_room_for_requests_and_are_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes):
-    monkeypatch.setattr("netfold.controller.web.bounded_connections.MAX_CONNECTIONS", 8)
-    monkeypatch.setattr("netfold.controller.web.bounded_connections.REQUEST_S", 2.0)
+    monkeypatch.setattr("netfold.controller.web.web_server.MAX_CONNECTIONS", 8)
+    monkeypatch.setattr("netfold.controller.web.web_server.REQUEST_S", 2.0)
 
     def check(address: str) -> None:
         where = urlsplit(address)
@@ -59,8 +59,8 @@ def test_idle_connections_make_room_for_requests_and_are_closed(monkeypatch: pyt
 def test_connections_with_a_stream_are_kept_and_those_beyond_the_limit_closed(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("netfold.controller.web.bounded_connections.MAX_CONNECTIONS", 3)
-    monkeypatch.setattr("netfold.controller.web.bounded_connections.REQUEST_S", 0.2)
+    monkeypatch.setattr("netfold.controller.web.web_server.MAX_CONNECTIONS", 3)
+    monkeypatch.setattr("netfold.controller.web.web_server.REQUEST_S", 0.2)
 
     async def opened(address: str) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
         where = urlsplit(address)
