@@ -140,7 +140,7 @@ _EXPECTED: Mapping[str, str] = {
     "string_too_short": "at least {min_length} characters",
     "string_too_long": "at most {max_length} characters",
 }
-"""What a field takes, by the type of pydantic's error."""
+"""The expected value of a field, by the type of the error of pydantic."""
 
 
 def explain(error: ValidationError) -> str:
