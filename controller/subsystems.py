@@ -95,7 +95,7 @@ class Jobs:
 
 
 class Planning:
-    """What is planned, and when: placements, migrations, re-routes."""
+    """Holds what decides on plans, and when: placements, migrations, re-routes."""
 
     def __init__(
         self,

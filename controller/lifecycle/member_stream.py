@@ -24,7 +24,7 @@ class Update(Enum):
 
 
 class MemberStream:
-    """What one member was sent in one stream."""
+    """Remembers what one member was sent in one stream."""
 
     def __init__(self, stream: OpenStream, registry: JobRegistry, member_status: MemberStatus) -> None:
         self._stream = stream
