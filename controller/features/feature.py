@@ -23,7 +23,7 @@ from netfold.topologies.fabric import Fabric
 
 
 class RegistrationError(Exception):
-    """What a member registers is not its job's; the message names it."""
+    """A member registers what its job does not have; the message names it."""
 
 
 @dataclass(frozen=True)

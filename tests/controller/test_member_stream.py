@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a member is sent next, decided without a service: from its job and what it was sent before."""
+"""A member is sent what its job and earlier updates ask for; this is decided without a service."""
 
 from __future__ import annotations
 

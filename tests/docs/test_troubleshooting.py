@@ -21,6 +21,7 @@ INTERNAL = {
     "InvalidPlanError": "a defect of a planner, by the validator",
     "ManifestError": "becomes a FabricError",
     "NoSolutionError": "a planner tries another way",
+    "RegistrationError": "becomes a NotAMemberError, which a member meets as a JobRefusedError",
     "ShellEndedError": "becomes a NamespaceError, or is met while a network is taken down",
     "SlotsExhaustedError": "becomes a RefusedError",
     "SourceError": "the page shows its message",
