@@ -7,30 +7,36 @@ finsy ends every RPC after 10 s, also a pipeline push, and offers no option for 
 client that finsy makes (`Switch._p4client`, in the hook `Switch._switch_start`) by a subclass, whose stub
 (`P4Client._stub`) passes timeouts of its own. And finsy's `read` makes objects of its own of each entity, at ten times
 the cost of the RPC: `read_responses` returns the responses as they are. The schema (`Switch._p4schema`) is one whose
-P4Info is parsed already. Nothing of finsy is patched."""
+P4Info is parsed already: finsy parses the text anew for each switch and connection, which takes longer than the rest of
+a connection, and most switches of a fabric have the same one. Nothing of finsy is patched."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import finsy as fy
+from finsy import pbutil
 from finsy.p4client import P4Client
-from finsy.proto import p4r
+from finsy.proto import p4i, p4r
 
 from netfold.controller.switches.connection import CallTimeouts, ConnectionRequest
 from netfold.controller.switches.endpoint import Tls
 from netfold.controller.switches.entries import Codec, Contents, Entity
 from netfold.controller.switches.install import Op, WriteBatch
-from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.port_counters import PortCounts, PortReader
 from netfold.controller.switches.server_forms import pad_packet_to_width, pad_to_width
 
 _PUSH = "SetForwardingPipelineConfig"
 _LOST = "Internal error from Core"
 """Message of gRPC with the code INTERNAL, raised by a write to a stream whose call is over."""
+
+MAX_TEXTS = 16
+"""Maximum number of programs whose P4Info is kept."""
 
 
 def log_state_changes_only() -> None:
@@ -263,3 +269,14 @@ def error_text(error: fy.P4ClientError) -> str:
     ):  # gRPC names the address, and each layer, before the cause
         return f"no connection: {error.message.rpartition(': ')[2]}"
     return f"{error.code.name}: {error.message}"
+
+
+def read_schema(p4info: Path, blob: Path | None = None) -> fy.P4Schema:
+    """The schema of a program. Schemas of the same text share the message, which callers must not change. Raises the
+    exceptions of the parser of the file."""
+    return fy.P4Schema(_parse(p4info.read_text("utf-8")), blob)
+
+
+@functools.lru_cache(maxsize=MAX_TEXTS)
+def _parse(text: str) -> p4i.P4Info:
+    return pbutil.from_text(text, p4i.P4Info)

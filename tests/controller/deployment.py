@@ -38,8 +38,8 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec, Contents
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.fleet import FleetOptions
-from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
 from netfold.controller.switches.server_forms import expand_action_sets
 from netfold.controller.switches.session import RPC_TIMEOUT_S

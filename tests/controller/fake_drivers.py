@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 from finsy.proto import p4r, rpc_code
 
-from netfold.controller.switches.p4info import read_schema
+from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.server_forms import pad_packet_to_width, pad_to_width
 from tests.controller.fake_switch import FakeSwitch
 

@@ -30,7 +30,7 @@ from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
-from netfold.controller.switches.p4info import read_schema
+from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.programs import limit_children
 from netfold.p4src.manifest import own_programs
 from netfold.p4src.tools.p4build import PROFILES, Profile
