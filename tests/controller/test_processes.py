@@ -129,7 +129,7 @@ def test_a_jobs_life_by_command_line(tmp_path):
             assert code == 2
             assert "one.yaml:" in err
             assert (await operator.run("job", "explain", "other"))[0] == 5
-            code, out, _ = await operator.run("top", "--iterations", "1", "--json")
+            code, out, _ = await operator.run("controller", "top", "--iterations", "1", "--json")
             shown = json.loads(out)
             assert (code, shown["jobs"][0]["name"], shown["switches"][0]["ready"]) == (0, "job", True)
             (link,) = [link for link in shown["links"] if link["link"] == "h1->s1"]
