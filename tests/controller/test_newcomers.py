@@ -9,12 +9,12 @@ from contextlib import suppress
 
 import grpc
 import pytest
-from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.service.standby import ServiceProxy
 from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import MemberStream, PlanThread, deployed

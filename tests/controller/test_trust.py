@@ -14,7 +14,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 
 from netfold.controller.operator import controller_commands
 from netfold.controller.service.listening import ListenError
@@ -23,6 +22,7 @@ from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, best_lanes
 from netfold.controller.switches.endpoint import Tls
 from netfold.protocol import connection as api
+from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 from netfold.protocol.runtime import is_only_user
 from netfold.testbed.deployment import Setup
 from netfold.topologies.generators import leaf_spine, single_switch
