@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -119,6 +120,20 @@ def _program_of(p4info: Path, digest: str) -> Program:
 def _of_chip(chip: str | None) -> list[Program]:
     """The programs for a chip, or for v1model."""
     return [p for p in own_programs().values() if p.chip == chip and p.form is not Form.BMV2]
+
+
+@functools.cache
+def ordinary_program(chip: str | None, lanes: int) -> Program:
+    """Netfold's program of `lanes` with the fewest children for a chip (None: v1model). If there is none, a program
+    that has no ability but to add."""
+    fitting = [program for program in _of_chip(chip) if program.lanes == lanes]
+    nothing = Program(lanes=lanes, children=usual_children(chip), chip=chip)
+    return min(fitting, key=lambda program: program.children, default=nothing)
+
+
+def lanes_with(ability: Literal["floats", "roce", "quorum"]) -> list[int]:
+    """The lane counts of netfold's programs for v1model that have an ability."""
+    return sorted({program.lanes for program in _of_chip(None) if getattr(program, ability)})
 
 
 @functools.cache

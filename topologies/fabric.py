@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from netfold.p4src.manifest import usual_children
+from netfold.p4src.manifest import Program, ordinary_program, usual_children
 from netfold.topologies.distances import distances
 from netfold.topologies.faults import Fault, hint
 from netfold.topologies.ports import Chip, pipe_of, port_faults
@@ -81,6 +81,7 @@ class Switch:
     chip       None: all ports lie in one pipe
     loopbacks  ports by which packets reach another pipe
     children   most children that it takes as a node of a tree; None: not given, see `max_children`
+    program    the program that it runs, if a controller knows it; see `runs`
     """
 
     name: str
@@ -91,12 +92,17 @@ class Switch:
     chip: Chip | None = None
     loopbacks: tuple[Loopback, ...] = ()
     children: int | None = None
+    program: Program | None = None
 
     @property
     def max_children(self) -> int:
         if self.children is not None:
             return self.children
         return usual_children(self.chip)
+
+    def runs(self, lanes: int) -> Program:
+        """The program that it runs for packets of `lanes`; if that is not known, netfold's ordinary one."""
+        return self.program or ordinary_program(self.chip, lanes)
 
     @property
     def aggregates(self) -> bool:

@@ -12,15 +12,13 @@ from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.plan import Plan
+from netfold.p4src.manifest import lanes_with
 from netfold.protocol.lane_bits import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 from netfold.topologies.fabric import Fabric
 
 MIN_HALF_BITS = {"half": 4, "auto": 1}
 """Minimum bits of a value that the scheme half has to keep (protocol/lane_bits.py), by the job's numerics. `auto` is
 half for float16 and bfloat16 alone."""
-
-FLOAT_LANES = (64,)
-"""Lane counts of the v1model programs that add floats (p4src/v1model/lanes_float.p4)."""
 
 
 def check_requirements(
@@ -43,22 +41,23 @@ def check_floats(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJo
     """float32 needs programs that add floats at all nodes, and at others that a feature names."""
     if not resolved.file.numerics.floats:
         return
-    name, known = resolved.file.name, " or ".join(map(str, FLOAT_LANES))
+    name, known = resolved.file.name, " or ".join(map(str, lanes_with("floats")))
     nodes = {n for tree in plan.trees for n in tree.nodes}
     for feature in features_in(resolved.file):
         nodes |= {n for tree in plan.trees for n in feature.numerics_nodes(tree)}
     for node in sorted(n for n in nodes if not fabric.is_host(n)):
-        chip = fabric.switch(node).chip
-        if chip is not None:
+        program = fabric.switch(node).runs(packet_model.lanes)
+        if program.floats:
+            continue
+        if program.chip is not None:
             raise RefusedError(
-                f"job '{name}': numerics are float32, and switch {node} is a {chip.value}, whose program adds whole "
+                f"job '{name}': numerics are float32, and switch {node} is a {program.chip}, whose program adds whole "
                 "numbers (docs/how-to/tofino.md); say block, or name a scheme that adds up elsewhere"
             )
-        if packet_model.lanes not in FLOAT_LANES:
-            raise RefusedError(
-                f"job '{name}': numerics are float32, and switch {node} runs a program of {packet_model.lanes} lanes, "
-                f"which adds whole numbers; start the controller with --lanes {known}, or say block"
-            )
+        raise RefusedError(
+            f"job '{name}': numerics are float32, and switch {node} runs a program of {program.lanes} lanes, which "
+            f"adds whole numbers; start the controller with --lanes {known}, or say block"
+        )
 
 
 def check_half(resolved: ResolvedJob) -> None:

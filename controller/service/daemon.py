@@ -29,7 +29,7 @@ from netfold.controller.service.watchdog import Watchdog, watched_loop
 from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.programs import check_lanes, limit_children, programs_of
+from netfold.controller.switches.programs import check_lanes, programs_of, with_programs
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.addressing import addresses
@@ -83,7 +83,7 @@ async def _run(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     programs = programs_of(fabric, options.controller.pipeline, options.devices)
     check_lanes(programs, options.controller.packet_model.lanes)
-    limited = limit_children(fabric, programs)
+    limited = with_programs(fabric, programs)
     store = Store(options.state, fingerprint(fabric))
     watchdog.progress = lambda: store.ended_changes
     assigned = addresses(fabric, options.first_grpc_port)

@@ -102,9 +102,9 @@ def check_lanes(programs: Mapping[str, Program], lanes: int) -> None:
             )
 
 
-def limit_children(fabric: Fabric, programs: Mapping[str, Program]) -> Fabric:
-    """The fabric with the maximum children of switches limited to those of their programs, or fewer if its file says
-    so. Raises FabricError, which names the switch, if the file claims more than its program has."""
+def with_programs(fabric: Fabric, programs: Mapping[str, Program]) -> Fabric:
+    """The fabric with the programs of its switches and the children that these take, or fewer if its file says so.
+    Raises FabricError, which names the switch, if the file claims more than its program has."""
     switches = []
     for switch in fabric.switches:
         most = programs[switch.name].children
@@ -113,5 +113,5 @@ def limit_children(fabric: Fabric, programs: Mapping[str, Program]) -> Fabric:
                 f"{fabric.name}: switch '{switch.name}' is said to take {switch.children} children, and its program "
                 f"takes {most}; expected 'children' of at most {most}"
             )
-        switches.append(replace(switch, children=switch.children or most))
+        switches.append(replace(switch, children=switch.children or most, program=programs[switch.name]))
     return replace(fabric, switches=tuple(switches))

@@ -12,9 +12,10 @@ import pytest
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.packet_model import PacketModel
-from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES, check_floats
+from netfold.controller.lifecycle.switch_requirements import check_floats
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
+from netfold.p4src.manifest import lanes_with
 from netfold.p4src.tools.p4build import COMPILED, LANES, REPOSITORY
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine
@@ -33,7 +34,7 @@ def test_a_program_that_adds_no_floats_is_refused_by_its_switch_s_name(lanes: in
     fabric = leaf_spine(2, 2, 2)
     resolved, plan = planned(fabric, "float32")
     packet_model = PacketModel(lanes, 1.0, 0.01)
-    if lanes in FLOAT_LANES:
+    if lanes in lanes_with("floats"):
         check_floats(fabric, packet_model, resolved, plan)
     else:
         with pytest.raises(RefusedError, match=f"switch .* runs a program of {lanes} lanes.*--lanes 64"):
@@ -61,7 +62,7 @@ def test_a_chip_is_refused():
 @pytest.mark.parametrize("lanes", LANES)
 def test_the_programs_that_are_named_are_those_that_add_floats(lanes: int):
     program = (REPOSITORY / COMPILED / f"netfold-v1model-{lanes}.json").read_text()
-    assert ("add_floats" in program) is (lanes in FLOAT_LANES)
+    assert ("add_floats" in program) is (lanes in lanes_with("floats"))
 
 
 def test_a_leaf_that_takes_floats_from_roce_has_to_know_them_too():

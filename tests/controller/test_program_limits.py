@@ -23,9 +23,9 @@ from netfold.controller.planning.validate import validate
 from netfold.controller.switches.programs import (
     check_lanes,
     lanes_for,
-    limit_children,
     program_for,
     read_program,
+    with_programs,
 )
 from netfold.p4src.manifest import (
     Form,
@@ -56,7 +56,7 @@ def with_children(fabric: Fabric, children: int | None) -> Fabric:
 
 
 def limited(fabric: Fabric, program: Program) -> Fabric:
-    return limit_children(fabric, {s.name: program for s in fabric.switches})
+    return with_programs(fabric, {s.name: program for s in fabric.switches})
 
 
 def widest_node(fabric: Fabric, plan: Plan) -> int:

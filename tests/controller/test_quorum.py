@@ -18,7 +18,7 @@ from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.switch_requirements import check_requirements
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
-from netfold.controller.switches.programs import limit_children
+from netfold.controller.switches.programs import with_programs
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.p4src.manifest import own_programs
@@ -94,10 +94,10 @@ def test_a_quorum_takes_the_bits_of_a_wide_program(workers: int, bits: int):
     resolved = resolve_job(
         f"name: q\nworkers: {workers}\nparameter_servers: 0\nquorum: {workers - 1}\n", fabric
     )
-    fabric = limit_children(fabric, {"s1": own_programs()[Profile(64, bits).key]})
+    fabric = with_programs(fabric, {"s1": own_programs()[Profile(64, bits).key]})
     plan = plan_job(fabric, PlanRequest(resolved))
     check_requirements(fabric, PacketModel(64), resolved, plan)
-    narrow = limit_children(unlimited(fabric), {"s1": own_programs()[Profile(64).key]})
+    narrow = with_programs(unlimited(fabric), {"s1": own_programs()[Profile(64).key]})
     expected = f"a tree of {workers} senders to switch s1; a root with a bitmap of 32 bits takes 32"
     with pytest.raises(RefusedError, match=expected):
         check_requirements(narrow, PacketModel(64), resolved, plan)

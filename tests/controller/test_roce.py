@@ -218,7 +218,9 @@ def test_a_file_that_cannot_be_is_refused_with_the_reason(changes, words):
 def test_a_program_without_roce_and_a_worker_left_alone_are_refused():
     resolved = resolve_job(SPEC.format(scheme="switchml", servers=0), FABRIC)
     plan = plan_job(FABRIC, PlanRequest(resolved))
-    with pytest.raises(RefusedError, match="RoCE needs 256 lanes"):
+    with pytest.raises(
+        RefusedError, match=r"runs a program of 32 lanes; RoCE needs 64 lanes .* or 256 lanes"
+    ):
         allocate(FABRIC, PacketModel(32), resolved, plan, [], AllocationState(0, {}), after_epoch=0)
     with pytest.raises(RefusedError, match="only worker at leaf1"):
         plan_job(FABRIC, PlanRequest(resolved, excluded_members=frozenset({"h2"})))

@@ -31,7 +31,7 @@ from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.finsy_adapter import read_schema
-from netfold.controller.switches.programs import limit_children
+from netfold.controller.switches.programs import with_programs
 from netfold.p4src.manifest import own_programs
 from netfold.p4src.tools.p4build import PROFILES, Profile
 from netfold.topologies.addressing import addresses
@@ -45,7 +45,7 @@ SPEC = "name: {name}\nworkers: [{workers}]\nparameter_servers: 0\nscheme: {schem
 
 
 def wide(fabric: Fabric) -> Fabric:
-    return limit_children(fabric, {switch.name: WIDE for switch in fabric.switches})
+    return with_programs(fabric, {switch.name: WIDE for switch in fabric.switches})
 
 
 def hosts(first: int, last: int) -> list[str]:

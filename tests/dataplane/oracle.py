@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
 from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
+from netfold.p4src.manifest import lanes_with
 from netfold.p4src.tools.p4build import CHILDREN
 from netfold.protocol.wire import (
     FLAGS,
@@ -71,7 +71,7 @@ class Oracle:
         self._children = children
         self._parses_options = parses_options
         self._wraps = wraps
-        self._flags = FLAGS if parses_options and lanes in FLOAT_LANES else FLAGS & ~Flag.FLOATS
+        self._flags = FLAGS if parses_options and lanes in lanes_with("floats") else FLAGS & ~Flag.FLOATS
         self._roce = RoceLeaf(lanes, wraps=wraps)
         self._trees: dict[int, _Installed] = {}
         self._router = Router(lanes, self._roce, parses_options=parses_options)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netfold.controller.features.roce.tables import HIDDEN_QPN, ROCE_SIDE, SOURCE_PORT
-from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
+from netfold.p4src.manifest import lanes_with
 from netfold.protocol.wire import LANE_MAX, VERSION, Flag, Kind, Verdict, make_tag
 from tests.dataplane.frames import CE, ECT0, IP_AT, LANES_AT, NETFOLD_AT, UDP, UDP_AT, checksum, ip
 from tests.dataplane.roce_frames import (
@@ -47,7 +47,7 @@ class RoceLeaf:
         self._lanes = lanes
         self._wraps = wraps
         self.knows = lanes != _NO_ROCE
-        self._turns = lanes in FLOAT_LANES
+        self._turns = lanes in lanes_with("floats")
         self._workers: list[RoceWorker] = []
         self._hosts: list[str] = []
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
 from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
+from netfold.p4src.manifest import lanes_with
 from netfold.protocol.wire import Flag, Kind, Packet
 from netfold.traffic.numerics import floats_error_bound
 from tests.dataplane.bench import Bench
@@ -24,7 +24,7 @@ from tests.dataplane.node import MANAGED, Child, TreeAt
 
 Bits = NDArray[np.uint32]
 
-LANES = FLOAT_LANES[0]
+LANES = lanes_with("floats")[0]
 CHILDREN = tuple(Child(1 + number % 3, number) for number in range(7))
 ROOT = TreeAt(TREE, EPOCH, 4, root=True, children=CHILDREN, down=(1, 2, 3))
 NAN = 0x7FC00000

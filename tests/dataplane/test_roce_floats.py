@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
+from netfold.p4src.manifest import lanes_with
 from netfold.protocol.wire import Flag, Packet
 from tests.dataplane.bench import Bench
 from tests.dataplane.conftest import Fresh
@@ -20,7 +20,7 @@ from tests.dataplane.roce_frames import ONLY, PAYLOAD_AT, Rc
 from tests.dataplane.roce_node import RoceWorker
 from tests.dataplane.test_floats import KINDS, Bits, added, random_bits
 
-LANES, WORKERS = FLOAT_LANES[0], 3
+LANES, WORKERS = lanes_with("floats")[0], 3
 
 
 def leaf(at: TreeAt, target: str, fresh: Fresh) -> Bench:

@@ -26,16 +26,15 @@ class QuorumFeature(Feature):
     def refusals(
         self, fabric: Fabric, lanes: int, resolved: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]
     ) -> Iterator[str]:
-        """A quorum needs v1model programs at all nodes, and a bit for each sender at a switch as root."""
+        """A quorum needs programs that seal sums at all nodes, and a bit for each sender at a switch as root."""
         name = resolved.file.name
         for tree in plan.trees:
             for node in tree.nodes:
-                chip = None if fabric.is_host(node) else fabric.switch(node).chip
-                if chip is not None:
+                if not fabric.is_host(node) and not fabric.switch(node).runs(lanes).quorum:
+                    what = fabric.switch(node).chip or "switch"
                     yield (
-                        f"job '{name}' has a quorum, and switch {node} is a {chip.value}, whose program has no room "
-                        "for one (docs/reference/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up "
-                        "elsewhere"
+                        f"job '{name}' has a quorum, and switch {node} is a {what}, whose program has no room for one "
+                        "(docs/reference/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up elsewhere"
                     )
             most = None if fabric.is_host(tree.root) else fabric.switch(tree.root).max_children
             if most is not None and len(tree.edges) > most:

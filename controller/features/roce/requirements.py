@@ -13,9 +13,9 @@ from netfold.controller.features.roce.tables import ROCE_SIDE
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.planning.plan import Plan
+from netfold.p4src.manifest import lanes_with
 from netfold.topologies.fabric import Fabric
 
-ROCE_LANES = (64, 256)
 MAX_ROCE_TREES = 16
 """Maximum connections of a worker (traffic/agent/messages.h)."""
 
@@ -29,21 +29,19 @@ _PAIR = 2
 def refusals(
     fabric: Fabric, lanes: int, resolved: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]
 ) -> Iterator[str]:
-    """Why a RoCE job cannot run by the plan in addition to the `installed` jobs: it needs v1model programs of certain
-    lane counts on all switches, suitable ports of its workers, and room at their leaves."""
+    """Why a RoCE job cannot run by the plan in addition to the `installed` jobs: it needs programs with RoCE on all
+    switches, suitable ports of its workers, and room at their leaves."""
     name = resolved.file.name
-    if lanes not in ROCE_LANES:
-        yield (
-            f"job '{name}': the controller runs programs of {lanes} lanes; RoCE needs 256 lanes (a path MTU of 1024 "
-            "bytes) or 64 (256 bytes)"
-        )
     if len(plan.trees) > MAX_ROCE_TREES:
         yield f"job '{name}': a RoCE job has at most {MAX_ROCE_TREES} trees; name another scheme"
-    for tree in plan.trees:
-        for node in {n for e in tree.edges for n in e.path if not fabric.is_host(n)}:
-            chip = fabric.switch(node).chip
-            if chip is not None:
-                yield f"job '{name}': switch {node} is a {chip}; RoCE needs v1model programs"
+    nodes = {n for tree in plan.trees for e in tree.edges for n in e.path if not fabric.is_host(n)}
+    for node in sorted(nodes):
+        program = fabric.switch(node).runs(lanes)
+        if program.chip is not None:
+            yield f"job '{name}': switch {node} is a {program.chip}; RoCE needs v1model programs"
+        elif not program.roce:
+            known = " or ".join(f"{n} lanes (a path MTU of {4 * n} bytes)" for n in lanes_with("roce"))
+            yield f"job '{name}': switch {node} runs a program of {program.lanes} lanes; RoCE needs {known}"
     for worker in sorted({w for tree in plan.trees for w in tree.workers_below(tree.root)}):
         yield from _port_refusals(fabric, name, worker)
     yield from _leaf_refusals(fabric, resolved, plan, installed)
