@@ -16,6 +16,7 @@ from typing import Any
 
 import grpc
 
+from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import (
     DEFAULT_NAME,
     FolderError,
@@ -88,14 +89,14 @@ def connection(
     """Connect to a controller. Arguments that are None are taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA,
     NETFOLD_TOKEN_FILE and NETFOLD_TLS_SERVER_NAME. Their defaults are the default socket (under sudo the caller's, if
     root has none), the system's certificates, and no token. Raises ConnectError."""
-    chosen = address or os.environ.get("NETFOLD_CONTROLLER") or _callers_socket() or default_socket()
+    chosen = address or os.environ.get(Variable.CONTROLLER) or _callers_socket() or default_socket()
     if chosen == default_socket():
         check_default_socket()
-    name = server_name or os.environ.get("NETFOLD_TLS_SERVER_NAME", "")
+    name = server_name or os.environ.get(Variable.TLS_SERVER_NAME, "")
     if chosen.startswith("unix:"):
         return Connection(chosen, server_name=name)
-    ca = certificate or _path("NETFOLD_TLS_CA")
-    file = token or _path("NETFOLD_TOKEN_FILE")
+    ca = certificate or _path(Variable.TLS_CA)
+    file = token or _path(Variable.TOKEN_FILE)
     try:
         trusted = None if ca is None else ca.read_bytes()
         shown = [] if file is None else file.read_text().split()

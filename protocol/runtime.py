@@ -8,15 +8,15 @@ import os
 import stat
 from pathlib import Path
 
-RUN_DIRECTORY_VARIABLE = "NETFOLD_RUN_DIR"
-NAME_VARIABLE = "NETFOLD_NAME"
+from netfold.protocol.environment import Variable
+
 DEFAULT_NAME = "nf"
 ROOTS_FOLDER = Path("/run/netfold")
 
 
 def runtime_folder() -> Path:
     """$NETFOLD_RUN_DIR; else /run/netfold of root; else netfold in $XDG_RUNTIME_DIR or in /tmp/netfold-UID."""
-    explicit = os.environ.get(RUN_DIRECTORY_VARIABLE)
+    explicit = os.environ.get(Variable.RUN_DIR)
     if explicit:
         return Path(explicit)
     if is_root():
@@ -31,13 +31,13 @@ class FolderError(Exception):
 
 def check_runtime_folder() -> None:
     """See `check_own`. A folder that $NETFOLD_RUN_DIR names is taken as it is. Raises FolderError."""
-    if not os.environ.get(RUN_DIRECTORY_VARIABLE):
+    if not os.environ.get(Variable.RUN_DIR):
         check_own(runtime_folder())
 
 
 def make_runtime_folder() -> None:
     """Raises FolderError, OSError."""
-    if os.environ.get(RUN_DIRECTORY_VARIABLE):
+    if os.environ.get(Variable.RUN_DIR):
         runtime_folder().mkdir(parents=True, exist_ok=True)
     else:
         make_own(runtime_folder())
@@ -69,7 +69,7 @@ def check_own(folder: Path) -> None:
 
 def default_name() -> str:
     """Name of the network: $NETFOLD_NAME, else `nf`."""
-    return os.environ.get(NAME_VARIABLE) or DEFAULT_NAME
+    return os.environ.get(Variable.NAME) or DEFAULT_NAME
 
 
 def is_root() -> bool:

@@ -13,11 +13,11 @@ import typer
 
 from netfold.controller.operator.controller_client import NO_CONTROLLER
 from netfold.controller.operator.controller_commands import run_controller
-from netfold.controller.operator.controller_options import METRICS_VARIABLE
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import listen_for_scrapes
 from netfold.p4src.manifest import Form
-from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
+from netfold.protocol.environment import Variable
+from netfold.protocol.runtime import DEFAULT_NAME
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.holder import holder_of
 from netfold.testbed.network.isolation import enter_network, is_isolated
@@ -29,7 +29,7 @@ _NAME = Annotated[
     str | None,
     typer.Option(
         "--name",
-        envvar=NAME_VARIABLE,
+        envvar=Variable.NAME,
         help="Network of `netfold network up` whose switches it controls; default: nf, if that is up and --switches is "
         "not given.",
     ),
@@ -42,7 +42,7 @@ def _run(name: str | None, **options: Any) -> None:
         if name is None and options["switches"] is None and not is_isolated() and holder_of(DEFAULT_NAME):
             name = DEFAULT_NAME
         if name is not None:
-            os.environ[NAME_VARIABLE] = name
+            os.environ[Variable.NAME] = name
             if not is_isolated() and holder_of(name):
                 _refuse_port_inside(options["listen"], name)
                 if options["metrics_port"]:
@@ -77,7 +77,7 @@ def _listen_here(port: int) -> None:
     Raises ListenError."""
     descriptor = listen_for_scrapes(port).detach()
     os.set_inheritable(descriptor, True)
-    os.environ[METRICS_VARIABLE] = str(descriptor)
+    os.environ[Variable.METRICS_DESCRIPTOR] = str(descriptor)
 
 
 def _with_name() -> inspect.Signature:

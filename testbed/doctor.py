@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from netfold.protocol.environment import Variable
 from netfold.testbed.network import p4runtime_shell
 from netfold.testbed.network.debian import make_mininet_importable
 from netfold.testbed.network.errors import NetworkError
@@ -193,7 +194,7 @@ def _beside(environment: str) -> str | None:
 
 
 def _shell_python() -> str | None:
-    named = os.environ.get(p4runtime_shell.VARIABLE)
+    named = os.environ.get(Variable.P4RT_SHELL)
     try:
         return str(p4runtime_shell.shell_python(Path(named) if named else None))
     except NetworkError:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from netfold.protocol.environment import Variable
 from netfold.testbed.deployment import Deployment
 from netfold.testbed.network.state import HostState, make_folder
 from netfold.testbed.network.tools import tool
@@ -45,7 +46,7 @@ def start_mpirun(
     if uses_netfold:
         environment |= {
             "LD_PRELOAD": str(build(compiler_of(mpirun))),
-            "NETFOLD_CONTROLLER": system.service.address,
+            Variable.CONTROLLER: system.service.address,
         }
     addresses = system.net.addressing.hosts
     hosts = {

@@ -12,12 +12,13 @@ from typing import Annotated
 import typer
 
 from netfold.protocol.connection import ConnectError
-from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
+from netfold.protocol.environment import Variable
+from netfold.protocol.runtime import DEFAULT_NAME
 from netfold.testbed.mpirun import AS_ROOT, host_command, hosts_command
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.isolation import enter_network
 from netfold.testbed.network.options import NameOption
-from netfold.testbed.network.state import RUN_VARIABLE, RunDirectory
+from netfold.testbed.network.state import RunDirectory
 from netfold.topologies.cli import one_line_errors
 from netfold.traffic.mpi.launch import (
     MpiProgram,
@@ -71,14 +72,14 @@ def _mpirun(
     state = None if launcher else network.read()
     if state is not None and program.hosts and set(program.hosts) <= state.hosts.keys() and network.owned:
         enter_network(name)
-        environment = {**preload_environment(with_mpirun), RUN_VARIABLE: state.run, NAME_VARIABLE: name}
+        environment = {**preload_environment(with_mpirun), Variable.NETWORK: state.run, Variable.NAME: name}
         words = hosts_command(
             replace(program, environment=environment), state.hosts, network.work, with_mpirun
         )
         words = host_command(state.hosts[program.hosts[0]], words)
     else:
         flavor = flavor_of(with_mpirun)
-        options = AS_ROOT[flavor] if RUN_VARIABLE in os.environ else ()
+        options = AS_ROOT[flavor] if Variable.NETWORK in os.environ else ()
         environment = preload_environment(with_mpirun)
         words = command_line(with_mpirun, flavor, replace(program, options=options, environment=environment))
     refuse_static(command[0])

@@ -7,17 +7,15 @@ from __future__ import annotations
 import os
 import socket
 
+from netfold.protocol.environment import Variable
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.isolation import is_isolated
-
-SOCKET_VARIABLE = "NETFOLD_PAGE_SOCKET"
-"""The descriptor of the page's socket, for the command that runs again in the network's namespaces."""
 
 
 def page_socket(port: int) -> int:
     """The descriptor of a socket that listens at this port of loopback, outside the network's namespaces. Call it
     before the command enters them, and again within, where it returns the inherited one. Raises RunError."""
-    inherited = os.environ.get(SOCKET_VARIABLE, "")
+    inherited = os.environ.get(Variable.PAGE_SOCKET, "")
     if inherited.isdecimal() and is_isolated():
         return int(inherited)
     try:
@@ -25,5 +23,5 @@ def page_socket(port: int) -> int:
     except OSError as error:
         raise RunError(f"--web: cannot listen at 127.0.0.1:{port}: {error.strerror}") from error
     listener.set_inheritable(True)
-    os.environ[SOCKET_VARIABLE] = str(listener.fileno())
+    os.environ[Variable.PAGE_SOCKET] = str(listener.fileno())
     return listener.detach()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from netfold.protocol.environment import Variable
 from netfold.testbed.deployment import Deployment
 from netfold.testbed.errors import RunError
 from netfold.testbed.processes import HostTask, ProcessGroup, first_exception, last_line
@@ -50,7 +51,7 @@ def start_torchrun(
     folder.mkdir()
     first = system.net.addressing.hosts[hosts[0]].ip
     environment = {
-        "NETFOLD_CONTROLLER": system.service.address,
+        Variable.CONTROLLER: system.service.address,
         "GLOO_SOCKET_IFNAME": _INTERFACE,
         "OMP_NUM_THREADS": "1",  # all hosts share this machine's processors
         "HOME": os.environ.get("HOME", "/root"),

@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from netfold.protocol.runtime import NAME_VARIABLE
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.protocol.environment import Variable
 from netfold.testbed.network.modes import NetworkMode, try_mode
 from netfold.testbed.network.namespaces import identity
 
 # Commands that tests call, or start, make and find networks in here: they would run pytest again in others.
-os.environ[NAMESPACE_VARIABLE] = str(identity("net"))
-os.environ.pop(NAME_VARIABLE, None)
+os.environ[Variable.NAMESPACE] = str(identity("net"))
+os.environ.pop(Variable.NAME, None)
 
 
 class _Loop(asyncio.SelectorEventLoop):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from netfold.protocol.environment import Variable
 from netfold.protocol.option_groups import expand_groups
 from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.traffic.workloads import HIDDEN_UNITS
@@ -41,7 +42,7 @@ Job = Annotated[str, typer.Option(help="Name of the job, as submitted.")]
 Host = Annotated[
     str,
     typer.Option(
-        envvar="NETFOLD_HOST",
+        envvar=Variable.HOST,
         help="Name of this host in the fabric; default: the host with an address of this machine.",
     ),
 ]

@@ -22,10 +22,8 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.programs import lanes_for, program_for
 from netfold.controller.switches.session import RPC_TIMEOUT_S
 from netfold.p4src.manifest import Form
+from netfold.protocol.environment import Variable
 from netfold.topologies.fabric import Fabric, Switch
-
-METRICS_VARIABLE = "NETFOLD_METRICS_DESCRIPTOR"
-"""Of a socket that was made outside the namespaces of the controller's network."""
 
 LONGEST_S = 86400.0
 """Of any interval or timeout: infinity is none."""
@@ -52,7 +50,7 @@ class ServiceOptions:
     metrics_descriptor: Annotated[
         int | None,
         typer.Option(
-            envvar=METRICS_VARIABLE,
+            envvar=Variable.METRICS_DESCRIPTOR,
             help="Descriptor of a socket that listens at --metrics-port.",
             hidden=True,
         ),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from netfold.controller.switches.tables import CPU_PORT
 from netfold.protocol.constants import PORT_FIRST, PORT_LAST
+from netfold.protocol.environment import Variable
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_bytes
 
 _OFFLOADS = ("rx", "tx", "sg", "gso", "tso", "gro", "rx-udp-gro-forwarding", "tx-udp-segmentation")
@@ -92,9 +93,9 @@ def parameter_server_files(node: ParameterServerNode) -> list[File]:
         node.threads,
     ]
     environment = (
-        f"NETFOLD_CONTROLLER={node.controller}",
-        f"NETFOLD_TLS_CA={node.settings / 'cert.pem'}",
-        f"NETFOLD_TOKEN_FILE={node.settings / 'token'}",
+        f"{Variable.CONTROLLER}={node.controller}",
+        f"{Variable.TLS_CA}={node.settings / 'cert.pem'}",
+        f"{Variable.TOKEN_FILE}={node.settings / 'token'}",
     )
     unit = _unit("netfold parameter server of job %i", script, command, node.cpus, environment)
     sysctl = (

@@ -24,6 +24,7 @@ from rich.table import Table
 
 from netfold.evaluation.core.command import Integers, Lanes, expect, integers, run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
+from netfold.protocol.environment import Variable
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.mpirun import start_mpirun
@@ -100,7 +101,7 @@ class MpiAllreduce(Experiment[LatencyRow]):
             )
             with Deployment(Setup(str(fabric), self.target, self.lanes), notify) as system:
                 for numerics in self.numerics.split(","):
-                    environment = {"NETFOLD_MPI_REQUIRED": "1", "NETFOLD_NUMERICS": numerics}
+                    environment: dict[str, str] = {Variable.MPI_REQUIRED: "1", Variable.NUMERICS: numerics}
                     yield from self._measure(
                         system, program, f"{NETFOLD}, {numerics}", 0, environment, notify
                     )

@@ -18,7 +18,8 @@ import typer
 from rich.console import Console
 
 from netfold.controller.switches.election import tool_election_id
-from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE, is_only_user
+from netfold.protocol.environment import Variable
+from netfold.protocol.runtime import DEFAULT_NAME, is_only_user
 from netfold.testbed.network import kernel, p4runtime_shell, supervisor
 from netfold.testbed.network.capture import open_capture, open_capture_file, write_frames
 from netfold.testbed.network.errors import NetworkError, NoNamespacesError, UnknownElementError
@@ -27,7 +28,7 @@ from netfold.testbed.network.isolation import enter_network, is_isolated, pick_m
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.options import ModeOption, NameOption
 from netfold.testbed.network.signals import TerminationSignals
-from netfold.testbed.network.state import RUN_VARIABLE, UNIX, RunDirectory, State, processes_of
+from netfold.testbed.network.state import UNIX, RunDirectory, State, processes_of
 from netfold.testbed.network.sudo_user import sudo_user
 from netfold.testbed.network.switch_entries_command import entries
 from netfold.testbed.network.targets import installed_command
@@ -173,7 +174,7 @@ def _exec(
 ) -> None:
     """Run a command in a host of the network; exits with its exit code."""
     state = _enter_namespaces(name)
-    environment = {**os.environ, RUN_VARIABLE: state.run, NAME_VARIABLE: name}
+    environment = {**os.environ, Variable.NETWORK: state.run, Variable.NAME: name}
     os.execve(tool("mnexec"), ["mnexec", "-a", str(state.host(host).pid), *command], environment)
 
 
@@ -185,7 +186,7 @@ def _shell(
         Path | None,
         typer.Option(
             metavar="DIR",
-            envvar=p4runtime_shell.VARIABLE,
+            envvar=Variable.P4RT_SHELL,
             help="Virtual environment of p4runtime-shell, or its interpreter; default: the checkout's.",
         ),
     ] = None,

@@ -26,15 +26,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from netfold.protocol.runtime import NAME_VARIABLE, RUN_DIRECTORY_VARIABLE, runtime_folder
+from netfold.protocol.environment import Variable
+from netfold.protocol.runtime import runtime_folder
 from netfold.testbed.network import namespaces
 from netfold.testbed.network.errors import NetworkError, NotUpError
 from netfold.testbed.network.locks import is_locked, try_lock
-from netfold.testbed.network.modes import KINDS, MODE_VARIABLE, NetworkMode
-from netfold.testbed.network.state import RUN_VARIABLE, RunDirectory, already_up
-
-NAMESPACE_VARIABLE = "NETFOLD_NAMESPACE"
-"""The number of the network namespace in which commands make and find networks without making or entering another."""
+from netfold.testbed.network.modes import KINDS, NetworkMode
+from netfold.testbed.network.state import RunDirectory, already_up
 
 _FIRST_PROCESS = 1
 """First process of a network's PID namespace. It is in none of the hosts."""
@@ -119,7 +117,7 @@ def enter(name: str, command: Sequence[str]) -> int:
 def _is_in_host(name: str) -> bool:
     """Whether this process is in a host of the network, a descendant of `netfold network exec`."""
     state = RunDirectory(name).read()
-    return state is not None and os.environ.get(RUN_VARIABLE) == state.run
+    return state is not None and os.environ.get(Variable.NETWORK) == state.run
 
 
 def _hold(
@@ -142,7 +140,7 @@ def _hold(
         if child == 0:
             _execute(command, environment, signals)
         _leave_to_command()
-        os.write(ready, environment[NAMESPACE_VARIABLE].encode())
+        os.write(ready, environment[Variable.NAMESPACE].encode())
         os.close(ready)
         code = _wait(child, alive)
         _end_children()
@@ -236,10 +234,10 @@ def _environment(name: str, folder: Path, mode: NetworkMode) -> dict[str, str]:
     number = namespaces.identity("net")
     return {
         **kept,
-        NAMESPACE_VARIABLE: str(number),
-        NAME_VARIABLE: name,
-        MODE_VARIABLE: mode,
-        RUN_DIRECTORY_VARIABLE: str(folder),
+        Variable.NAMESPACE: str(number),
+        Variable.NAME: name,
+        Variable.NETWORK_MODE: mode,
+        Variable.RUN_DIR: str(folder),
     }
 
 

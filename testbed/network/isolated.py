@@ -19,12 +19,12 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from netfold.protocol.runtime import RUN_DIRECTORY_VARIABLE
+from netfold.protocol.environment import Variable
 from netfold.testbed.network.isolation import holder_command, is_isolated
 from netfold.testbed.network.modes import ModeChoice, choose
 from netfold.testbed.network.sudo_user import sudo_command
 
-_MOUNT = f'mount -t tmpfs -o mode=755 netfold "${RUN_DIRECTORY_VARIABLE}" && exec "$@"'
+_MOUNT = f'mount -t tmpfs -o mode=755 netfold "${Variable.RUN_DIR}" && exec "$@"'
 _IN_OWN_FOLDER = ["unshare", "--mount", "sh", "-c", _MOUNT, "sh"]
 """The holder needs the folder that it has, so another mount namespace hides it."""
 

@@ -11,11 +11,12 @@ import os
 import sys
 from typing import NoReturn
 
+from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import ROOTS_FOLDER, is_only_user, is_root
 from netfold.testbed.network import namespaces
 from netfold.testbed.network.errors import NetworkError, NotUpError
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE, holder_of
-from netfold.testbed.network.modes import MODE_VARIABLE, ModeForbiddenError, NetworkMode, choose
+from netfold.testbed.network.holder import holder_of
+from netfold.testbed.network.modes import ModeForbiddenError, NetworkMode, choose
 from netfold.testbed.network.state import RunDirectory
 from netfold.testbed.network.sudo_user import become_root, can_become_root
 
@@ -76,7 +77,7 @@ def namespaces_mode() -> NetworkMode:
 
 def is_isolated() -> bool:
     """True in the network namespace of a holder, and in one that $NETFOLD_NAMESPACE names by its number."""
-    wanted = os.environ.get(NAMESPACE_VARIABLE, "")
+    wanted = os.environ.get(Variable.NAMESPACE, "")
     return wanted.isdecimal() and int(wanted) == namespaces.identity("net")
 
 
@@ -87,11 +88,13 @@ def holder_command(action: str, *arguments: str) -> list[str]:
 
 def wanted_mode() -> NetworkMode:
     """$NETFOLD_NETWORK_MODE, else auto. Raises NetworkError."""
-    text = os.environ.get(MODE_VARIABLE) or NetworkMode.AUTO
+    text = os.environ.get(Variable.NETWORK_MODE) or NetworkMode.AUTO
     try:
         return NetworkMode(text)
     except ValueError:
-        raise NetworkError(f"{MODE_VARIABLE} is '{text}': expected one of {', '.join(NetworkMode)}") from None
+        raise NetworkError(
+            f"{Variable.NETWORK_MODE} is '{text}': expected one of {', '.join(NetworkMode)}"
+        ) from None
 
 
 def _run_again(holder: list[str]) -> NoReturn:

@@ -18,15 +18,15 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import Host, Switch
 
+from netfold.protocol.environment import Variable
 from netfold.testbed.network import kernel
 from netfold.testbed.network.errors import NamespaceError
 from netfold.testbed.network.processes import SwitchProcess
-from netfold.testbed.network.state import RUN_VARIABLE
 
 
 def run_environment(run: str, params: dict[str, Any]) -> dict[str, str]:
     """The environment of a run's process; removes `env` from `params`."""
-    return {**(params.pop("env", None) or os.environ), RUN_VARIABLE: run}
+    return {**(params.pop("env", None) or os.environ), Variable.NETWORK: run}
 
 
 SHELL_START_S = 30.0

@@ -27,8 +27,6 @@ WORKS = "works"
 """Answer of a trial."""
 
 _TRIAL = "netfold.testbed.network.mode_trial"
-MODE_VARIABLE = "NETFOLD_NETWORK_MODE"
-"""`--network` of commands without this option."""
 
 
 class NetworkMode(StrEnum):

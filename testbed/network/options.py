@@ -8,18 +8,18 @@ from typing import Annotated
 
 import typer
 
-from netfold.protocol.runtime import NAME_VARIABLE
-from netfold.testbed.network.modes import MODE_VARIABLE, NetworkMode
+from netfold.protocol.environment import Variable
+from netfold.testbed.network.modes import NetworkMode
 
 NameOption = Annotated[
     str,
-    typer.Option("--name", envvar=NAME_VARIABLE, help="Name of the network: 1 to 6 lower-case letters."),
+    typer.Option("--name", envvar=Variable.NAME, help="Name of the network: 1 to 6 lower-case letters."),
 ]
 ModeOption = Annotated[
     NetworkMode,
     typer.Option(
         "--network",
-        envvar=MODE_VARIABLE,
+        envvar=Variable.NETWORK_MODE,
         help="mininet: namespaces, as root; rootless: in a user namespace; userland: processes alone, for "
         "`netfold run`; auto: the first that works here.",
     ),

@@ -7,10 +7,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from netfold.protocol.environment import Variable
 from netfold.testbed.network.errors import NetworkError
 
-VARIABLE = "NETFOLD_P4RT_SHELL"
-REMEDY = f"python3 -m venv DIR && DIR/bin/pip install p4runtime-shell; then set {VARIABLE}=DIR"
+REMEDY = f"python3 -m venv DIR && DIR/bin/pip install p4runtime-shell; then set {Variable.P4RT_SHELL}=DIR"
 
 
 def shell_python(named: Path | None) -> Path:

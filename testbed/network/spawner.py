@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.protocol.environment import Variable
 from netfold.testbed.network.namespaces import identity
-from netfold.testbed.network.state import RUN_VARIABLE
 from netfold.testbed.network.tools import tool
 
 
@@ -22,7 +21,7 @@ class Spawner:
     until `close`, starts all."""
 
     def __init__(self, run: str) -> None:
-        self._marks = {RUN_VARIABLE: run, NAMESPACE_VARIABLE: str(identity("net"))}
+        self._marks = {Variable.NETWORK: run, Variable.NAMESPACE: str(identity("net"))}
         self._thread = ThreadPoolExecutor(1, "spawner")
 
     def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:

@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import (
     FolderError,
     check_runtime_folder,
@@ -32,7 +33,6 @@ from netfold.testbed.network.errors import AlreadyUpError, NetworkError, NotUpEr
 from netfold.testbed.network.locks import is_locked, try_lock
 from netfold.testbed.network.tools import tool
 
-RUN_VARIABLE = "NETFOLD_NETWORK"
 UNIX = "unix:"
 """Before the path of a P4Runtime server's socket."""
 _NAME = re.compile(r"^[a-z]{1,6}$")
@@ -260,7 +260,7 @@ def delete_interfaces(interfaces: list[str]) -> None:
 
 def processes_of(run: str) -> list[int]:
     """Running processes of a run."""
-    mark = f"{RUN_VARIABLE}={run}".encode()
+    mark = f"{Variable.NETWORK}={run}".encode()
     pending = [int(e.name) for e in _PROC.iterdir() if e.name.isdigit() and int(e.name) != os.getpid()]
     found: list[int] = []
     deadline = time.monotonic() + _EXEC_S

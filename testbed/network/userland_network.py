@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import default_name
 from netfold.testbed.network.blueprint import DEFAULT_MTU, Blueprint, check_scale
 from netfold.testbed.network.errors import NetworkError
@@ -49,7 +50,7 @@ class LinkedHost(HostHandle):
         self.link = link
 
     def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
-        own = {**self.link.environment(), "NETFOLD_HOST": self.name}
+        own = {**self.link.environment(), Variable.HOST: self.name}
         environment = {**(options.pop("env", None) or os.environ), **own}
         return self._spawner.popen(command, env=environment, pass_fds=(self.link.descriptor,), **options)
 

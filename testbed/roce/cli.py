@@ -12,13 +12,14 @@ from typing import Annotated
 
 import typer
 
+from netfold.protocol.environment import Variable
 from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.protocol.runtime import DEFAULT_NAME
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.options import ModeOption, NameOption
 
 Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
-Host = Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")]
+Host = Annotated[str, typer.Option(envvar=Variable.HOST, help="The worker's name in the fabric.")]
 
 app = typer.Typer()
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from softswitch.build import native
 
+from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import is_only_user, is_root
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.modes import NetworkMode, try_mode
 from netfold.testbed.network.targets import installed_command
 from tests.testbed.environments import Environment
@@ -94,7 +94,7 @@ def start(
     environment: Environment, home: Path, *arguments: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
     """The command, which has its output in pipes and ends by itself."""
-    hidden = (NAMESPACE_VARIABLE, "NETFOLD_RUN_DIR", "NETFOLD_NAME", "XDG_CACHE_HOME")
+    hidden = (Variable.NAMESPACE, "NETFOLD_RUN_DIR", "NETFOLD_NAME", "XDG_CACHE_HOME")
     own = {k: v for k, v in os.environ.items() if k not in hidden}
     own |= {"HOME": str(home), "XDG_RUNTIME_DIR": str(home), "NETFOLD_RUN_DIR": str(home / "run")}
     own |= {"SOFTSWITCH_CACHE": _compiled_programs(environment)}

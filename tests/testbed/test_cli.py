@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.evaluation.testbed.cli import app as measure
+from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import is_only_user, is_root
 from netfold.testbed import cli
 from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.network import isolation
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.modes import ModeChoice, NetworkMode
 from netfold.testbed.run import Run, RunObserver, RunOptions
 
@@ -30,8 +30,8 @@ COMMANDS = [
 @pytest.fixture
 def user_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = {NetworkMode.ROOTLESS: "No space left on device (sysctl user.max_user_namespaces is 0)"}
-    monkeypatch.delenv(NAMESPACE_VARIABLE)
-    monkeypatch.delenv(isolation.MODE_VARIABLE, raising=False)  # make test runs in the user's own namespaces
+    monkeypatch.delenv(Variable.NAMESPACE)
+    monkeypatch.delenv(Variable.NETWORK_MODE, raising=False)  # make test runs in the user's own namespaces
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr(isolation, "choose", lambda wanted: ModeChoice(None, refused))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netfold.p4src.manifest import Form
-from netfold.protocol.runtime import RUN_DIRECTORY_VARIABLE
+from netfold.protocol.environment import Variable
 from netfold.testbed.controller_command import _form_of
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.network.state import RunDirectory, State
@@ -45,7 +45,7 @@ def test_a_fabric_without_a_unit_gets_no_scale_by_itself():
 def test_a_controller_takes_the_form_of_its_network_s_switches(
     target: str | None, form: Form | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv(RUN_DIRECTORY_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(Variable.RUN_DIR, str(tmp_path))
     directory = RunDirectory("formed")
     directory.prepare()
     if target is not None:

@@ -11,11 +11,10 @@ from typer.testing import CliRunner
 
 from examples import in_mininet
 from netfold.cli import build
-from netfold.protocol.runtime import NAME_VARIABLE
+from netfold.protocol.environment import Variable
 from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.network import isolation
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.modes import NetworkMode
 
 COMMANDS = [
@@ -39,7 +38,7 @@ def holders(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         started.append(command[command.index(isolation._HOLDER) + 1 :])
         raise HolderStarted
 
-    monkeypatch.delenv(NAMESPACE_VARIABLE)
+    monkeypatch.delenv(Variable.NAMESPACE)
     monkeypatch.setattr("os.execv", execv)
     monkeypatch.setattr(isolation, "pick_mode", lambda *_: NetworkMode.MININET)
     monkeypatch.setattr("netfold.testbed.roce.packages.unpacked", lambda report: None)
@@ -57,7 +56,7 @@ def test_a_holder_gets_the_name(
     holders: list[list[str]],
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setenv(NAME_VARIABLE, environment)
+    monkeypatch.setenv(Variable.NAME, environment)
     with pytest.raises(HolderStarted):
         CliRunner().invoke(build(command[0]), [*command, *options], catch_exceptions=False)
     assert [holder[:2] for holder in holders] == [["create", "other"]]

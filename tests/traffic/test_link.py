@@ -20,9 +20,10 @@ import pytest
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 
+from netfold.protocol.environment import Variable
 from netfold.protocol.wire import Kind, Packet
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
-from netfold.traffic.packets.host_link import LINK_VARIABLE, HostLink
+from netfold.traffic.packets.host_link import HostLink
 from netfold.traffic.packets.transport import TransportError
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
@@ -251,6 +252,6 @@ def test_the_link_is_described_by_the_environment(ends: Callable[..., End]) -> N
     "change", [{"descriptor": 9999}, {"address": "h1"}, {"mac": "02:00"}, {"more": 1}, {"mac": "no"}]
 )
 def test_what_describes_no_link_is_an_error(ends: Callable[..., End], change: dict[str, object]) -> None:
-    text = json.loads(ends("10.1.0.1").link.environment()[LINK_VARIABLE]) | change
-    with pytest.raises(TransportError, match=LINK_VARIABLE):
-        HostLink.from_environment({LINK_VARIABLE: json.dumps(text)})
+    text = json.loads(ends("10.1.0.1").link.environment()[Variable.LINK]) | change
+    with pytest.raises(TransportError, match=Variable.LINK):
+        HostLink.from_environment({Variable.LINK: json.dumps(text)})

@@ -18,6 +18,7 @@ import grpc
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.environment import Variable
 from netfold.traffic.errors import ControllerUnreachableError, UnknownHostError
 
 _SIOCGIFCONF = 0x8912
@@ -84,7 +85,7 @@ def pick_host(hosts: Iterable[MemberHost], addresses: Sequence[str], wanted: str
 
 def own_host(where: Connection, timeout: float = 10.0) -> MemberHost:
     """The host that this process runs on. Raises UnknownHostError, ControllerUnreachableError."""
-    return pick_host(fabric_hosts(where, timeout), own_addresses(), os.environ.get("NETFOLD_HOST", ""))
+    return pick_host(fabric_hosts(where, timeout), own_addresses(), os.environ.get(Variable.HOST, ""))
 
 
 def bindable(address: str) -> str:

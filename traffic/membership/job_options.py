@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
+from netfold.protocol.environment import Variable
+
 _BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 _EXPECTED = {
     "queue": "1, true, yes, 0, false or no",
@@ -53,7 +55,7 @@ class JobOptions:
         """The options that the environment sets."""
         found: dict[str, object] = {}
         for field in fields(cls):
-            text = os.environ.get(f"NETFOLD_{field.name.upper()}")
+            text = os.environ.get(Variable[field.name.upper()])
             if text:
                 found[field.name] = _read(field.name, text)
         return found
@@ -79,4 +81,4 @@ def _read(name: str, text: str) -> object:
             return int(text)
         return float(text) if name in ("rate", "group_rate") else text
     except (KeyError, ValueError):
-        raise ValueError(f"NETFOLD_{name.upper()}='{text}': expected {_EXPECTED[name]}") from None
+        raise ValueError(f"{Variable[name.upper()]}='{text}': expected {_EXPECTED[name]}") from None

@@ -14,9 +14,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from netfold.protocol.connection import connection
+from netfold.protocol.environment import Variable
 from netfold.traffic.mpi.recipe import MpiBuildError, build, compiler_of
 
-REQUIRED_VARIABLE = "NETFOLD_MPI_REQUIRED"
 VERSION_TIMEOUT_S = 60.0
 PASSED_ON = ("NETFOLD_", "XDG_RUNTIME_DIR")
 """Variables of the environment that ranks need: their names begin so."""
@@ -76,7 +76,7 @@ def refuse_static(program: str) -> None:
     if found is None or not _is_static(Path(found)):
         return
     text = f"{found} is linked statically: no library can be preloaded. Link it with shared libraries"
-    if os.environ.get(REQUIRED_VARIABLE, "0") not in ("", "0"):
+    if os.environ.get(Variable.MPI_REQUIRED, "0") not in ("", "0"):
         raise StaticProgramError(text)
     sys.stderr.write(f"netfold: collectives are the MPI library's own: {text}\n")
 
@@ -97,7 +97,7 @@ def preload_environment(mpirun: str, library: Path | None = None) -> dict[str, s
     """The library, and what leads its agent to the controller. Raises MpiBuildError, ConnectError."""
     passed = {key: value for key, value in os.environ.items() if key.startswith(PASSED_ON)}
     chosen = library or build(compiler_of(mpirun))
-    return {**passed, "NETFOLD_CONTROLLER": connection().address, "LD_PRELOAD": str(chosen)}
+    return {**passed, Variable.CONTROLLER: connection().address, "LD_PRELOAD": str(chosen)}
 
 
 def command_line(mpirun: str, flavor: Flavor, program: MpiProgram) -> list[str]:

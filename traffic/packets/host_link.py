@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
 from typing import Self
 
+from netfold.protocol.environment import Variable
 from netfold.traffic.packets.transport import TransportError
-
-LINK_VARIABLE = "NETFOLD_LINK"
 
 
 @dataclass(frozen=True)
@@ -31,19 +30,19 @@ class HostLink:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self | None:
         """None without $NETFOLD_LINK. Raises TransportError."""
-        text = environment.get(LINK_VARIABLE)
+        text = environment.get(Variable.LINK)
         if not text:
             return None
         try:
             link = cls(**json.loads(text))
             _ = link.address_number, link.mac_number, link.gateway_mac_number, os.fstat(link.descriptor)
         except (ValueError, TypeError, OSError) as error:
-            raise TransportError(f"NETFOLD_LINK is '{text}': {error}") from error
+            raise TransportError(f"{Variable.LINK} is '{text}': {error}") from error
         return link
 
     def environment(self) -> dict[str, str]:
         """The variable for a process that inherits the descriptor."""
-        return {LINK_VARIABLE: json.dumps(asdict(self))}
+        return {Variable.LINK: json.dumps(asdict(self))}
 
     @property
     def address_number(self) -> int:

@@ -25,6 +25,7 @@ from typing import Any, Self
 import torch.distributed as dist
 
 from netfold.protocol.connection import ConnectError, Connection, connection
+from netfold.protocol.environment import Variable
 from netfold.traffic.errors import JobRefusedError, TrafficError, UnknownHostError
 from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
 from netfold.traffic.membership.jobs import submit_job
@@ -54,7 +55,7 @@ class HostInfo:
     def of_this_process(cls) -> Self:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         network = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116 (a link that leads to no file)
-        host = os.environ.get("NETFOLD_HOST", "")
+        host = os.environ.get(Variable.HOST, "")
         return cls(f"{boot} {network}", own_addresses(), host, secrets.token_hex(8))
 
     @classmethod

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reference pages that are read from the sources: commands, metrics, the service, the C headers, the switch program.
+"""Reference pages that are read from the sources: commands, environment
+variables, metrics, the service, the C headers, the switch program.
 Their text is written to docs/reference/generated before Sphinx looks for pages, and is in no commit; the page of the
 same name includes it."""
 
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from . import c_headers, commands, metrics, service, switch_program
+from . import c_headers, commands, metrics, service, switch_program, variables
 
 PAGES: dict[str, Callable[[Path], str]] = {
     "commands": commands.page,
@@ -19,6 +20,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "service": service.page,
     "c-headers": c_headers.page,
     "switch-program": switch_program.page,
+    "variables": variables.page,
 }
 """By file name without suffix: from the repository's root to Markdown."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from softswitch.testing.ports import free_port
 
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.protocol.environment import Variable
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.targets import installed_command
 from tests.testbed.network.conftest import new_place
@@ -52,7 +52,7 @@ def controller(
         "--metrics-port",
         str(port),
     ]
-    outside = {k: v for k, v in os.environ.items() if k != NAMESPACE_VARIABLE}
+    outside = {k: v for k, v in os.environ.items() if k != Variable.NAMESPACE}
     with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=outside) as process:
         try:
             yield process

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from netfold.protocol.environment import Variable
 from netfold.testbed.network import cli, isolation, kernel, targets, tools
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.errors import (
@@ -27,9 +28,7 @@ from netfold.testbed.network.errors import (
     SwitchFailedError,
 )
 from netfold.testbed.network.faults import Faults, request
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.state import (
-    RUN_VARIABLE,
     HostState,
     LinkState,
     RunDirectory,
@@ -176,7 +175,7 @@ def test_what_uses_roots_network_runs_through_sudo(tmp_path: Path, monkeypatch: 
         called.append(arguments)
         raise SystemExit(0)
 
-    monkeypatch.delenv(NAMESPACE_VARIABLE)
+    monkeypatch.delenv(Variable.NAMESPACE)
     monkeypatch.setenv("NETFOLD_RUN_DIR", str(tmp_path / "own"))
     (tmp_path / "roots" / "nf").mkdir(parents=True)
     monkeypatch.setattr(isolation, "ROOTS_FOLDER", tmp_path / "roots")
@@ -288,7 +287,7 @@ def test_a_process_is_found_even_in_the_middle_of_an_exec(tmp_path: Path) -> Non
     script.write_text('#!/bin/sh\nexec "$0"\n')
     script.chmod(0o755)
     run = uuid.uuid4().hex
-    with subprocess.Popen([script], env={**os.environ, RUN_VARIABLE: run}) as process:
+    with subprocess.Popen([script], env={**os.environ, Variable.NETWORK: run}) as process:
         try:
             assert all(processes_of(run) == [process.pid] for _ in range(50))
         finally:

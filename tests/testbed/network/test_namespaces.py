@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.protocol.environment import Variable
 from netfold.testbed.network.modes import NetworkMode, choose, try_mode
 from netfold.testbed.network.namespaces import identity
 from netfold.testbed.network.state import RunDirectory
@@ -227,7 +227,7 @@ def test_what_a_command_has_detached_ends_with_it(mode: NetworkMode, name: str) 
 def test_a_second_command_enters_by_name(mode: NetworkMode, name: str, tmp_path: Path) -> None:
     held = hold(name, mode, SLEEPER)
     try:
-        inside = [sys.executable, "-c", f"import os; print(os.getcwd(), os.environ['{NAMESPACE_VARIABLE}'])"]
+        inside = [sys.executable, "-c", f"import os; print(os.getcwd(), os.environ['{Variable.NAMESPACE}'])"]
         words = [*HOLDER, "enter", name, *inside]
         done = subprocess.run(
             words, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, check=False
@@ -350,7 +350,7 @@ def test_the_trial_is_the_same_in_a_process_with_threads_of_libraries() -> None:
 @pytest.mark.skipif(choose().mode is None, reason="SKIPPED: no namespaces here")
 def test_two_test_runs_see_nothing_of_each_other(tmp_path: Path) -> None:
     see = 'ls "$NETFOLD_RUN_DIR"; mkdir "$NETFOLD_RUN_DIR/nf"; readlink /proc/self/ns/net; read line'
-    outside = {k: v for k, v in os.environ.items() if k != NAMESPACE_VARIABLE}
+    outside = {k: v for k, v in os.environ.items() if k != Variable.NAMESPACE}
     runs = [
         subprocess.Popen(
             [sys.executable, "-P", "-m", "netfold.testbed.network.isolated", "sh", "-c", see],

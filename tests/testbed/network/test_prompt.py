@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from netfold.protocol.environment import Variable
 from netfold.testbed.network import namespaces, supervisor
 from netfold.testbed.network.emulated_network import EmulatedNetwork
-from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.kernel import VethPair, create_veth_pairs
 from netfold.testbed.network.state import delete_interfaces, interfaces_of
 from netfold.testbed.network.targets import installed_command
@@ -45,9 +45,9 @@ def test_interfaces_have_mininets_names_in_a_namespace_of_their_own(monkeypatch:
         net = EmulatedNetwork(FABRIC, target=FakeTarget(FABRIC), name=name)
         return [x.interface_b for x in net.blueprint.links()]
 
-    monkeypatch.delenv(NAMESPACE_VARIABLE, raising=False)
+    monkeypatch.delenv(Variable.NAMESPACE, raising=False)
     assert all(name.startswith("nf") for name in found("nf")), "beside other networks"
-    monkeypatch.setenv(NAMESPACE_VARIABLE, str(namespaces.identity("net")))
+    monkeypatch.setenv(Variable.NAMESPACE, str(namespaces.identity("net")))
     switches = {s.name for s in FABRIC.switches}
     assert all(name.rpartition("-eth")[0] in switches for name in found("nf"))
     assert all(name.startswith("other") for name in found("other")), "two networks in one namespace"

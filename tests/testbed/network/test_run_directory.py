@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from netfold.protocol.runtime import RUN_DIRECTORY_VARIABLE, FolderError, check_own, is_only_user, make_own
+from netfold.protocol.environment import Variable
+from netfold.protocol.runtime import FolderError, check_own, is_only_user, make_own
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.holder import holder_of
 from netfold.testbed.network.state import RunDirectory, State
@@ -23,7 +24,7 @@ STRANGER = 4242
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The runtime folder, which is not there yet."""
     upper = tmp_path / "netfold-1000"
-    monkeypatch.delenv(RUN_DIRECTORY_VARIABLE, raising=False)
+    monkeypatch.delenv(Variable.RUN_DIR, raising=False)
     for module in ("protocol.runtime", "testbed.network.state", "testbed.network.holder"):
         monkeypatch.setattr(f"netfold.{module}.runtime_folder", lambda: upper / "netfold")
     return upper / "netfold"
@@ -90,6 +91,6 @@ def test_a_folder_that_the_user_names_is_taken_as_it_is(
 ) -> None:
     named = tmp_path / "named"
     _link(named)
-    monkeypatch.setenv(RUN_DIRECTORY_VARIABLE, str(named))
+    monkeypatch.setenv(Variable.RUN_DIR, str(named))
     RunDirectory("t").prepare()
     assert (named / "t" / "logs").is_dir()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from netfold.protocol.runtime import NAME_VARIABLE
+from netfold.protocol.environment import Variable
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.isolation import pick_mode
@@ -67,7 +67,7 @@ def listening_ports(pid: int) -> list[str]:
 def netfold(net: UserlandNetwork, *words: str) -> subprocess.CompletedProcess[str]:
     """In a second terminal."""
     command = [installed_command("netfold"), "network", *words]
-    environment = {**os.environ, NAME_VARIABLE: net.name}
+    environment = {**os.environ, Variable.NAME: net.name}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
