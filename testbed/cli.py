@@ -74,7 +74,7 @@ class RunWorkloadOptions:
     scheme: Annotated[str, typer.Option("--scheme", "-s", help="Planner; see `netfold plan --help`.")] = (
         "panama"
     )
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 12
+    epochs: Annotated[int, typer.Option(min=1, help="Training epochs: passes over the training images.")] = 12
     hidden: Annotated[int, typer.Option(min=1, help="Hidden units of the perceptron.")] = HIDDEN_UNITS
     size: Annotated[int, typer.Option(min=4, help="Size of the larger arrays, bytes.")] = 1 << 20
     iterations: Annotated[int, typer.Option(min=1, help="All-reduces of the larger arrays.")] = 8

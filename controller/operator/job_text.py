@@ -35,7 +35,7 @@ def job_line(answer: pb.Job, reason: str | None = None) -> str:
     state = pb.JobState.Name(answer.state).lower()
     has_ended = answer.state in (pb.FAILED, pb.DONE, pb.CANCELED)
     connected = "" if has_ended else f", {connected_members(answer)} connected"
-    return f"{answer.name}: {state}, epoch {answer.epoch}{connected}" + (f": {reason}" if reason else "")
+    return f"{answer.name}: {state}, job epoch {answer.epoch}{connected}" + (f": {reason}" if reason else "")
 
 
 def job_lines(answer: pb.Job) -> Iterator[str]:
