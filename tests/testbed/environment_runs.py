@@ -94,9 +94,9 @@ def start(
     environment: Environment, home: Path, *arguments: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
     """The command, which has its output in pipes and ends by itself."""
-    hidden = (Variable.NAMESPACE, "NETFOLD_RUN_DIR", "NETFOLD_NAME", "XDG_CACHE_HOME")
+    hidden = (Variable.NAMESPACE, Variable.RUN_DIR, Variable.NAME, Variable.NETWORK_MODE, "XDG_CACHE_HOME")
     own = {k: v for k, v in os.environ.items() if k not in hidden}
-    own |= {"HOME": str(home), "XDG_RUNTIME_DIR": str(home), "NETFOLD_RUN_DIR": str(home / "run")}
+    own |= {"HOME": str(home), "XDG_RUNTIME_DIR": str(home), Variable.RUN_DIR: str(home / "run")}
     own |= {"SOFTSWITCH_CACHE": _compiled_programs(environment)}
     return subprocess.Popen(
         [*environment.prefix(), installed_command("netfold"), *arguments],
