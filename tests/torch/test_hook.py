@@ -20,7 +20,6 @@ from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 from netfold.traffic.workloads.ring import GlooWorker, RingError
-from tests.torch.world import free_udp_port
 from tests.traffic.serving import serving
 
 torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
@@ -29,6 +28,7 @@ from netfold.traffic.pytorch.hook import HookState, allreduce_hook  # noqa: E402
 
 WORKERS, LANES, SLOTS, STEPS = 3, 64, 64, 5
 SERVER = "127.79.0.254"
+PORT = 61600
 DEADLINE_S = 90.0
 
 
@@ -42,14 +42,14 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def assignment(port: int, rank: int, children: tuple[int, ...] = ()) -> Assignment:
+def assignment(rank: int, children: tuple[int, ...] = ()) -> Assignment:
     tree = TreeAssignment(7, 1.0, SLOTS, SLOTS // 2, rank, SERVER, children)
-    return Assignment("torch", 1, port, LANES, rank, WORKERS, (tree,))
+    return Assignment("torch", 1, PORT, LANES, rank, WORKERS, (tree,))
 
 
-def parameter_server(port: int) -> AbstractContextManager[ParameterServer]:
-    reply_to = [Address(host(rank), port) for rank in range(WORKERS)]
-    return serving(ParameterServer(assignment(port, 0, tuple(range(WORKERS))), SERVER, reply_to))
+def parameter_server() -> AbstractContextManager[ParameterServer]:
+    reply_to = [Address(host(rank), PORT) for rank in range(WORKERS)]
+    return serving(ParameterServer(assignment(0, tuple(range(WORKERS))), SERVER, reply_to))
 
 
 def on_all_ranks(what: Callable[..., Any], *arguments: Any, workers: int = WORKERS) -> list[Any]:
@@ -83,14 +83,14 @@ def _answer(answers: Any, what: Callable[..., Any], rank: int, arguments: tuple[
         answers.put((rank, RuntimeError(f"rank {rank}: {type(error).__name__}: {error}")))
 
 
-def train(rank: int, gloo_port: int, port: int, over_netfold: bool) -> tuple[list[bytes], list[float]]:
+def train(rank: int, gloo_port: int, over_netfold: bool) -> tuple[list[bytes], list[float]]:
     """A small model on data of the rank's own: its parameters at the end, and the losses."""
     torch.set_num_threads(1)
     with GlooWorker([host(0)] * WORKERS, rank, gloo_port, timeout=DEADLINE_S):
         torch.manual_seed(0)  # the same model everywhere
         layers = (torch.nn.Linear(20, 50), torch.nn.ReLU(), torch.nn.Linear(50, 3))
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
-        worker = Worker(StaticMembership(assignment(port, rank)), host(rank))
+        worker = Worker(StaticMembership(assignment(rank)), host(rank))
         if over_netfold:
             model.register_comm_hook(HookState(worker, DEADLINE_S), allreduce_hook)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -109,10 +109,9 @@ def train(rank: int, gloo_port: int, port: int, over_netfold: bool) -> tuple[lis
 
 
 def test_ddp_trains_over_netfold_as_over_gloo():
-    port = free_udp_port(SERVER)
-    with parameter_server(port):
-        netfold = on_all_ranks(train, free_port(), port, True)
-    gloo = on_all_ranks(train, free_port(), port, False)
+    with parameter_server():
+        netfold = on_all_ranks(train, free_port(), True)
+    gloo = on_all_ranks(train, free_port(), False)
     for parameters, _ in netfold[1:]:
         assert parameters == netfold[0][0]
     for (mine, losses), (theirs, expected) in zip(netfold, gloo, strict=True):
@@ -124,12 +123,12 @@ def test_ddp_trains_over_netfold_as_over_gloo():
             )
 
 
-def backward_with_an_infinity(rank: int, gloo_port: int, port: int) -> bytes:
+def backward_with_an_infinity(rank: int, gloo_port: int) -> bytes:
     torch.set_num_threads(1)
     hosts = [host(other) for other in range(WORKERS)]
     with (
         GlooWorker(hosts, rank, gloo_port, timeout=DEADLINE_S),
-        Worker(StaticMembership(assignment(port, rank)), host(rank)) as one,
+        Worker(StaticMembership(assignment(rank)), host(rank)) as one,
     ):
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
         model.register_comm_hook(HookState(one), allreduce_hook)
@@ -138,18 +137,17 @@ def backward_with_an_infinity(rank: int, gloo_port: int, port: int) -> bytes:
 
 
 def test_an_infinite_gradient_of_one_rank_reaches_all_ranks():
-    port = free_udp_port(SERVER)
-    with parameter_server(port):
-        answers = on_all_ranks(backward_with_an_infinity, free_port(), port)
+    with parameter_server():
+        answers = on_all_ranks(backward_with_an_infinity, free_port())
     assert np.frombuffer(answers[0], np.float32).tolist() == [np.inf, np.inf]
     assert set(answers) == {answers[0]}
 
 
-def backward_without_a_root(rank: int, gloo_port: int, port: int) -> str:
+def backward_without_a_root(rank: int, gloo_port: int) -> str:
     torch.set_num_threads(1)
     with GlooWorker([host(0)], 0, gloo_port, timeout=DEADLINE_S):
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
-        with Worker(StaticMembership(assignment(port, 0)), host(0)) as worker:
+        with Worker(StaticMembership(assignment(0)), host(0)) as worker:
             model.register_comm_hook(HookState(worker, 0.5), allreduce_hook)
             try:
                 model(torch.ones(1, 2)).sum().backward()
@@ -159,7 +157,7 @@ def backward_without_a_root(rank: int, gloo_port: int, port: int) -> str:
 
 
 def test_an_error_of_the_all_reduce_comes_out_of_backward_in_its_words():
-    (said,) = on_all_ranks(backward_without_a_root, free_port(), free_udp_port(host(0)), workers=1)
+    (said,) = on_all_ranks(backward_without_a_root, free_port(), workers=1)
     assert (
         "DistBackendError: netfold: communication hook: job torch, epoch 1, rank 0: timeout before the results; missing"
         in said

@@ -27,6 +27,7 @@ from netfold.traffic.server.server import ParameterServer
 
 LANES, SLOTS = 64, 64
 SERVER = "127.80.0.254"
+PORT = 61610
 TREE = 7
 DEADLINE_S = 120.0
 GROUP_TIMEOUT_S = 60.0
@@ -38,14 +39,13 @@ def address(host: str) -> str:
 
 class Controller(rpc.ControllerServicer):
     """Admits jobs, each with a tree of its own, assigns members their parts, and ends a job when a member is lost.
-    `start_root` starts the root of a job's tree, and returns the job's UDP port."""
+    `start_root` starts the root of a job's tree."""
 
     # ruff: noqa: N802 (the proto's names)
 
-    def __init__(self, hosts: Sequence[str], start_root: Callable[[int, Sequence[str]], int]) -> None:
+    def __init__(self, hosts: Sequence[str], start_root: Callable[[int, Sequence[str]], None]) -> None:
         self.hosts = hosts
         self.jobs: list[dict[str, Any]] = []
-        self._ports: list[int] = []  # of each job
         self.refuse = ""
         self.are_links_full = False
         """Each job takes all of its hosts' links. That of a silent member ends by `expire_leases`."""
@@ -68,7 +68,7 @@ class Controller(rpc.ControllerServicer):
             blocker = self._blocker(job)
             if blocker and not request.queue:
                 context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"job {blocker} takes all of the links")
-            self._ports.append(self._start_root(len(self.jobs), job["workers"]))
+            self._start_root(len(self.jobs), job["workers"])
             self.jobs.append(job)
         return pb.Job(name=job["name"], state=pb.QUEUED if blocker else pb.RUNNING)
 
@@ -162,8 +162,8 @@ class Controller(rpc.ControllerServicer):
         yield pb.ControllerUpdate(
             lease_ms=1000,
             assignment=pb.Assignment(
-                job=first.job, epoch=1, udp_port=self._ports[number], lanes=LANES, rank=rank,
-                workers=len(workers), trees=[tree], numerics=pb.Numerics(mode=mode),
+                job=first.job, epoch=1, udp_port=PORT + number, lanes=LANES, rank=rank, workers=len(workers),
+                trees=[tree], numerics=pb.Numerics(mode=mode),
             ),
         )  # fmt: skip
         threading.Thread(target=self._receive, args=(requests, first.job, first.host), daemon=True).start()
@@ -214,15 +214,13 @@ class Fabric:
         self._server.start()
         self._roots: list[tuple[ParameterServer, threading.Thread]] = []
 
-    def _start_root(self, number: int, workers: Sequence[str]) -> int:
-        port = free_udp_port(SERVER)
+    def _start_root(self, number: int, workers: Sequence[str]) -> None:
         tree = TreeAssignment(TREE + number, 1.0, SLOTS, SLOTS // 2, 0, SERVER, tuple(range(len(workers))))
-        assignment = Assignment("torch", 1, port, LANES, 0, len(workers), (tree,))
-        root = ParameterServer(assignment, SERVER, [Address(address(h), port) for h in workers])
+        assignment = Assignment("torch", 1, PORT + number, LANES, 0, len(workers), (tree,))
+        root = ParameterServer(assignment, SERVER, [Address(address(h), PORT + number) for h in workers])
         thread = threading.Thread(target=root.serve)
         thread.start()
         self._roots.append((root, thread))
-        return port
 
     def stop_controller(self) -> None:
         self._server.stop(0).wait()
@@ -244,12 +242,6 @@ def free_port() -> str:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return str(sock.getsockname()[1])
-
-
-def free_udp_port(address: str) -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind((address, 0))
-        return int(sock.getsockname()[1])
 
 
 def rank_environment(rank: int, hosts: Sequence[str], port: str) -> dict[str, str]:
