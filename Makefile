@@ -306,8 +306,10 @@ $(VENV)/.ready-roce: $(VENV)/.ready
 	@$(call install-missing,$(APT_ROCE))
 	touch $@
 
+# The tests' own namespaces do not reach Debian's mirrors.
 $(VENV)/.ready-test-roce: $(VENV)/.ready-roce $(VENV)/.ready-dev
 	@$(call install-missing,$(APT_TEST))
+	$(BIN)/netfold roce packages
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready-dev $(SHELL_VENV)/.ready

@@ -180,6 +180,23 @@ def build(
         sys.exit(1)
 
 
+@app.command()
+def packages() -> None:
+    """Download and unpack the Debian packages of which the virtual machines consist (70 MB; not installed).
+
+    `run` does it where it has not been done.
+
+    Exit codes: 0 they are here, 1 the download failed (one line explains it)."""
+    from netfold.testbed.errors import RunError
+    from netfold.testbed.roce.packages import unpacked
+
+    try:
+        typer.echo(str(unpacked(typer.echo)))
+    except RunError as error:
+        typer.echo(f"netfold: {error}", err=True)
+        sys.exit(1)
+
+
 def _accepted(listen: str) -> socket.socket:
     """The first worker that connects. Local addresses only: neither end is authenticated."""
     if listen.startswith("unix:"):
