@@ -37,7 +37,7 @@ class HostLink:
             link = cls(**json.loads(text))
             _ = link.address_number, link.mac_number, link.gateway_mac_number, os.fstat(link.descriptor)
         except (ValueError, TypeError, OSError) as error:
-            raise TransportError(f"{Variable.LINK} is '{text}': {error}") from error
+            raise TransportError(f"NETFOLD_LINK is '{text}': {error}") from error
         return link
 
     def environment(self) -> dict[str, str]:
