@@ -94,7 +94,7 @@ def own_programs() -> Mapping[str, Program]:
 
 
 def program_of(p4info: Path) -> Program:
-    """The program of a P4Info file, from the manifest beside it. Raises ManifestError."""
+    """Return the program of a P4Info file, by the manifest in its folder. Raises ManifestError."""
     try:
         digest = sha256(p4info)
     except OSError as error:

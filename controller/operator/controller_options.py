@@ -116,7 +116,7 @@ class ProgramOptions:
     p4info: Annotated[
         Path | None,
         typer.Option(
-            help="P4Info of the program, with manifest.json beside it; default: the one in p4src.",
+            help="P4Info of the program, in a folder with its manifest.json; default: the one in p4src.",
         ),
     ] = None
     program: Annotated[

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold network entries` reads what the controller wrote, in the names of the program, beside the controller."""
+"""`netfold network entries` reads what the controller wrote, in the names of the program, while the controller runs."""
 
 from __future__ import annotations
 
