@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -52,7 +53,7 @@ class Rank:
 
 
 @contextmanager
-def prepared(monkeypatch: pytest.MonkeyPatch, lease_ms: int) -> Iterator[Rank]:
+def prepared(monkeypatch: pytest.MonkeyPatch, lease_ms: int, joins_after_s: float = 0.0) -> Iterator[Rank]:
     """A rank of a job that has an assignment for it, which the agent has asked to close its sockets."""
     canceled: list[str] = []
     monkeypatch.setattr(agent, "cancel_job", lambda where, name, reason, seconds: canceled.append(reason))
@@ -67,6 +68,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch, lease_ms: int) -> Iterator[Rank]:
             run.start()
             rank = Rank(ours, canceled, run)
             servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=60))
+            time.sleep(joins_after_s)  # nothing else passes while a rank waits for others
             rank.send(MessageType.JOIN, "j")
             rank.receive(MessageType.PREPARE)
             yield rank
@@ -78,6 +80,15 @@ def test_a_rank_that_is_stopped_as_an_epoch_changes_is_lost(monkeypatch):
     with prepared(monkeypatch, LEASE_MS) as rank:
         rank.expect_end()
         assert rank.canceled == ["the MPI process on h1 is silent for 0.3 s"]
+
+
+def test_a_rank_that_waits_for_others_before_it_joins_has_no_lease_yet(monkeypatch):
+    """The ranks of a job start at different times on a busy machine."""
+    with prepared(monkeypatch, LEASE_MS, joins_after_s=3 * LEASE_MS / 1000) as rank:
+        rank.expect_end()
+        assert rank.canceled == ["the MPI process on h1 is silent for 0.3 s"], (
+            "it joined, and was silent then"
+        )
 
 
 def test_a_rank_whose_sockets_cannot_be_opened_ends_the_job(monkeypatch):

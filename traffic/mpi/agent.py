@@ -61,6 +61,8 @@ from netfold.traffic.packets.transport import TransportError
 STREAM_FD: Final = 3
 SUBMIT_TIMEOUT_S: Final = 300.0
 CANCEL_TIMEOUT_S: Final = 5.0
+LONG_S: Final = 3600.0
+"""Seconds between two checks where there is nothing to check."""
 
 
 def float_dtypes_of(numerics: Scheme) -> int:
@@ -132,8 +134,9 @@ class MemberAgent:
     # ---- the worker ----
 
     def _silence_left_s(self) -> float:
-        """How long the worker may still be silent."""
-        return max(0.0, self._lease_s - self._worker.silence_s())
+        """Seconds that the worker may still be silent. It has no lease before it joins: it waits for the other ranks,
+        whose agents are starting, too."""
+        return LONG_S if self._job is None else max(0.0, self._lease_s - self._worker.silence_s())
 
     def _check_silence(self) -> None:
         """Raises WorkerLostError."""
