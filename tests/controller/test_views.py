@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What people look at: metrics, the dashboard, `netfold controller top`."""
+"""Tests the views of a running controller: metrics, the dashboard, `netfold controller top`."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ SECONDS = (
     "flat, 3 workers, epoch raised",
     "two levels, 2 workers and 1 at the root, W=2",
 )
-"""Those of SMALL that take seconds."""
+"""Names of the systems of SMALL whose check takes seconds."""
 
 LARGE = {
     "two levels, 2 workers and 1 at the root, epoch raised": System(
