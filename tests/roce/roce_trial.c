@@ -27,7 +27,7 @@ struct part {
                   * 5: as 1, but only in the first call; 6: the job is over for all but rank 0, which begins when they know;
                   * 7: the last rank leaves after its first call, and the others' later ones fail; 8: or go on without it;
                   * 9: in the second call rank 0 has a huge element; 10: half of the ranks have large numbers that the other
-                  * half takes away; 11: as 2, but from the second call on */
+                  * half takes away; 11: as 2, but from the second call on; 12: as 3, at the lower rail */
     bool is_gradient; /* sums are approximate from the second call of an epoch on */
     uint64_t epoch_packets;
     uint64_t packets[2]; /* at most, of the first call and of each later one; 0: any number */
@@ -77,7 +77,9 @@ static void *work(void *given) {
         if (p->special == 7 && round > 0) expected = NR_LEFT;
         for (size_t i = 0; i < count; i++) {
             if (p->dtype == NR_INT32)
-                ((int32_t *)array)[i] = p->special == 3 ? INT32_MAX / 2 : whole(i, p->rank, round);
+                ((int32_t *)array)[i] = p->special == 3    ? INT32_MAX / 2
+                                        : p->special == 12 ? INT32_MIN / 2
+                                                           : whole(i, p->rank, round);
             else
                 ((float *)array)[i] = real_of(p, i, p->rank, round);
         }
@@ -231,6 +233,10 @@ int main(int count, char **words) {
         plan.special = 3, plan.rounds = 2, plan.expected = NR_OVERFLOW;
     } else if (strcmp(scenario, "given-rail") == 0) {
         fault = FAULT_SOME, plan.special = 3, plan.rounds = 2, plan.expected = NR_OVERFLOW;
+    } else if (strcmp(scenario, "low-rail") == 0) {
+        plan.special = 12, plan.rounds = 2, plan.expected = NR_OVERFLOW;
+    } else if (strcmp(scenario, "given-low-rail") == 0) {
+        fault = FAULT_SOME, plan.special = 12, plan.rounds = 2, plan.expected = NR_OVERFLOW;
     } else if (strcmp(scenario, "given-infinity") == 0) {
         fault = FAULT_SOME, plan.special = 2, plan.rounds = 2, plan.expected = NR_NUMBERS;
         numerics = "block", plan.dtype = NR_FLOAT32;

@@ -53,6 +53,8 @@ SCENARIOS = (
     "infinity",
     "rail",
     "given-rail",
+    "low-rail",
+    "given-low-rail",
     "given-infinity",
 )
 
