@@ -6,19 +6,15 @@
 
 control Classify(inout headers_t hdr, inout metadata_t meta, in standard_metadata_t standard) {
 
-    apply {
+    @hidden action classify() {
         meta.ip_invalid = standard.checksum_error == 1 || standard.parser_error != error.NoError;
         meta.verdict = verdict_t.MALFORMED;
-        if (meta.netfold == 1 && hdr.udp.isValid() && hdr.udp.src_port != hdr.udp.dst_port) {
+        if (hdr.udp.isValid() && hdr.udp.src_port != hdr.udp.dst_port) {
             meta.netfold = 0;
         }
     }
-}
 
-// For the port counters: admitted, or refused for its slot or epoch alone.
-bit<1> is_job_traffic(in metadata_t meta) {
-    if (meta.verdict == verdict_t.UNADMITTED || meta.verdict == verdict_t.MALFORMED) {
-        return 0;
+    apply {
+        classify();
     }
-    return meta.netfold;
 }

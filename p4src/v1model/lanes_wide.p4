@@ -70,10 +70,18 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
         flag_overflow();
     }
 
-    LANE_ACCESS(access, claim, add, read)
+    @hidden action access() {
+        if (meta.role == role_t.MANAGEMENT || meta.slot.own_bit_seen == 1) {
+            read();
+        } else if (meta.slot.age == age_t.NEWER) {
+            claim();
+        } else if (meta.slot.age == age_t.SAME) {
+            add();
+        }
+    }
 
     apply {
-        access.apply();
+        access();
     }
 }
 

@@ -44,26 +44,47 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     @brief("Packets received, by port * 2 + 1 if of a job: admitted, or refused for its slot or epoch alone.")
     counter(PORTS * 2, CounterType.packets_and_bytes) port_rx;
 
+    bool sent_by_controller;
+
+    // The end of the ingress. One action, since BMv2 takes longer for a second one than for what it does.
+    @hidden action count() {
+        bit<1> is_job_traffic = meta.netfold;
+        if (meta.verdict == verdict_t.UNADMITTED || meta.verdict == verdict_t.MALFORMED) {
+            is_job_traffic = 0;
+        }
+        port_rx.count((bit<32>)(standard.ingress_port ++ is_job_traffic));
+        if (meta.netfold == 1 && !sent_by_controller) {
+            verdicts.count((bit<32>)(meta.tree_index ++ (bit<5>)meta.verdict));
+        }
+        if (meta.verdict == verdict_t.ACCUMULATED) {
+            mark_to_drop(standard);
+        }
+        hdr.packet_out.setInvalid();
+    }
+
     apply {
         classify.apply(hdr, meta, standard);
         transport_in.apply(hdr, meta);
-        if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
+        sent_by_controller = hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0;
+        if (sent_by_controller) {
             standard.egress_spec = hdr.packet_out.egress_port;
         } else if (meta.netfold == 1) {
             if (meta.wellformed == 1 && !meta.ip_invalid) {
                 admission.apply(hdr, meta);
                 slot.apply(hdr, meta);
-                tree_routes.apply(meta);
+                if (meta.role == role_t.MULTICAST || meta.slot.is_complete == 1 || meta.slot.seal != seal_t.OPEN) {
+                    tree_routes.apply(meta);
+                }
                 verdict.apply(hdr, meta);
             }
-            egress_select.apply(hdr, meta, standard);
-            verdicts.count((bit<32>)(meta.tree_index ++ (bit<5>)meta.verdict));
+            if (meta.verdict != verdict_t.ACCUMULATED) {
+                egress_select.apply(hdr, meta, standard);
+            }
         } else {
             hash_seed.apply(hdr, meta);
             forwarding.apply(hdr, meta, standard);
         }
-        hdr.packet_out.setInvalid();
-        port_rx.count((bit<32>)(standard.ingress_port ++ is_job_traffic(meta)));
+        count();
     }
 }
 

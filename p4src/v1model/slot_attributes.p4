@@ -11,38 +11,29 @@ control SlotAttributes(inout headers_t hdr, in metadata_t meta) {
 
     register<bit<16>>(SLOTS) attributes;
 
-    @hidden action mask_flags() {
-        hdr.netfold.flags = hdr.netfold.flags & SLOT_FLAGS;
-        if (hdr.ipv4.ecn == ECN_CE) {
-            hdr.netfold.flags = hdr.netfold.flags | FLAG_CONGESTION;
+    @hidden action access() {
+        bit<16> held = 0;
+        if (meta.role == role_t.MANAGEMENT || meta.slot.age == age_t.SAME) {
+            attributes.read(held, meta.slot.index);
         }
-    }
-
-    @hidden action claim() {
-        attributes.write(meta.slot.index, hdr.netfold.flags ++ hdr.netfold.exponent);
-    }
-
-    @hidden action merge() {
-        bit<16> held;
-        attributes.read(held, meta.slot.index);
-        hdr.netfold.flags = hdr.netfold.flags | held[15:8];
-        if (held[7:0] > hdr.netfold.exponent) {
+        if (meta.role == role_t.MANAGEMENT) {
+            hdr.netfold.flags = held[15:8];
             hdr.netfold.exponent = held[7:0];
+        } else {
+            hdr.netfold.flags = (hdr.netfold.flags & SLOT_FLAGS) | held[15:8];
+            if (hdr.ipv4.ecn == ECN_CE) {
+                hdr.netfold.flags = hdr.netfold.flags | FLAG_CONGESTION;
+            }
+            if (held[7:0] > hdr.netfold.exponent) {
+                hdr.netfold.exponent = held[7:0];
+            }
+            if (meta.slot.age != age_t.OLDER) {
+                attributes.write(meta.slot.index, hdr.netfold.flags ++ hdr.netfold.exponent);
+            }
         }
-        attributes.write(meta.slot.index, hdr.netfold.flags ++ hdr.netfold.exponent);
     }
-
-    @hidden action read() {
-        bit<16> held;
-        attributes.read(held, meta.slot.index);
-        hdr.netfold.flags = held[15:8];
-        hdr.netfold.exponent = held[7:0];
-    }
-
-    MERGE_ACCESS(access, claim, merge, read)
 
     apply {
-        mask_flags();
-        access.apply();
+        access();
     }
 }

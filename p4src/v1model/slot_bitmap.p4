@@ -11,30 +11,25 @@ control SlotBitmap(inout metadata_t meta) {
 
     register<bitmap_t>(SLOTS) bitmaps;
 
-    @hidden action claim() {
+    @hidden action access() {
         meta.slot.bitmap_before = 0;
-        bitmaps.write(meta.slot.index, meta.child_mask);
+        if (meta.role == role_t.MANAGEMENT || meta.slot.age == age_t.SAME) {
+            bitmaps.read(meta.slot.bitmap_before, meta.slot.index);
+        }
+        bitmap_t bitmap = meta.slot.bitmap_before | meta.child_mask;
+        if (meta.role != role_t.MANAGEMENT && meta.slot.age != age_t.OLDER) {
+            bitmaps.write(meta.slot.index, bitmap);
+        }
+        if ((meta.slot.bitmap_before & meta.child_mask) != 0) {
+            meta.slot.own_bit_seen = 1;
+            meta.slot.is_duplicate = 1;
+        }
+        if (bitmap == meta.full_mask) {
+            meta.slot.is_complete = 1;
+        }
     }
-
-    @hidden action merge() {
-        bitmaps.read(meta.slot.bitmap_before, meta.slot.index);
-        bitmaps.write(meta.slot.index, meta.slot.bitmap_before | meta.child_mask);
-    }
-
-    @hidden action read() {
-        bitmaps.read(meta.slot.bitmap_before, meta.slot.index);
-    }
-
-    @hidden action evaluate_bitmap() {
-        meta.slot.own_bit_seen = (meta.slot.bitmap_before & meta.child_mask) != 0 ? 1w1 : 1w0;
-        meta.slot.is_duplicate = meta.slot.own_bit_seen;
-        meta.slot.is_complete = (meta.slot.bitmap_before | meta.child_mask) == meta.full_mask ? 1w1 : 1w0;
-    }
-
-    MERGE_ACCESS(access, claim, merge, read)
 
     apply {
-        access.apply();
-        evaluate_bitmap();
+        access();
     }
 }

@@ -11,30 +11,23 @@ control SlotTag(in headers_t hdr, inout metadata_t meta) {
 
     register<tag_t>(SLOTS) tags;
 
-    @hidden action compare_and_claim() {
+    @hidden action access() {
         tags.read(meta.slot.tag, meta.slot.index);
-        meta.slot.age = age_t.OLDER;
-        if (hdr.netfold.tag == meta.slot.tag) {
+        if (meta.role == role_t.MANAGEMENT) {
+            if (hdr.netfold.kind == kind_t.RESET) {
+                tags.write(meta.slot.index, 0);
+            }
+        } else if (hdr.netfold.tag == meta.slot.tag) {
             meta.slot.age = age_t.SAME;
-        }
-        if (hdr.netfold.tag > meta.slot.tag) {
+        } else if (hdr.netfold.tag > meta.slot.tag) {
             meta.slot.age = age_t.NEWER;
             tags.write(meta.slot.index, hdr.netfold.tag);
+        } else {
+            meta.slot.age = age_t.OLDER;
         }
     }
 
-    @hidden action read() {
-        tags.read(meta.slot.tag, meta.slot.index);
-    }
-
-    @hidden action reset() {
-        tags.read(meta.slot.tag, meta.slot.index);
-        tags.write(meta.slot.index, 0);
-    }
-
-    TAG_ACCESS(access, compare_and_claim, read, reset)
-
     apply {
-        access.apply();
+        access();
     }
 }

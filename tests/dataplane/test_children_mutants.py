@@ -23,10 +23,10 @@ BITMAP, QUORUM = "v1model/slot_bitmap.p4", "quorum/on.p4"
 WORD = "(bitmap_t)(bit<32>)"
 
 MUTANTS = [
-    ("a bitmap holds a word", BITMAP, "index, meta.slot.bitmap_before |", f"index, {WORD}meta.slot.bitmap_before |"),
-    ("a claim writes a word", BITMAP, "index, meta.child_mask", f"index, {WORD}meta.child_mask"),
+    ("a bitmap holds a word", BITMAP, "bitmap = meta.slot.bitmap_before |", f"bitmap = {WORD}meta.slot.bitmap_before |"),
+    ("a claim writes a word", BITMAP, "index, bitmap", f"index, {WORD}bitmap"),
     ("a word has the duplicates", BITMAP, "meta.child_mask) != 0", f"{WORD}meta.child_mask) != 0"),
-    ("a word is complete", BITMAP, "_mask) == meta.full_mask", f"_mask) & 0xFFFFFFFF == {WORD}meta.full_mask"),
+    ("a word is complete", BITMAP, "bitmap == meta.full_mask", f"bitmap & 0xFFFFFFFF == {WORD}meta.full_mask"),
     ("a read shows a word", "v1model/netfold.p4", "0, meta.slot.bitmap_before", f"0, {WORD}meta.slot.bitmap_before"),
     ("a quorum counts a word", QUORUM, "counted = counted | meta", f"counted = {WORD}counted | meta"),
     ("a word has the late", QUORUM, "own_bit = counted & meta", f"own_bit = {WORD}counted & meta"),

@@ -30,7 +30,7 @@ MUTANTS = [
     ("the last word alone overflows", "wrapped = wrapped | (", "wrapped = ("),
     ("overflows are forgotten", "overflows.read(overflow, meta.slot.index);\n        if", "overflow = 0;\n        if"),
     ("a claim keeps the overflow", "overflows.write(meta.slot.index, 0);", ""),
-    ("a sum that is sent again has no flag", "flag_overflow();\n    }\n\n    LANE", "}\n\n    LANE"),
+    ("a sum that is sent again has no flag", "flag_overflow();\n    }\n\n    @hidden action access", "}\n\n    @hidden action access"),
     ("a claim forgets the lanes", "WORD_CLAIM(n) lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", "WORD_CLAIM(n)"),
     ("a sum is not kept", " \\\n        lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", ""),
 ]  # fmt: skip
