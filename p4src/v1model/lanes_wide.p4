@@ -9,8 +9,8 @@
 //   stale     cannot be seen: a claim overwrites both together with the tag
 //
 // Words without their sign bits are added: no carry reaches the next lane, since bit 31 of each lane is free for it. The
-// sign bits are added by XOR. An addition has left the range where the sum's sign is neither addend's. Such a lane wraps
-// around; O marks the sum (docs/reference/protocol.md, N8 and N9).
+// sign bits are added by XOR. An addition has left the range where the carry into the sign is neither addend's sign. Such
+// a lane wraps around; O marks the sum (docs/reference/protocol.md, N8 and N9).
 //
 // Lanes are int32 alone: FLAG_FLOATS is dropped.
 
@@ -34,8 +34,6 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
     register<bit<1>>(SLOTS) overflows;
 
     lane_field_t held;
-    lane_field_t addend;
-    lane_field_t wrapped;  // the sign bits of lanes that have left the range
     bit<1> overflow;
 
     @hidden action flag_overflow() {
@@ -48,17 +46,19 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
         overflows.write(meta.slot.index, 0);
     }
 
+    // The sum of two words without their sign bits: bit 31 of each lane is its carry into the sign.
+#define CARRIES(a, b) ((a & ~SIGNS) + (b & ~SIGNS))
+
     @hidden action add() {
-        wrapped = 0;
+        overflows.read(overflow, meta.slot.index);
 #define WORD_ADD(n) \
         lanes_##n.read(held, meta.slot.index); \
-        addend = hdr.lanes.v##n; \
-        hdr.lanes.v##n = ((held & ~SIGNS) + (addend & ~SIGNS)) ^ ((held ^ addend) & SIGNS); \
-        wrapped = wrapped | ((held ^ hdr.lanes.v##n) & (addend ^ hdr.lanes.v##n)); \
+        if (((held ^ CARRIES(held, hdr.lanes.v##n)) & (hdr.lanes.v##n ^ CARRIES(held, hdr.lanes.v##n)) & SIGNS) != 0) { \
+            overflow = 1; \
+        } \
+        hdr.lanes.v##n = CARRIES(held, hdr.lanes.v##n) ^ ((held ^ hdr.lanes.v##n) & SIGNS); \
         lanes_##n.write(meta.slot.index, hdr.lanes.v##n);
         FOR_EACH_LANE(WORD_ADD)
-        overflows.read(overflow, meta.slot.index);
-        if ((wrapped & SIGNS) != 0) { overflow = 1; }
         overflows.write(meta.slot.index, overflow);
         flag_overflow();
     }

@@ -23,7 +23,7 @@ BITMAP, QUORUM = "v1model/slot_bitmap.p4", "quorum/on.p4"
 WORD = "(bitmap_t)(bit<32>)"
 
 MUTANTS = [
-    ("a bitmap holds a word", BITMAP, "bitmap = meta.slot.bitmap_before |", f"bitmap = {WORD}meta.slot.bitmap_before |"),
+    ("a bitmap holds a word", BITMAP, "bitmap = meta.slot", f"bitmap = {WORD}meta.slot"),
     ("a claim writes a word", BITMAP, "index, bitmap", f"index, {WORD}bitmap"),
     ("a word has the duplicates", BITMAP, "meta.child_mask) != 0", f"{WORD}meta.child_mask) != 0"),
     ("a word is complete", BITMAP, "bitmap == meta.full_mask", f"bitmap & 0xFFFFFFFF == {WORD}meta.full_mask"),

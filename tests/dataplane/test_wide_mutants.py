@@ -19,18 +19,20 @@ from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_wi
 
 LANES, CHUNKS, SEED = 256, 60, 45
 WORDS = "v1model/lanes_wide.p4"
-SUM = "((held & ~SIGNS) + (addend & ~SIGNS)) ^ ((held ^ addend) & SIGNS)"
+READ = "overflows.read(overflow, meta.slot.index);"
+SIGN = "((held ^ hdr.lanes.v##n) & SIGNS)"
+SUM = f"CARRIES(held, hdr.lanes.v##n) ^ {SIGN}"
 
 MUTANTS = [
-    ("carries reach the next lane", SUM, "held + addend"),
-    ("no carry reaches the sign", SUM, "(((held & ~SIGNS) + (addend & ~SIGNS)) & ~SIGNS) ^ ((held ^ addend) & SIGNS)"),
-    ("signs are not added", " ^ ((held ^ addend) & SIGNS)", ""),
-    ("no sum overflows", "if ((wrapped & SIGNS) != 0)", "if (false)"),
-    ("a sign that changes is an overflow", "& (addend ^ hdr.lanes.v##n)", ""),
-    ("the last word alone overflows", "wrapped = wrapped | (", "wrapped = ("),
-    ("overflows are forgotten", "overflows.read(overflow, meta.slot.index);\n        if", "overflow = 0;\n        if"),
+    ("carries reach the next lane", SUM, "held + hdr.lanes.v##n"),
+    ("no carry reaches the sign", SUM, f"(CARRIES(held, hdr.lanes.v##n) & ~SIGNS) ^ {SIGN}"),
+    ("signs are not added", f" ^ {SIGN}", ""),
+    ("no sum overflows", "overflow = 1;", "overflow = 0;"),
+    ("a sign that changes is an overflow", " & (hdr.lanes.v##n ^ CARRIES(held, hdr.lanes.v##n))", ""),
+    ("the last word alone overflows", "if (((held ^", "overflow = 0; if (((held ^"),
+    ("overflows are forgotten", f"{READ}\n#define", "overflow = 0;\n#define"),
     ("a claim keeps the overflow", "overflows.write(meta.slot.index, 0);", ""),
-    ("a sum that is sent again has no flag", "flag_overflow();\n    }\n\n    @hidden action access", "}\n\n    @hidden action access"),
+    ("a sum that is sent again has no flag", f"{READ}\n        flag_overflow();", READ),
     ("a claim forgets the lanes", "WORD_CLAIM(n) lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", "WORD_CLAIM(n)"),
     ("a sum is not kept", " \\\n        lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", ""),
 ]  # fmt: skip

@@ -71,12 +71,16 @@ const port_t ROCE_SIDE = 0x100;
 #define ICRC_BYTES(crc) (crc[7:0] ++ crc[15:8] ++ crc[23:16] ++ crc[31:24])
 
 // What the ICRC is computed over: 64 ones, and everything from the IPv4 header on, with ones for what switches may change.
-#define ICRC_FIELDS { \
+// Words of 64 bits, since each value is one more variable that BMv2 clears for every packet.
+#define ICRC_WORDS { \
     64w0xFFFFFFFFFFFFFFFF, \
-    hdr.ipv4.version, hdr.ipv4.ihl, 8w0xFF, hdr.ipv4.total_length, hdr.ipv4.identification, hdr.ipv4.reserved, \
-    hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, 8w0xFF, hdr.ipv4.protocol, 16w0xFFFF, \
-    hdr.ipv4.src, hdr.ipv4.dst, hdr.udp.src_port, hdr.udp.dst_port, hdr.udp.length, 16w0xFFFF, \
-    hdr.bth.opcode, hdr.bth.solicited, hdr.bth.migrated, hdr.bth.pad, hdr.bth.version, hdr.bth.partition, 8w0xFF, \
-    hdr.bth.qpn, hdr.bth.ack_request, hdr.bth.reserved, hdr.bth.psn, hdr.lanes }
+    hdr.ipv4.version ++ hdr.ipv4.ihl ++ 8w0xFF ++ hdr.ipv4.total_length ++ hdr.ipv4.identification ++ hdr.ipv4.reserved ++ \
+        hdr.ipv4.dont_fragment ++ hdr.ipv4.more_fragments ++ hdr.ipv4.fragment_offset, \
+    8w0xFF ++ hdr.ipv4.protocol ++ 16w0xFFFF ++ hdr.ipv4.src, \
+    hdr.ipv4.dst ++ hdr.udp.src_port ++ hdr.udp.dst_port, \
+    hdr.udp.length ++ 16w0xFFFF ++ hdr.bth.opcode ++ hdr.bth.solicited ++ hdr.bth.migrated ++ hdr.bth.pad ++ hdr.bth.version ++ \
+        hdr.bth.partition, \
+    8w0xFF ++ hdr.bth.qpn ++ hdr.bth.ack_request ++ hdr.bth.reserved ++ hdr.bth.psn, \
+    hdr.lanes }
 
 #endif

@@ -10,7 +10,7 @@ control ResultToRoce(inout headers_t hdr, in standard_metadata_t standard) {
     bit<32> crc;
 
     @hidden action compute_icrc() {
-        hash(crc, HashAlgorithm.crc32, 32w0, ICRC_FIELDS, 64w0x100000000);
+        hash(crc, HashAlgorithm.crc32, 32w0, ICRC_WORDS, 64w0x100000000);
     }
 
     @brief("The worker at this port: addresses, QPN and first PSN of the connection to it.")
@@ -49,15 +49,14 @@ control ResultToRoce(inout headers_t hdr, in standard_metadata_t standard) {
     }
 
     apply {
-        bool is_float = hdr.netfold.flags & FLAG_FLOATS != 0;
-        bool is_wrapped = SUMS_WRAP && hdr.netfold.flags & FLAG_OVERFLOW != 0;
         bit<8> opcode = hdr.netfold.reserved & (BTH_PRESENT | BTH_OPCODE);
         if (hdr.netfold.kind == kind_t.RESULT && (opcode == BTH_PRESENT | SEND_FIRST || opcode == BTH_PRESENT | SEND_MIDDLE ||
                                                   opcode == BTH_PRESENT | SEND_LAST || opcode == BTH_PRESENT | SEND_ONLY)) {
+            flags_t flags = hdr.netfold.flags;
             if (roce_receivers.apply().hit) {
-                if (ADDS_FLOATS && is_float) {
+                if (ADDS_FLOATS && flags & FLAG_FLOATS != 0) {
                     swap_lane_bytes();
-                } else if (is_wrapped) {
+                } else if (SUMS_WRAP && flags & FLAG_OVERFLOW != 0) {
                     saturate_lanes();
                 }
                 compute_icrc();

@@ -73,7 +73,7 @@ control RoceToGradient(inout headers_t hdr, inout metadata_t meta) {
     }
 
     @hidden action compute_icrc() {
-        hash(crc, HashAlgorithm.crc32, 32w0, ICRC_FIELDS, 64w0x100000000);
+        hash(crc, HashAlgorithm.crc32, 32w0, ICRC_WORDS, 64w0x100000000);
     }
 
     @hidden action become_gradient() {
