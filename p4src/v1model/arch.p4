@@ -29,7 +29,8 @@ typedef bit<32> slot_index_t;
 #define OWN_BIT bit<1>
 
 #define TARGET_METADATA \
-    bit<1>       quotes_roce;     /* an ICMP error that quotes RoCE */
+    bit<1>       quotes_roce;     /* an ICMP error that quotes RoCE */ \
+    bit<1>       is_only_added;   /* a contribution after which others are missing */
 
 const port_t CPU_PORT = 510;
 

@@ -46,8 +46,13 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 
     bool sent_by_controller;
 
-    // The end of the ingress. One action, since BMv2 takes longer for a second one than for what it does.
+    // The end of the ingress. One action, since BMv2 takes longer for a second one than for what it does. Most packets are
+    // only added to a sum: they get their verdict here, without a lookup.
     @hidden action count() {
+        if (meta.is_only_added == 1) {
+            meta.verdict = verdict_t.ACCUMULATED;
+            mark_to_drop(standard);
+        }
         bit<1> is_job_traffic = meta.netfold;
         if (meta.verdict == verdict_t.UNADMITTED || meta.verdict == verdict_t.MALFORMED) {
             is_job_traffic = 0;
@@ -55,9 +60,6 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         port_rx.count((bit<32>)(standard.ingress_port ++ is_job_traffic));
         if (meta.netfold == 1 && !sent_by_controller) {
             verdicts.count((bit<32>)(meta.tree_index ++ (bit<5>)meta.verdict));
-        }
-        if (meta.verdict == verdict_t.ACCUMULATED) {
-            mark_to_drop(standard);
         }
         hdr.packet_out.setInvalid();
     }
@@ -72,12 +74,12 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             if (meta.wellformed == 1 && !meta.ip_invalid) {
                 admission.apply(hdr, meta);
                 slot.apply(hdr, meta);
-                if (meta.role == role_t.MULTICAST || meta.slot.is_complete == 1 || meta.slot.seal != seal_t.OPEN) {
+                if (meta.is_only_added == 0) {
                     tree_routes.apply(meta);
+                    verdict.apply(hdr, meta);
                 }
-                verdict.apply(hdr, meta);
             }
-            if (meta.verdict != verdict_t.ACCUMULATED) {
+            if (meta.is_only_added == 0) {
                 egress_select.apply(hdr, meta, standard);
             }
         } else {

@@ -17,15 +17,16 @@ control SlotBitmap(inout metadata_t meta) {
             bitmaps.read(meta.slot.bitmap_before, meta.slot.index);
         }
         bitmap_t bitmap = meta.slot.bitmap_before | meta.child_mask;
-        if (meta.role != role_t.MANAGEMENT && meta.slot.age != age_t.OLDER) {
-            bitmaps.write(meta.slot.index, bitmap);
+        if (bitmap == meta.full_mask) {
+            meta.slot.is_complete = 1;
         }
         if ((meta.slot.bitmap_before & meta.child_mask) != 0) {
             meta.slot.own_bit_seen = 1;
             meta.slot.is_duplicate = 1;
         }
-        if (bitmap == meta.full_mask) {
-            meta.slot.is_complete = 1;
+        if (meta.role != role_t.MANAGEMENT && meta.slot.age != age_t.OLDER) {
+            bitmaps.write(meta.slot.index, bitmap);
+            meta.is_only_added = ~(meta.slot.is_complete | meta.slot.is_duplicate);
         }
     }
 
