@@ -34,7 +34,7 @@ from softswitch.state.entities import (
 from softswitch.testing import simple_switch
 from testnet import Host, Namespace
 
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 SETTLE_S = 0.005
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 from finsy.proto import p4r, p4r_grpc, rpc_status
 
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 
 
 def election(number: int) -> p4r.Uint128:

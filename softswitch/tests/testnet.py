@@ -22,7 +22,7 @@ import pytest
 from softswitch.admin.client import ControlClient
 
 PROGRAMS = Path(__file__).parent / "p4runtime_program"
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 ETH_P_ALL = 3
 PACKET_IGNORE_OUTGOING = 23
 _BUFFER_BYTES = 8 << 20
