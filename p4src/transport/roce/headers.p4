@@ -14,9 +14,9 @@ const bit<8> SEND_FIRST       = 0x00;
 const bit<8> SEND_MIDDLE      = 0x01;
 const bit<8> SEND_LAST        = 0x02;
 const bit<8> SEND_ONLY        = 0x04;
-const bit<8> LAST_OF_SENDS    = 0x05;  // 0x03 and 0x05: with immediate data
-const bit<8> INVALIDATING     = 0x16;  // 0x16 and 0x17: SENDs that invalidate a key
-const bit<8> INVALIDATING_OF  = 0xFE;
+const bit<8> MAX_SEND_OPCODE  = 0x05;  // 0x03 and 0x05: with immediate data
+const bit<8> SEND_INVALIDATE  = 0x16;  // 0x16 and 0x17: SENDs that invalidate a key
+const bit<8> INVALIDATE_MASK  = 0xFE;
 
 const bit<16> DEFAULT_PARTITION = 0xFFFF;
 

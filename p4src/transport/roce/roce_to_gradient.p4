@@ -20,7 +20,7 @@ control RoceToGradient(inout headers_t hdr, inout metadata_t meta) {
     child_t sender;
     tag_t   tag;
     slot_t  slot;
-    flags_t numbers;
+    flags_t number_flags;
     ipv4_t  root_address;
     port_t  next_worker;
     port_t  peer_port;
@@ -37,7 +37,7 @@ control RoceToGradient(inout headers_t hdr, inout metadata_t meta) {
         slot = (slot_t)(chunk & ((24w1 << log2_slots) - 1));
         job_tree = tree;
         sender = child;
-        numbers = flags;
+        number_flags = flags;
         job_port = udp_port;
         root_address = root;
         next_worker = successor_port;
@@ -77,7 +77,7 @@ control RoceToGradient(inout headers_t hdr, inout metadata_t meta) {
     }
 
     @hidden action become_gradient() {
-        hdr.netfold = { NETFOLD_VERSION, kind_t.GRADIENT, numbers, job_tree, tag, slot, sender, 0,
+        hdr.netfold = { NETFOLD_VERSION, kind_t.GRADIENT, number_flags, job_tree, tag, slot, sender, 0,
                         1w1 ++ hdr.bth.ack_request ++ hdr.bth.solicited ++ hdr.bth.opcode[4:0], LANES };
         hdr.udp.src_port = job_port;
         hdr.udp.dst_port = job_port;
@@ -104,11 +104,11 @@ control RoceToGradient(inout headers_t hdr, inout metadata_t meta) {
                 compute_icrc();
                 if (ICRC_BYTES(crc) == hdr.icrc.crc) {
                     become_gradient();
-                    if (ADDS_FLOATS && numbers & FLAG_FLOATS != 0) {
+                    if (ADDS_FLOATS && number_flags & FLAG_FLOATS != 0) {
                         swap_lane_bytes();
                     }
                 }
-            } else if (hdr.bth.opcode <= LAST_OF_SENDS || hdr.bth.opcode & INVALIDATING_OF == INVALIDATING) {
+            } else if (hdr.bth.opcode <= MAX_SEND_OPCODE || hdr.bth.opcode & INVALIDATE_MASK == SEND_INVALIDATE) {
                 meta.netfold = 1;
             }
         } else if (reserved_qps.apply().hit) {
