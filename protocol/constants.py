@@ -50,7 +50,7 @@ class Flag(IntFlag):
 
 
 class Verdict(IntEnum):
-    """What a node did with a packet: index of the counter `verdicts`."""
+    """A node's decision about a packet: index of the counter `verdicts`."""
 
     ACCUMULATED = 1
     RESULT_SENT = 2
@@ -79,4 +79,4 @@ class Verdict(IntEnum):
 
 
 STICKY_FLAGS = Flag.OVERFLOW | Flag.CONGESTION | Flag.FLOATS
-"""What a slot keeps of its contributions' flags."""
+"""The flags that a slot keeps of its contributions."""

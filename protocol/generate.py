@@ -97,7 +97,7 @@ def python(wire: Wire) -> Iterator[str]:
         ("Flag(IntFlag)", "Bits of the header's flags.", {f["name"]: 1 << f["bit"] for f in wire["flags"]}),
         (
             "Verdict(IntEnum)",
-            "What a node did with a packet: index of the counter `verdicts`.",
+            "A node's decision about a packet: index of the counter `verdicts`.",
             _verdicts(wire),
         ),
     ):
@@ -108,7 +108,7 @@ def python(wire: Wire) -> Iterator[str]:
     yield "    def label(self) -> str:"
     yield '        """Name in metrics and reports."""'
     yield "        return self.name.lower()"
-    yield from ("", "", f"STICKY_FLAGS = {sticky}", '"""What a slot keeps of its contributions\' flags."""')
+    yield from ("", "", f"STICKY_FLAGS = {sticky}", '"""The flags that a slot keeps of its contributions."""')
 
 
 def lua(wire: Wire) -> Iterator[str]:

@@ -77,7 +77,7 @@ LaneArray: TypeAlias = NDArray[np.int32]
 
 NO_FLAGS = Flag(0)
 FLAGS = int(STICKY_FLAGS)
-"""What a slot keeps of its contributions' flags."""
+"""The flags that a slot keeps of its contributions."""
 ALL_FLAGS = STICKY_FLAGS | Flag.QUORUM | Flag.SEAL | Flag.SLOT_REUSED
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from netfold.topologies.fabric import Fabric, SwitchRole
 
 Points = NDArray[np.float64]
-"""Of shape (points, 2): a line, in inches."""
+"""A line in inches, of shape (points, 2)."""
 
 TIERS = {
     SwitchRole.PLAIN: 1,
@@ -35,7 +35,7 @@ LETTER = 0.085
 
 HOST_GAP, SWITCH_GAP, RACK_GAP = 0.2, 0.35, 0.3
 TIER_STEEPNESS, TIER_HEIGHTS = 0.14, (1.25, 2.0)
-"""Of the distance of tiers: its part of the width, and its limits in inches."""
+"""Distance of tiers: its part of the width, and its limits in inches."""
 
 HOST_HEIGHT, ARC_HEIGHT = 1.0, 0.5
 BOX_HEIGHT, DOT = 0.42, 0.13
@@ -58,7 +58,7 @@ class DrawnNode:
 
 @dataclass(frozen=True)
 class TierLabel:
-    """What a crowded tier's switches are, beside them."""
+    """Label next to a crowded tier: the kind of its switches."""
 
     text: str
     y: float

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Theme(StrEnum):
-    """What a picture is read on."""
+    """The background that a picture is read on."""
 
     LIGHT = "light"
     DARK = "dark"
@@ -47,7 +47,7 @@ TREE_COLORS = (
     Color("#2d1070", "#8f63ea"),
     Color("#6e6e00", "#cccc4d"),
 )
-"""Of trees and jobs, beside loads: amber and red are kept for these."""
+"""Colors of trees and jobs. Amber and red are kept for loads."""
 
 LOAD_COLORS = (
     Color("#ccd1d9", "#333c48"),
@@ -84,7 +84,7 @@ ALL_COLORS = (
 
 
 def cycle(theme: Theme) -> list[str]:
-    """What the roles stand for, in their order."""
+    """Names of the roles, in their order."""
     return [color.on(theme) for color in ALL_COLORS]
 
 

@@ -26,10 +26,10 @@ from netfold.topologies.yaml_locations import Document, Problem, SpecError, pars
 MAX_CHARACTERS = 256 << 10
 """Maximum size of a job file."""
 MIN_DEFAULT_LEASE_MS, LEASE_MS_A_MEMBER = 3000, 10
-"""Of a job file without `lease_ms` (docs/decisions/0049)."""
+"""Lease of a job whose file has no `lease_ms` (docs/decisions/0049)."""
 
 MOST_TIME_LIMIT_S = 60
-"""Of a planner: others wait for their turns meanwhile."""
+"""Longest time of a planner: other jobs wait for their turns meanwhile."""
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 _NAME_RULE = "a letter or digit, then at most 63 letters, digits, '_', '.' and '-'"
@@ -46,7 +46,7 @@ class JobError(SpecError):
 
 
 class OnWorkerLoss(StrEnum):
-    """What becomes of a job whose worker goes silent."""
+    """The fate of a job whose worker goes silent."""
 
     FAIL = "fail"
     CONTINUE = "continue"
@@ -105,7 +105,7 @@ class Numerics(BaseModel):
 
 
 class RanksPerHost(BaseModel):
-    """Of a job whose hosts have several ranks; bandwidth and latencies as in planning's Ranks, which has the
+    """The ranks of a job whose hosts have several; bandwidth and latencies as in planning's Ranks, which has the
     defaults."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -163,8 +163,8 @@ class ResolvedJob(BaseModel):
 
     @property
     def lease_ms(self) -> int:
-        """Of each member. Large jobs have longer leases by default: a controller reads at most 300 heartbeats of a job
-        a second, three a lease."""
+        """Lease of each member. Large jobs have longer ones by default: a controller reads at most 300 heartbeats of a
+        job a second, three a lease."""
         if self.file.lease_ms is not None:
             return self.file.lease_ms
         members = len(self.workers) + len(self.parameter_servers)

@@ -32,7 +32,7 @@ class EventLog:
         self._waiting: deque[Occurrence] = deque(maxlen=MAX_WAITING)
 
     def take(self) -> list[Occurrence]:
-        """What has happened since the last call."""
+        """Return the events since the last call."""
         taken = list(self._waiting)
         self._waiting.clear()
         return taken

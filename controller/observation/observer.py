@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What can be seen of the controller, as the sections of a recording. Each look costs what has changed since the last
-one: records and reports are compared by identity, link loads as one array."""
+"""The visible state of the controller, as the sections of a recording. A look costs as much as has changed since the
+last one: records and reports are compared by identity, link loads as one array."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from netfold.protocol.environment import Variable
 from netfold.topologies.fabric import Fabric, Switch
 
 LONGEST_S = 86400.0
-"""Of any interval or timeout: infinity is none."""
+"""Upper limit of every interval and timeout: infinity is none."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _check_key(certificate: Path, key: Path) -> None:
 
 @dataclass(frozen=True)
 class ProgramOptions:
-    """What the switches are, and what runs on them."""
+    """Options of the switches and of their programs."""
 
     PANEL = "Program"
 
@@ -232,7 +232,7 @@ class TimingOptions:
 
 @dataclass(frozen=True)
 class PacketModelOptions:
-    """What a packet takes on the links of the fabric file."""
+    """Model of packets on the links of the fabric's file."""
 
     PANEL = "Packet model"
 

@@ -17,7 +17,7 @@ ANSWER_S = 10
 
 
 async def live_loads(stub: pb_grpc.ControllerStub, *, without: str = "") -> Loads:
-    """What jobs (but one) were promised, and what others send."""
+    """Rates that jobs (but one) were promised, and rates of other traffic."""
     status = await stub.GetStatus(pb.StatusRequest(), timeout=ANSWER_S)
     foreign = {(k.sender, k.receiver): planning_load(k.cross_traffic, k.capacity) for k in status.links}
     loads = Loads(links={link: load for link, load in foreign.items() if load})

@@ -153,7 +153,7 @@ def _unit(
 
 @dataclass(frozen=True)
 class Estimate:
-    """What links at their full rate ask of a switch."""
+    """Load of a switch whose links are at their full rate."""
 
     packets_per_s: float
     cores: float

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `netfold controller top` shows: jobs, trees, switches and links, as values. top_screen.py renders them."""
+"""Contents of `netfold controller top`: jobs, trees, switches and links, as values. top_screen.py renders them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class LinkRow:
 
     @property
     def full(self) -> float:
-        """What jobs were promised, and what others send."""
+        """Rates that jobs were promised, and rates of other traffic."""
         return max(self.planned, self.jobs) + self.foreign
 
 

@@ -58,7 +58,7 @@ class StateSection(StrEnum):
 
 
 class RecordingSource(StrEnum):
-    """What wrote a recording."""
+    """The program that wrote a recording."""
 
     CONTROLLER = "controller"
     SIMULATOR = "simulator"

@@ -95,7 +95,7 @@ def _host(header: str) -> str:
 
 
 def _shown_token(authorization: str) -> bytes:
-    """Of `Bearer TOKEN`, or the password of `Basic`, which browsers ask for; empty without either."""
+    """Return the token of `Bearer TOKEN`, or the password of `Basic`, which browsers ask for; empty without either."""
     kind, _, value = authorization.partition(" ")
     if kind.lower() == "bearer":
         return value.encode()

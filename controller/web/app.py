@@ -133,7 +133,7 @@ class _Page:
                     yield ": still here\n\n"
 
     async def _kept(self) -> AsyncIterator[str]:
-        """What is kept now; what follows is in another file."""
+        """Yield the lines that are kept now; later ones are in another file."""
         history = self._source.history
         number, end = 0, history.end
         while number < end:

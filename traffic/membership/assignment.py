@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one member of a job needs: the proto's `Assignment`, checked, as plain values."""
+"""A member's part of a job: the proto's `Assignment`, checked, as plain values."""
 
 from __future__ import annotations
 

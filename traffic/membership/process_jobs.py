@@ -106,7 +106,7 @@ def _file(job: str, pid: int) -> Path:
 
 
 def _folder() -> Path:
-    """Of this user, boot and namespace of process numbers. Raises OSError."""
+    """Return the folder of this user, boot and namespace of process numbers. Raises OSError."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 (a link that leads to no file)
     folder = Path(tempfile.gettempdir()) / f"{_prefix()}{boot}-{namespace}"

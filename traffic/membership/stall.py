@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller knows of a job whose call timed out: which members are absent, which switches and parameter
+"""The controller's knowledge of a job whose call timed out: which members are absent, which switches and parameter
 servers add up."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def stall_of(job: pb.Job) -> str:
 
 
 def _trees(plan_json: str) -> list[str]:
-    """Of each tree its number and the nodes that add up, the root first."""
+    """Return each tree's number and the nodes that add up, the root first."""
     if not plan_json:
         return []
     plan = json.loads(plan_json)

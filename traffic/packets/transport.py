@@ -38,7 +38,7 @@ _ICMP_ERRORS = frozenset(
         *(errno.ENOPROTOOPT, errno.EPROTO, errno.EMSGSIZE, errno.EOPNOTSUPP),
     }
 )
-"""What Linux makes of ICMP errors (net/ipv4/icmp.c, udp.c), as in traffic/engine/io/udp_batch.c."""
+"""Error numbers that Linux makes of ICMP errors (net/ipv4/icmp.c, udp.c), as in traffic/engine/io/udp_batch.c."""
 
 
 class TransportError(OSError):

@@ -52,9 +52,9 @@ def current_gradient() -> Gradient | None:
 
 @dataclass
 class GradientState:
-    """Of `gradient_hook`. `group`: None is the world. `warm_up_steps`: the first steps, made as half; the first call of
-    each bucket is in any case. `feedback`: adds what rounding lost to the next gradient. `step`: counts backward
-    passes."""
+    """State of `gradient_hook`. `group`: None is the world. `warm_up_steps`: the first steps, made as half; the first
+    call of each bucket is in any case. `feedback`: adds what rounding lost to the next gradient. `step`: counts
+    backward passes."""
 
     group: Any = None
     warm_up_steps: int = 0
@@ -66,7 +66,7 @@ class GradientState:
             raise ValueError(f"warm_up_steps is {self.warm_up_steps}; expected 0 or more")
 
     def state_dict(self, model: torch.nn.Module) -> dict[str, Any]:
-        """Of this rank, for its checkpoint. `model`: whose gradients these are."""
+        """Return this rank's state, for its checkpoint. `model`: whose gradients these are."""
         remainders = {} if self.feedback is None else self.feedback.named(model)
         return {"step": self.step, "remainders": remainders}
 

@@ -54,7 +54,7 @@ NAMES_BEFORE_2_13 = {
     "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
     "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
 }
-"""Of Gloo's methods."""
+"""Names of Gloo's methods."""
 
 _CopyBack = Callable[[], None]
 

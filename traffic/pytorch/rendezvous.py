@@ -118,7 +118,7 @@ def read_key(store: Any, key: str, deadline: float) -> bytes:
 
 
 def _cancel_abandoned(timeout: float) -> None:
-    """Of this machine, before rank 0 submits: it does so when all ranks have published their hosts."""
+    """Cancel jobs of ended processes of this machine. Rank 0 submits when all ranks have published their hosts."""
     with contextlib.suppress(ConnectError):  # ranks of one host need no controller
         canceled = cancel_abandoned_jobs(connection(), min(timeout, _CANCEL_S))
         if canceled:

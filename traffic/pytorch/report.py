@@ -30,7 +30,7 @@ SMALL_CALL_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class RankTimes:
-    """What a rank contributes. `by_gloo`: collectives that Gloo carried, by name; their times are not in `steps`."""
+    """A rank's part of the report. `by_gloo`: collectives by Gloo, by name; their times are not in `steps`."""
 
     rank: int
     steps: tuple[StepTime, ...]
@@ -80,7 +80,7 @@ class TrainingReport:
 
     @property
     def verdict(self) -> str:
-        """What binds, in one sentence."""
+        """Return the bottleneck, in one sentence."""
         if not self.steps:
             return "no step was measured: no optimizer of PyTorch ended two steps with collectives between"
         exposed = self.exposed_ms / self.step_ms

@@ -30,7 +30,7 @@ COLLECT_TIMEOUT_S = 5.0
 
 
 class Reporter(Protocol):
-    """What a session reports to."""
+    """The receiver of a session's reports."""
 
     def submitted(self, nbytes: int) -> CallTime:
         """A collective begins. Its `done` is to be set when it ends."""

@@ -36,7 +36,7 @@ def _ready() -> None:
 
 @dataclass(frozen=True)
 class Gradient:
-    """What a call of gradients may be: approximate, if the job's numerics are quarter. `follows_all`, `warm_up`,
+    """Options of a call for gradients, approximate if the job's numerics are quarter. `follows_all`, `warm_up`,
     `remainder`: as in `Worker.submit`. All but `remainder` are equal at all ranks; it is of zeros before the call, and
     stays so at a rank whose array does not travel by itself: the first rank of its host gets that of the host."""
 
@@ -73,7 +73,7 @@ class TensorCall:
 
 @dataclass(frozen=True)
 class NetworkUse:
-    """Of a host's first rank. Rates in Mbit/s; 0: unknown or not limited."""
+    """Counts and rates of a host's first rank. Rates in Mbit/s; 0: unknown or not limited."""
 
     planned_mbps: float
     link_mbps: float
@@ -91,7 +91,7 @@ class Reducer(Protocol):
         """Notifies the other ranks that this one cannot continue. From any thread."""
 
     def network_use(self) -> NetworkUse | None:
-        """Of this host, if this reducer reduces over hosts. Raises TrafficError when the job has ended."""
+        """Return this host's use, if this reducer reduces over hosts. Raises TrafficError when the job has ended."""
 
     def close(self) -> None:
         """Ends the calls in flight with an error."""

@@ -39,12 +39,12 @@ HEADERS = (
 )
 PROGRAM = "main.c"
 ENGINE_DEFINES = ("-DNF_API=", "-DNF_PLAIN")
-"""Of the engine's files: none of their functions is exported, and none has versions that an ifunc chooses from, which
-sanitizers do not support."""
+"""Flags of the engine's files: none of their functions is exported, and none has versions that an ifunc chooses
+from, which sanitizers do not support."""
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *ENGINE_DEFINES)
 LIBRARIES = ("-libverbs", "-lm")
 SHARED_OPTIONS = ("-fvisibility=hidden", *ENGINE_DEFINES, *LIBRARIES)
-"""Of the shared object that worker.py loads: worker.h marks what is visible."""
+"""Flags of the shared object that worker.py loads: worker.h marks what is visible."""
 
 
 class RoceBuildError(Exception):

@@ -53,7 +53,7 @@ class Timed:
 
 @dataclass
 class Result:
-    """What one member measured. Rates are in Mbit/s of array data; `algbw` is bytes / time, as in nccl-tests.
+    """Figures that one member measured. Rates are in Mbit/s of array data; `algbw` is bytes / time, as in nccl-tests.
     `digest` is of the last result's bytes: equal at all workers (I3)."""
 
     rank: int

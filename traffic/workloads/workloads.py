@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is trained or pretended to be: a real model on real data, and gradients of the sizes of well-known
-models."""
+"""Trainings, real and pretended: a real model on real data, and gradients of the sizes of well-known models."""
 
 from __future__ import annotations
 
