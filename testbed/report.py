@@ -37,6 +37,14 @@ TARGET_NOTES = {
 MEASURED = ("p50 ms", "p99 ms", "algbw Mbit/s", "wrong")
 
 
+BOUND_BY_LINKS = 0.5
+"""Least algbw, as a fraction of the links' rate, of an all-reduce that links hold up, not processors."""
+
+
+def _speedup(netfold: AllReduce, ring: AllReduce) -> str:
+    return f"{ring.ms_p50 / netfold.ms_p50:.1f} times"
+
+
 def _cells(measured: AllReduce) -> tuple[str, ...]:
     """Cells of the columns MEASURED."""
     return (
@@ -103,7 +111,25 @@ class RunReport:
         texts = filter(None, (TARGET_NOTES.get(self.target), self.warning))
         notes = [Text(f"Note: {text}.", style="yellow") for text in texts]
         fast = [] if self.fast is None else [self._fast_rates(self.fast)]
-        return Group(self._outcome(), self._rates(), *fast, self._counters(), *notes)
+        return Group(self._outcome(), self._rates(), *fast, self._counters(), *notes, Text(self.conclusion))
+
+    @property
+    def conclusion(self) -> str:
+        """The run in a sentence that a person can repeat: whether sums are right, and the speed beside the ring's."""
+        wrong = f"{self.wrong_elements:,} elements are WRONG" if self.wrong_elements else "No sum is wrong"
+        if self.bandwidth_ring is None:
+            return f"{wrong}."
+        size = f"{self.bandwidth_bytes / 2**20:g} MiB"
+        ratio = _speedup(self.bandwidth, self.bandwidth_ring)
+        compared = (
+            f"an all-reduce of {size} is {ratio} as fast as the TCP ring's over {self.link_mbps:,.0f} Mbit/s"
+        )
+        if self.fast is not None and self.fast.ring is not None:
+            ratio, link = _speedup(self.fast.netfold, self.fast.ring), self.fast.link_mbps
+            compared += f", {ratio} over {link:,.0f} Mbit/s"
+            if self.fast.netfold.algbw_mbps < BOUND_BY_LINKS * link:
+                compared += ", where this machine's processors are the limit"
+        return f"{wrong}; {compared}."
 
     def _outcome(self) -> Table:
         table = Table(

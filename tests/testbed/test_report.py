@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -87,6 +88,40 @@ def test_a_second_table_has_the_rates_over_fast_links(report: RunReport) -> None
         assert shown in first
     assert "1,000 Mbit/s" not in without
     assert json.loads(fast.to_json())["fast"]["netfold"]["algbw_mbps"] == 391.2
+
+
+def measured(ms_p50: float, algbw_mbps: float) -> AllReduce:
+    return AllReduce(
+        ms_p50=ms_p50, ms_p99=60.0, algbw_mbps=algbw_mbps, wrong_elements=0, checked_elements=100
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "3 elements are WRONG."),
+        ({"wrong_elements": 0}, "No sum is wrong."),
+        (
+            {"wrong_elements": 0, "bandwidth_ring": measured(10.5, 40.0)},
+            "No sum is wrong; an all-reduce of 1 MiB is 2.1 times as fast as the TCP ring's over 100 Mbit/s.",
+        ),
+        (
+            {
+                "wrong_elements": 0,
+                "bandwidth_ring": measured(10.5, 40.0),
+                "fast": FastLinks(1000.0, measured(30.0, 391.0), measured(27.0, 400.0), identical=True),
+            },
+            "No sum is wrong; an all-reduce of 1 MiB is 2.1 times as fast as the TCP ring's over 100 Mbit/s, "
+            "0.9 times over 1,000 Mbit/s, where this machine's processors are the limit.",
+        ),
+    ],
+    ids=["wrong", "alone", "beside the ring", "fast links"],
+)
+def test_a_report_ends_with_a_sentence(report: RunReport, changes: dict[str, Any], said: str) -> None:
+    console = Console(width=1000)
+    with console.capture() as captured:
+        console.print(dataclasses.replace(report, **changes).render())
+    assert captured.get().splitlines()[-1] == said
 
 
 def test_the_table_shows_errors_rates_and_every_switch(report: RunReport) -> None:
