@@ -229,12 +229,10 @@ def doctor_command() -> None:
     """Show the programs and packages that netfold uses, and how to install missing ones.
 
     Exit codes: 0 all required ones are present, 1 one is missing."""
-    from netfold.testbed.doctor import Need, examine
+    from netfold.testbed.doctor import examine, verdict
 
     findings = examine()
-    table = Table(title="netfold doctor")
-    for column in ("", "name", "purpose", "found, or how to install it"):
-        table.add_column(column, overflow="fold")
+    table = Table.grid(padding=(0, 2))
     for finding in findings:
         mark = (
             "[green]ok[/green]"
@@ -243,8 +241,11 @@ def doctor_command() -> None:
             if not finding.ok
             else "[yellow]-[/yellow]"
         )
-        need = "" if finding.need is Need.REQUIRED else " (optional)"
-        words = (f"{finding.name}{need}", finding.purpose, finding.found or finding.remedy)
-        table.add_row(mark, *map(escape, words))  # netfold[torch] is no markup
-    Console().print(table)
+        # netfold[torch] is no markup
+        table.add_row(
+            mark, escape(finding.name), escape(finding.found or f"{finding.purpose}: {finding.remedy}")
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"\n{verdict(findings)}")
     sys.exit(0 if all(f.ok for f in findings) else 1)

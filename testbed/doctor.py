@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -43,6 +44,16 @@ class Finding:
     @property
     def ok(self) -> bool:
         return self.found is not None or self.need is Need.OPTIONAL
+
+
+def verdict(findings: Sequence[Finding]) -> str:
+    """Whether `netfold run` works on this machine, in a sentence."""
+    missing = [finding.name for finding in findings if not finding.ok]
+    if missing:
+        return f"Not ready: {', '.join(missing)} missing."
+    optional = sum(finding.found is None for finding in findings)
+    things = "thing is" if optional == 1 else "things are"
+    return f"Ready: netfold run works here. {optional} optional {things} missing."
 
 
 P4LANG_PACKAGES = (

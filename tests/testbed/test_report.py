@@ -164,6 +164,27 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(
     assert "p4lang" in missing["simple_switch_grpc"].remedy
 
 
+@pytest.mark.parametrize(
+    ("missing", "code", "said"),
+    [
+        ([], 0, "Ready: netfold run works here. 0 optional things are missing."),
+        (["torch"], 0, "Ready: netfold run works here. 1 optional thing is missing."),
+        (["torch", "gcc", "ip"], 1, "Not ready: gcc, ip missing."),
+    ],
+)
+def test_doctor_ends_with_a_verdict(
+    monkeypatch: pytest.MonkeyPatch, missing: list[str], code: int, said: str
+) -> None:
+    needs = {"gcc": doctor.Need.REQUIRED, "ip": doctor.Need.REQUIRED, "torch": doctor.Need.OPTIONAL}
+    found = [
+        doctor.Finding(n, need, "use", None if n in missing else "/n", "get") for n, need in needs.items()
+    ]
+    monkeypatch.setattr(doctor, "examine", lambda: found)
+    result = CliRunner().invoke(cli.doctor, [])
+    assert (result.exit_code, result.output.splitlines()[-1]) == (code, said)
+    assert result.output.count("use: get") == len(missing)
+
+
 def test_doctor_says_which_networks_work_and_what_forbids_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def try_mode(mode: NetworkMode) -> str | None:
         return None if mode is NetworkMode.USERLAND else f"{mode}: a seccomp filter"
