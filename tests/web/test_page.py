@@ -83,9 +83,17 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def page(context: Any) -> Iterator[Any]:
-    """Of the example, at its end."""
+    """The example, at its end."""
     with replayed(example()) as address, open_page(context, address) as opened:
+        go_to_end(opened)
         yield opened
+
+
+def go_to_end(page: Any) -> None:
+    """From the moment at which a recording opens."""
+    page.wait_for_selector('#live[aria-pressed="false"]')
+    page.click("#live")
+    page.wait_for_selector('#live[aria-pressed="true"]')
 
 
 def go_to(page: Any, second: float) -> None:
@@ -192,6 +200,7 @@ def test_labels_of_epochs_are_whole_at_both_ends_of_the_time_line(context: Any):
     """The recording ends at once after the second epoch begins; the first begins before the first sample."""
     lines = [line for line in example() if json.loads(line).get("at", 0) <= START_S + MOVED_AT]
     with replayed(lines) as address, open_page(context, address) as page:
+        go_to_end(page)
         page.evaluate(WRITE_DOWN_LABELS)
         page.click("#tab-jobs")
         page.wait_for_function("() => new Set(labels.map(([text]) => text)).size === 2")
@@ -287,28 +296,68 @@ def test_five_hundred_switches_are_drawn_as_groups(context: Any):
         page.wait_for_function("() => document.querySelectorAll('#fabric .node').length < 30")
 
 
+def test_a_recording_opens_when_its_workers_sum_up(context: Any):
+    """Long after the controller's start, and long before the end."""
+    lines = example()
+    idle = [
+        fabric_line(load_fabric("leaf-spine-2x2"), RecordingSource.CONTROLLER),
+        state_line(START_S - 600, {}),
+    ]
+    with replayed([*idle, *lines]) as address, open_page(context, address) as page:
+        page.wait_for_function("at => Math.abs(Number(document.body.dataset.drawn) - at) <= 2", arg=START_S)
+        expect(page.locator("#live")).to_have_attribute("aria-pressed", "false")
+
+
+def test_keys_go_from_event_to_event(page: Any):
+    """From the end back to the first event, and forth; the marks below the slider are as many."""
+    times = sorted({json.loads(line)["at"] for line in example() if json.loads(line)["kind"] == "event"})
+    assert len(times) > 2
+    for at in reversed(times):
+        page.keyboard.press("p")
+        page.wait_for_function("at => Number(document.body.dataset.drawn) === at", arg=at)
+    page.keyboard.press("p")  # nothing was before
+    page.keyboard.press("n")
+    page.wait_for_function("at => Number(document.body.dataset.drawn) === at", arg=times[1])
+    expect(page.locator("#marks .event")).to_have_count(
+        sum(json.loads(line)["kind"] == "event" for line in example())
+    )
+    expect(page.locator("#marks .run")).to_have_count(1)
+
+
+def test_a_telephone_shows_all_views(page: Any):
+    page.set_viewport_size({"width": 360, "height": 640})
+    for name in ("fabric", "jobs", "events"):
+        page.click(f"#tab-{name}")
+        expect(page.locator(f"#panel-{name}")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, name
+    page.click("#tab-fabric")
+    width = page.locator("#fabric svg").evaluate("drawing => drawing.getBoundingClientRect().width")
+    assert width > 300
+
+
 def test_an_address_can_name_a_moment(context: Any):
     with replayed(example()) as address, open_page(context, f"{address}#t={START_S + 12}") as page:
         page.wait_for_function("at => Number(document.body.dataset.drawn) === at", arg=START_S + 12)
         expect(page.locator("#live")).to_have_attribute("aria-pressed", "false")
 
 
-def test_the_keyboard_reaches_everything(page: Any):
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
-    page.focus("#tab-fabric")
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.id") == "tab-jobs"
-    expect(page.locator("#panel-jobs")).to_be_visible()
-    page.keyboard.press("ArrowLeft")
-    page.locator('.node[tabindex="0"]').focus()
-    start = page.evaluate("document.activeElement.dataset.id")
-    page.keyboard.press("ArrowRight")
-    after = page.evaluate("document.activeElement.dataset.id")
-    assert after != start
-    page.keyboard.press("Enter")
-    expect(page.locator("#details")).to_contain_text(after)
-    expect(page.locator('.node[tabindex="0"]')).to_have_count(1)  # the fabric is one stop of the Tab key
+def test_the_keyboard_reaches_everything(context: Any):
+    with replayed(example()) as address, open_page(context, address) as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+        page.focus("#tab-fabric")
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.id") == "tab-jobs"
+        expect(page.locator("#panel-jobs")).to_be_visible()
+        page.keyboard.press("ArrowLeft")
+        page.locator('.node[tabindex="0"]').focus()
+        start = page.evaluate("document.activeElement.dataset.id")
+        page.keyboard.press("ArrowRight")
+        after = page.evaluate("document.activeElement.dataset.id")
+        assert after != start
+        page.keyboard.press("Enter")
+        expect(page.locator("#details")).to_contain_text(after)
+        expect(page.locator('.node[tabindex="0"]')).to_have_count(1)  # the fabric is one stop of the Tab key
 
 
 def test_a_screen_reader_finds_names_and_roles(page: Any):

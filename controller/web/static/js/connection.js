@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The server's stream of lines: `onLines` takes objects, `onStatus` one of connecting, live, replay, lost. */
-export function follow({ onLines, onStatus }) {
+/** The server's stream of lines: `onLines` takes objects, `onStatus` one of connecting, live, replay, lost. `onEnd`: a
+ * recording is there as a whole. */
+export function follow({ onLines, onStatus, onEnd }) {
   const stream = new EventSource("/events");
   let isLive = true;
   stream.addEventListener("hello", (event) => {
@@ -23,6 +24,7 @@ export function follow({ onLines, onStatus }) {
   stream.addEventListener("end", () => {
     stream.close();
     onStatus("replay");
+    onEnd();
   });
   stream.addEventListener("error", () => {
     if (stream.readyState !== EventSource.CLOSED || isLive) onStatus("lost");

@@ -106,6 +106,11 @@ function goToMoment() {
   if (at >= recording.start && at <= recording.end) time.seek(at);
 }
 
+/** A recording often ends after its jobs: it opens where there is something to see. */
+function goToFirstBusy() {
+  if (time.time === null && !location.hash && recording.firstBusy !== null) time.seek(recording.firstBusy);
+}
+
 addEventListener("hashchange", goToMoment);
 
 follow({
@@ -120,4 +125,5 @@ follow({
     find("#live").textContent = status === "replay" ? "End" : "Live";
     panels.jobs.setHasController(status !== "replay");
   },
+  onEnd: goToFirstBusy,
 });

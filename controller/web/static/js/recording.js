@@ -30,6 +30,18 @@ export class Recording {
     return Math.max(this._times[this._times.length - 1] ?? 0, lastEvent);
   }
 
+  /** When workers first summed up gradients; null if they never did. */
+  get firstBusy() {
+    const starts = [...this.series.values()].map((samples) => samples.find((sample) => sample.goodput > 0)?.at);
+    return d3.min(starts) ?? null;
+  }
+
+  /** The times between which each job had workers, as `{job, start, end}`. */
+  get runs() {
+    return [...this.series].filter(([, samples]) => samples.length)
+      .map(([job, samples]) => ({ job, start: samples[0].at, end: samples[samples.length - 1].at }));
+  }
+
   add(line) {
     if (line.kind === "event") {
       this.events.push(line);

@@ -6,6 +6,7 @@ import { dateOf } from "./numbers.js";
 
 const STEPS = 1000;
 const TICK_MS = 100;
+const JOB_COLORS = 6; // of style.css
 
 /** A recording of less than some seconds, as of a simulation, plays in so many. */
 const SHORTEST_S = 20;
@@ -28,6 +29,11 @@ export class TimeControl {
     });
     this._root.select("#play").on("click", () => (this._timer ? this._pause() : this._play()));
     this._root.select("#live").on("click", () => this.goLive());
+    d3.select(document).on("keydown.time", (event) => {
+      const step = { n: 1, p: -1 }[event.key];
+      const isTyping = event.target.matches("select, input:not([type=range])");
+      if (step && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) this._seekEvent(step);
+    });
   }
 
   /** Seconds since 1970; null: the newest. */
@@ -39,6 +45,16 @@ export class TimeControl {
     const { start, end } = this._recording;
     this._time = Math.min(Math.max(time, start), end);
     this._onChange();
+  }
+
+  /** To the next event (1) or the previous one (-1). */
+  _seekEvent(step) {
+    const shown = this._time ?? this._recording.end;
+    const times = this._recording.events.map((event) => event.at).filter((at) => (at - shown) * step > 0);
+    const next = step > 0 ? d3.min(times) : d3.max(times);
+    if (next === undefined) return;
+    this._pause();
+    this.seek(next);
   }
 
   goLive() {
@@ -55,7 +71,21 @@ export class TimeControl {
     this._root.select("#slider").property("value", place).attr("aria-valuetext", dateOf(shown));
     this._root.select("#clock").text(dateOf(shown));
     this._root.select("#live").attr("aria-pressed", String(this._time === null));
+    this._drawMarks();
     this._root.select("#play").attr("aria-label", this._timer ? "Pause" : "Play").text(this._timer ? "⏸" : "▶");
+  }
+
+  /** Below the slider: when jobs ran, and when something happened. */
+  _drawMarks() {
+    const { start, end, events, runs } = this._recording;
+    const place = d3.scaleLinear([start, Math.max(end, start + 1e-9)], [0, 100]);
+    const marks = this._root.select("#marks");
+    marks.selectAll(".run").data(runs, (run) => run.job).join((enter) => enter.append("i").attr("class", "run"))
+      .attr("data-color", (_, index) => index % JOB_COLORS)
+      .style("left", (run) => `${place(run.start)}%`)
+      .style("width", (run) => `${place(run.end) - place(run.start)}%`);
+    marks.selectAll(".event").data(events.filter((event) => event.at >= start)).join((enter) => enter.append("i").attr("class", "event"))
+      .style("left", (event) => `${place(event.at)}%`);
   }
 
   _play() {
