@@ -62,6 +62,13 @@ def expect(locator: Any) -> Any:
     return pytest.importorskip("playwright.sync_api").expect(locator)
 
 
+def go_to_end(page: Any) -> None:
+    """From the moment at which a recording opens."""
+    page.wait_for_selector('#live[aria-pressed="false"]')
+    page.click("#live")
+    page.wait_for_selector('#live[aria-pressed="true"]')
+
+
 @contextmanager
 def open_page(context: Any, address: str, *, dark: bool = False) -> Iterator[Any]:
     """The page once it has drawn a state. Fails for errors in its console, and for requests to anywhere else."""

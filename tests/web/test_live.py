@@ -25,7 +25,7 @@ from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
 from tests.testbed.environment_runs import PAIR
-from tests.web.chromium import browser, expect, needs_chromium, open_page
+from tests.web.chromium import browser, expect, go_to_end, needs_chromium, open_page
 from tests.web.test_server import get
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet, pytest.mark.long]  # run by make test-web
@@ -163,6 +163,7 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             screenshot(page, "job")
         with command("replay", recording) as address, open_page(context, address, dark=True) as page:
             expect(page.locator("#status")).to_have_text("recording")
+            go_to_end(page)
             wait_for_state(page, root, "away")
             wait_for_epoch(page, 2)
             epochs = page.locator("#epochs li button")

@@ -28,7 +28,7 @@ from netfold.controller.recording.lines import (
 from netfold.controller.web.source import LineSource, RecordingReplay, fill
 from netfold.topologies.generators import fat_tree, single_switch
 from netfold.topologies.spec import load_fabric
-from tests.web.chromium import browser, expect, needs_chromium, open_page
+from tests.web.chromium import browser, expect, go_to_end, needs_chromium, open_page
 from tests.web.example_recording import (
     FULL_AT,
     LOST_AT,
@@ -87,13 +87,6 @@ def page(context: Any) -> Iterator[Any]:
     with replayed(example()) as address, open_page(context, address) as opened:
         go_to_end(opened)
         yield opened
-
-
-def go_to_end(page: Any) -> None:
-    """From the moment at which a recording opens."""
-    page.wait_for_selector('#live[aria-pressed="false"]')
-    page.click("#live")
-    page.wait_for_selector('#live[aria-pressed="true"]')
 
 
 def go_to(page: Any, second: float) -> None:
