@@ -33,8 +33,8 @@ MUTANTS = [
     ("queue pairs receive from any port", IN, "meta.ingress_port != peer_port || ", ""),
     ("queue pairs receive from any address", IN, " || hdr.ipv4.src != peer_address", ""),
     ("a packet without a QPN passes", IN, "qpn = 0;", "qpn = 1;"),
-    ("SENDs with immediate data pass", IN, "hdr.bth.opcode <= LAST_OF_SENDS || ", ""),
-    ("SENDs that invalidate pass", IN, " || hdr.bth.opcode & INVALIDATING_OF == INVALIDATING", ""),
+    ("SENDs with immediate data pass", IN, "hdr.bth.opcode <= MAX_SEND_OPCODE || ", ""),
+    ("SENDs that invalidate pass", IN, " || hdr.bth.opcode & INVALIDATE_MASK == SEND_INVALIDATE", ""),
     ("ack requests are lost", IN, "1w1 ++ hdr.bth.ack_request", "1w1 ++ 1w0"),
     (
         "congestion is not sent",
