@@ -115,7 +115,7 @@ class RunReport:
 
     @property
     def conclusion(self) -> str:
-        """The run in a sentence that a person can repeat: whether sums are right, and the speed beside the ring's."""
+        """The run in a sentence to repeat: whether sums are right, and the speed compared with the ring's."""
         wrong = f"{self.wrong_elements:,} elements are WRONG" if self.wrong_elements else "No sum is wrong"
         if self.bandwidth_ring is None:
             return f"{wrong}."
