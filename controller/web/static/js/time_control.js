@@ -6,7 +6,6 @@ import { dateOf } from "./numbers.js";
 
 const STEPS = 1000;
 const TICK_MS = 100;
-const JOB_COLORS = 6; // of style.css
 
 /** A recording of less than some seconds, as of a simulation, plays in so many. */
 const SHORTEST_S = 20;
@@ -78,10 +77,12 @@ export class TimeControl {
   /** Below the slider: when jobs ran, and when something happened. */
   _drawMarks() {
     const { start, end, events, runs } = this._recording;
+    const shown = `${start} ${end} ${events.length}`;
+    if (shown === this._marked) return; // a tick of a recording that plays
+    this._marked = shown;
     const place = d3.scaleLinear([start, Math.max(end, start + 1e-9)], [0, 100]);
     const marks = this._root.select("#marks");
     marks.selectAll(".run").data(runs, (run) => run.job).join((enter) => enter.append("i").attr("class", "run"))
-      .attr("data-color", (_, index) => index % JOB_COLORS)
       .style("left", (run) => `${place(run.start)}%`)
       .style("width", (run) => `${place(run.end) - place(run.start)}%`);
     marks.selectAll(".event").data(events.filter((event) => event.at >= start)).join((enter) => enter.append("i").attr("class", "event"))
