@@ -247,5 +247,5 @@ def doctor_command() -> None:
         )
     console = Console()
     console.print(table)
-    console.print(f"\n{verdict(findings)}")
+    console.print(f"\n{escape(verdict(findings))}")
     sys.exit(0 if all(f.ok for f in findings) else 1)

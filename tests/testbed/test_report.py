@@ -169,13 +169,13 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(
     [
         ([], 0, "Ready: netfold run works here. 0 optional things are missing."),
         (["torch"], 0, "Ready: netfold run works here. 1 optional thing is missing."),
-        (["torch", "gcc", "ip"], 1, "Not ready: gcc, ip missing."),
+        (["torch", "gcc", "ip[all]"], 1, "Not ready: gcc, ip[all] missing."),
     ],
 )
 def test_doctor_ends_with_a_verdict(
     monkeypatch: pytest.MonkeyPatch, missing: list[str], code: int, said: str
 ) -> None:
-    needs = {"gcc": doctor.Need.REQUIRED, "ip": doctor.Need.REQUIRED, "torch": doctor.Need.OPTIONAL}
+    needs = {"gcc": doctor.Need.REQUIRED, "ip[all]": doctor.Need.REQUIRED, "torch": doctor.Need.OPTIONAL}
     found = [
         doctor.Finding(n, need, "use", None if n in missing else "/n", "get") for n, need in needs.items()
     ]
