@@ -115,7 +115,7 @@ def measured(ms_p50: float, algbw_mbps: float) -> AllReduce:
             "0.9 times over 1,000 Mbit/s, where this machine's processors are the limit.",
         ),
     ],
-    ids=["wrong", "alone", "beside the ring", "fast links"],
+    ids=["wrong", "alone", "compared with the ring", "fast links"],
 )
 def test_a_report_ends_with_a_sentence(report: RunReport, changes: dict[str, Any], said: str) -> None:
     console = Console(width=1000)
