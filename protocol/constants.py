@@ -13,6 +13,9 @@ EPOCH_MAX = 4095
 ROUNDS = 1048576
 SLOTS_MAX = 65536
 LANES_MAX = 512
+TARGETED = 0x8000
+TARGET_ALL_BUT = 0x4000
+TARGET_NOBODY = 0x3FFF
 COUNT_MAX = 127
 """Contributions that a sum with a quorum can count."""
 HEADER_FIELDS = (
@@ -47,6 +50,7 @@ class Flag(IntFlag):
     SEAL = 16
     SLOT_REUSED = 8
     FLOATS = 4
+    DATA = 2
 
 
 class Verdict(IntEnum):

@@ -33,9 +33,7 @@ def p4(wire: Wire) -> Iterator[str]:
     yield f"const bit<16> NETFOLD_UDP_PORTS    = 0x{first:04X};  // {first} ... {last}"
     yield f"const bit<16> NETFOLD_UDP_MASK     = 0x{0xFFFF ^ first ^ last:04X};"
     yield from (f"const bit<16> NETFOLD_HEADER_BYTES = {_header_bytes(wire)};", "")
-    yield from (
-        f"const flags_t FLAG_{f['name']:<11} = 0x{1 << f['bit']:02X};  // {f['label']}" for f in wire["flags"]
-    )
+    yield from (_p4_flag(f) for f in wire["flags"] if "ability" not in f)
     yield from ("", "const lane_t LANE_MAX = 0x7FFFFFFF;", "const lane_t LANE_MIN = -0x80000000;", "")
     yield from _enum("enum bit<4> kind_t {", "", wire["kinds"], "}", 8)
     yield from _enum("enum bit<5> verdict_t {", "", {"NONE": 0} | _verdicts(wire), "}", 13)
@@ -58,6 +56,7 @@ def c(wire: Wire) -> Iterator[str]:
         "VERSION_KIND_RESULT": version | wire["kinds"]["RESULT"],
         "COUNT_MASK": (1 << wire["count_bits"]) - 1,
         "ROCE_BIT": 1 << wire["count_bits"],
+        **{name.upper(): number for name, number in _target_names(wire).items()},
     }
     yield from (f"    {name} = {number:#x}," for name, number in numbers.items())
     yield from (f"    FLAG_{flag['name']} = 0x{1 << flag['bit']:02X}," for flag in wire["flags"])
@@ -75,7 +74,7 @@ def python(wire: Wire) -> Iterator[str]:
     """Constants and enums, the source of wire.py."""
     yield from ('"""The numbers of the wire."""', "", "from enum import IntEnum, IntFlag", "")
     ports, count = wire["udp_ports"], (1 << wire["count_bits"]) - 1
-    sticky = " | ".join(f"Flag.{f['name']}" for f in wire["flags"] if f.get("sticky"))
+    sticky = " | ".join(f"Flag.{f['name']}" for f in wire["flags"] if f.get("sticky") and "ability" not in f)
     yield f"VERSION = {wire['version']}"
     yield f"HEADER_BYTES = {_header_bytes(wire)}"
     yield f"PORT_FIRST, PORT_LAST = {ports['first']}, {ports['last']}"
@@ -83,6 +82,7 @@ def python(wire: Wire) -> Iterator[str]:
     yield f"ROUNDS = {1 << _part(wire, 'round')['bits']}"
     yield f"SLOTS_MAX = {wire['slots_max']}"
     yield f"LANES_MAX = {wire['lanes_max']}"
+    yield from (f"{name.upper()} = 0x{number:04X}" for name, number in _target_names(wire).items())
     yield from (f"COUNT_MAX = {count}", '"""Contributions that a sum with a quorum can count."""')
     fields = ((f["name"], "u1" if f["bits"] == 8 else f">u{f['bits'] // 8}") for f in wire["header"])
     yield "HEADER_FIELDS = ("
@@ -117,6 +117,7 @@ def lua(wire: Wire) -> Iterator[str]:
     yield f'local PORTS = "{ports["first"]}-{ports["last"]}"'
     yield f"local VERSION = {wire['version']}"
     yield f"local HEADER = {_header_bytes(wire)}"
+    yield from (f"local {name.upper()} = {number:#x}" for name, number in _target_names(wire).items())
     kinds = ", ".join(f'[{number}] = "{name}"' for name, number in wire["kinds"].items())
     yield f"local KINDS = {{ {kinds} }}"
     yield from ("-- name, label, offset, bytes, bits of the mask (0: all)", "local FIELDS = {")
@@ -209,6 +210,19 @@ def write(root: Path = REPOSITORY) -> None:
 
 def _header_bytes(wire: Wire) -> int:
     return int(sum(field["bits"] for field in wire["header"]) // 8)
+
+
+def _target_names(wire: Wire) -> dict[str, int]:
+    target = wire["target"]
+    return {
+        "targeted": target["targeted"],
+        "target_all_but": target["all_but"],
+        "target_nobody": target["nobody"],
+    }
+
+
+def _p4_flag(flag: Mapping[str, Any]) -> str:
+    return f"const flags_t FLAG_{flag['name']:<11} = 0x{1 << flag['bit']:02X};  // {flag['label']}"
 
 
 def _part(wire: Wire, name: str) -> Mapping[str, Any]:

@@ -31,6 +31,7 @@ from netfold.protocol.constants import (
     Kind,
     Verdict,
 )
+from netfold.protocol.target import Target
 
 __all__ = [
     "ALL_FLAGS",
@@ -78,7 +79,7 @@ LaneArray: TypeAlias = NDArray[np.int32]
 NO_FLAGS = Flag(0)
 FLAGS = int(STICKY_FLAGS)
 """The flags that a slot keeps of its contributions."""
-ALL_FLAGS = STICKY_FLAGS | Flag.QUORUM | Flag.SEAL | Flag.SLOT_REUSED
+ALL_FLAGS = STICKY_FLAGS | Flag.QUORUM | Flag.SEAL | Flag.SLOT_REUSED | Flag.DATA
 
 
 class WireError(ValueError):
@@ -140,7 +141,8 @@ def wellformed(records: Records, sizes: NDArray[Any], lanes: int) -> NDArray[np.
 
 @dataclass(frozen=True)
 class Packet:
-    """One packet in Python's own types: for tests, tools and error messages, never the fast path."""
+    """One packet in Python's own types: for tests, tools and error messages, never the fast path. A short packet has a
+    target and no lanes."""
 
     kind: Kind
     tree: int
@@ -152,9 +154,10 @@ class Packet:
     flags: Flag = NO_FLAGS
     exponent: int = 0
     count: int = 0  # contributions, in a tree with a quorum
+    target: Target | None = None
 
     def pack(self) -> bytes:
-        record = np.zeros(1, packet(len(self.lane)))
+        record = np.zeros(1, packet(len(self.lane) or 1))
         record["version_kind"] = VERSION << 4 | self.kind
         record["flags"] = self.flags
         record["tree"] = self.tree
@@ -163,9 +166,9 @@ class Packet:
         record["child"] = self.child
         record["exponent"] = self.exponent
         record["reserved"] = self.count
-        record["lanes"] = len(self.lane)
-        record["lane"] = self.lane
-        return record.tobytes()
+        record["lanes"] = self.target.field if self.target else len(self.lane)
+        record["lane"] = self.lane or (0,)
+        return record.tobytes()[: packet_bytes(len(self.lane))]
 
     @classmethod
     def parse(cls, payload: bytes) -> Packet:
@@ -173,16 +176,18 @@ class Packet:
         if len(payload) < HEADER_BYTES:
             raise WireError(f"{len(payload)} bytes; the header alone has {HEADER_BYTES}")
         version, kind = payload[0] >> 4, payload[0] & 15
-        lanes = int.from_bytes(payload[14:16], "big")
+        field = int.from_bytes(payload[14:16], "big")
+        target = Target.of_field(field)
+        lanes = (len(payload) - HEADER_BYTES) // 4 if target else field
         if version != VERSION:
             raise WireError(f"version is {version}; this is version {VERSION}")
         if kind > Kind.RESET:
             raise WireError(f"kind is {kind}; the kinds are 0 to {int(Kind.RESET)}")
-        if not 1 <= lanes <= LANES_MAX or len(payload) != packet_bytes(lanes):
+        if not (0 if target else 1) <= lanes <= LANES_MAX or len(payload) != packet_bytes(lanes):
             raise WireError(
                 f"lanes is {lanes} in a packet of {len(payload)} bytes; lanes is (bytes - 16) / 4"
             )
-        record = np.frombuffer(payload, packet(lanes))[0]
+        record = np.frombuffer(payload if lanes else payload + bytes(4), packet(lanes or 1))[0]
         epoch, round_ = split_tag(int(record["tag"]))
         flags = Flag(int(record["flags"]) & ALL_FLAGS)
         return cls(
@@ -192,8 +197,9 @@ class Packet:
             round=round_,
             slot=int(record["slot"]),
             child=int(record["child"]),
-            lane=tuple(record["lane"].tolist()),
+            lane=tuple(record["lane"].tolist())[:lanes],
             flags=flags,
             exponent=int(record["exponent"]),
             count=int(record["reserved"]) & COUNT_MAX if Flag.QUORUM in flags else 0,
+            target=target,
         )

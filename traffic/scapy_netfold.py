@@ -23,11 +23,19 @@ from scapy.fields import (
 from scapy.layers.inet import UDP
 from scapy.packet import Packet, bind_layers
 
-from netfold.protocol.wire import LANES_MAX, PORT_FIRST, PORT_LAST, VERSION, Kind
+from netfold.protocol.constants import HEADER_BYTES, LANES_MAX, PORT_FIRST, PORT_LAST, TARGETED, VERSION, Kind
+
+
+def _lane_count(packet: Any) -> int:
+    """The UDP length alone says how many lanes a targeted packet has."""
+    if packet.lanes & TARGETED and isinstance(packet.underlayer, UDP):
+        return int(packet.underlayer.len - 8 - HEADER_BYTES) // 4
+    return 0 if packet.lanes & TARGETED else int(packet.lanes)
 
 
 class Netfold(Packet):  # type: ignore[misc]  # scapy has no types
-    """The netfold header and its lanes (docs/reference/protocol.md, section 2)."""
+    """The netfold header and its lanes (docs/reference/protocol.md, section 2). `lanes`: their number, or a target's
+    field (protocol/target.py)."""
 
     name = "netfold"
     fields_desc = [  # noqa: RUF012 (scapy's way)
@@ -39,7 +47,8 @@ class Netfold(Packet):  # type: ignore[misc]  # scapy has no types
         BitField("seal", 0, 1),
         BitField("slot_reused", 0, 1),
         BitField("floats", 0, 1),
-        BitField("reserved", 0, 2),
+        BitField("data", 0, 1),
+        BitField("reserved", 0, 1),
         ShortField("tree", 0),
         BitField("epoch", 1, 12),
         BitField("round", 0, 20),
@@ -51,9 +60,7 @@ class Netfold(Packet):  # type: ignore[misc]  # scapy has no types
         BitField("solicited", 0, 1),
         BitField("opcode", 0, 5),
         FieldLenField("lanes", None, count_of="lane", fmt="H"),
-        FieldListField(
-            "lane", [], SignedIntField("", 0), count_from=lambda packet: packet.lanes, max_count=LANES_MAX
-        ),
+        FieldListField("lane", [], SignedIntField("", 0), count_from=_lane_count, max_count=LANES_MAX),
     ]
 
     def mysummary(self) -> str:

@@ -12,6 +12,9 @@ local netfold = Proto("netfold", "netfold gradient aggregation")
 local PORTS = "61440-61695"
 local VERSION = 1
 local HEADER = 16
+local TARGETED = 0x8000
+local TARGET_ALL_BUT = 0x4000
+local TARGET_NOBODY = 0x3fff
 local KINDS = { [0] = "GRADIENT", [1] = "RESULT", [2] = "READ", [3] = "RESET" }
 -- name, label, offset, bytes, bits of the mask (0: all)
 local FIELDS = {
@@ -25,7 +28,7 @@ local FIELDS = {
     { "child", "Child", 10, 2, 0x0 },
     { "exponent", "Exponent", 12, 1, 0x0 },
     { "reserved", "Reserved", 13, 1, 0x0 },
-    { "lanes", "Lanes", 14, 2, 0x0 },
+    { "lanes", "Lanes or target", 14, 2, 0x0 },
 }
 local FLAGS = {
     { "overflow", "lanes may be saturated", 0x80 },
@@ -34,6 +37,7 @@ local FLAGS = {
     { "seal", "seal requested (up), contribution late (down)", 0x10 },
     { "slot_reused", "sum no longer available", 0x08 },
     { "floats", "lanes are float32", 0x04 },
+    { "data", "a contribution has lanes", 0x02 },
 }
 -- wire: end
 
@@ -47,6 +51,8 @@ local f = {
     count      = ProtoField.uint8("netfold.count", "Contributions", base.DEC, nil, 0x7F),
     lane       = ProtoField.int32("netfold.lane", "Lane"),
     float_lane = ProtoField.float("netfold.float_lane", "Lane"),
+    owner      = ProtoField.uint16("netfold.owner", "Owner", base.DEC, { [TARGET_NOBODY] = "nobody" }, TARGET_NOBODY),
+    all_but    = ProtoField.bool("netfold.all_but", "All but the owner want lanes", 16, nil, TARGET_ALL_BUT),
 }
 for _, field in ipairs(FIELDS) do
     local name, label, _, bytes, mask = table.unpack(field)
@@ -61,18 +67,22 @@ netfold.fields = f
 local e = {
     version = ProtoExpert.new("netfold.version.wrong", "This is not version 1", expert.group.MALFORMED, expert.severity.ERROR),
     kind    = ProtoExpert.new("netfold.kind.unknown", "No such kind", expert.group.MALFORMED, expert.severity.ERROR),
-    length  = ProtoExpert.new("netfold.lanes.wrong", "The length is not 16 + 4 * lanes", expert.group.MALFORMED, expert.severity.ERROR),
+    length  = ProtoExpert.new("netfold.lanes.wrong", "The length is not 16 + 4 * lanes, or of a targeted packet not what D says", expert.group.MALFORMED, expert.severity.ERROR),
     cut     = ProtoExpert.new("netfold.cut", "The header is cut short", expert.group.MALFORMED, expert.severity.ERROR),
     saturated = ProtoExpert.new("netfold.overflow.set", "The lanes are not a sum", expert.group.SEQUENCE, expert.severity.NOTE),
     mark    = ProtoExpert.new("netfold.congestion.set", "A queue on the path was above its marking threshold", expert.group.SEQUENCE, expert.severity.NOTE),
 }
 netfold.experts = { e.version, e.kind, e.length, e.cut, e.saturated, e.mark }
 
+local function is_targeted(buffer) return buffer(14, 2):uint() >= TARGETED end
+
 local function header(buffer, tree)
     for _, field in ipairs(FIELDS) do
         local name, _, offset, bytes = table.unpack(field)
         if name == "flags" then
             for _, flag in ipairs(FLAGS) do tree:add(f[flag[1]], buffer(offset, 1)) end
+        elseif name == "lanes" and is_targeted(buffer) then
+            for _, part in ipairs({ f.owner, f.all_but }) do tree:add(part, buffer(offset, 2)) end
         elseif name ~= "reserved" then
             tree:add(f[name], buffer(offset, bytes))
         elseif buffer(offset, 1):uint() >= 0x80 then
@@ -90,11 +100,18 @@ local function lanes(buffer, tree, at, count, field)
     end
 end
 
+-- A targeted contribution is whole if D is set; a result with D may be cut.
+local function has_right_length(buffer)
+    if not is_targeted(buffer) then return buffer:len() == HEADER + 4 * buffer(14, 2):uint() end
+    local has_data, is_whole = math.floor(buffer(1, 1):uint() / 2) % 2 == 1, buffer:len() > HEADER
+    return has_data == is_whole or (has_data and buffer(0, 1):uint() % 16 == 1)
+end
+
 local function add_warnings(buffer, tree)
     local first, flags = buffer(0, 1):uint(), buffer(1, 1):uint()
     if math.floor(first / 16) ~= VERSION then tree:add_proto_expert_info(e.version) end
     if KINDS[first % 16] == nil then tree:add_proto_expert_info(e.kind) end
-    if buffer:len() ~= HEADER + 4 * buffer(14, 2):uint() then tree:add_proto_expert_info(e.length) end
+    if not has_right_length(buffer) then tree:add_proto_expert_info(e.length) end
     if flags >= 0x80 then tree:add_proto_expert_info(e.saturated) end
     if flags % 0x80 >= 0x40 then tree:add_proto_expert_info(e.mark) end
 end
@@ -110,7 +127,8 @@ function netfold.dissector(buffer, pinfo, root)
     header(buffer, tree)
     local available = math.floor((buffer:len() - HEADER) / 4)
     local field = buffer(1, 1):uint() % 8 >= 4 and f.float_lane or f.lane
-    lanes(buffer, tree, HEADER, math.min(buffer(14, 2):uint(), available), field)
+    local count = is_targeted(buffer) and available or math.min(buffer(14, 2):uint(), available)
+    if count > 0 then lanes(buffer, tree, HEADER, count, field) end
     add_warnings(buffer, tree)
     local tag = buffer(4, 4):uint()
     pinfo.cols.info = string.format("%s tree=%d epoch=%d round=%d slot=%d child=%d",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from netfold.protocol.target import Target
 from netfold.protocol.wire import Flag, Kind
 from tests.dataplane.frames import CE, Ip, Netfold, ethernet, gradient, udp
 
@@ -23,6 +24,7 @@ def frames() -> dict[str, bytes]:
     up, down = Ip(src="10.0.0.1", dst="10.0.0.254"), Ip(src="10.0.0.254", dst="10.0.0.1")
     plain = Netfold(tree=7, epoch=3, round=5, slot=9, child=2, lanes=SUM, exponent=130)
     whole = gradient(plain, up)
+    scatter, gather = Target(3).field, Target(3, all_but=True).field
     return {
         "gradient": whole,
         "gradient, marked by a queue": gradient(plain, Ip(src="10.0.0.1", dst="10.0.0.254", ecn=CE)),
@@ -41,6 +43,16 @@ def frames() -> dict[str, bytes]:
             port=0xF0FF,
         ),
         "256 lanes": gradient(Netfold(tree=1, lanes=list(range(256))), up, port=0xF000),
+        "short gradient": gradient(
+            Netfold(tree=7, epoch=3, child=2, lanes=[], exponent=130, lane_count=scatter), up
+        ),
+        "whole gradient of a gather": gradient(
+            Netfold(tree=7, epoch=3, child=2, lanes=SUM, flags=int(Flag.DATA), lane_count=gather), up
+        ),
+        "cut result": gradient(
+            Netfold(Kind.RESULT, 7, 3, 5, 9, 2, [], int(Flag.DATA), lane_count=scatter), down
+        ),
+        "short gradient without a target": gradient(Netfold(tree=7, lanes=[], lane_count=LANES), up),
         "wrong version": gradient(Netfold(tree=7, version=2, lanes=SUM), up),
         "unknown kind": gradient(Netfold(tree=7, kind=9, lanes=SUM), up),
         "more lanes than there are": gradient(Netfold(tree=7, lanes=SUM, lane_count=33), up),

@@ -31,6 +31,7 @@ FIELDS = {  # bits from the start of the header, and how many
     "seal": (11, 1),
     "slot_reused": (12, 1),
     "floats": (13, 1),
+    "data": (14, 1),
     "tree": (16, 16),
     "epoch": (32, 12),
     "round": (44, 20),
@@ -78,6 +79,7 @@ def test_the_record_has_the_fields_where_the_picture_has_them():
         "seal": int(bool(int(record["flags"]) & Flag.SEAL)),
         "slot_reused": int(bool(int(record["flags"]) & Flag.SLOT_REUSED)),
         "floats": int(bool(int(record["flags"]) & Flag.FLOATS)),
+        "data": int(bool(int(record["flags"]) & Flag.DATA)),
         "count": int(record["reserved"]) & wire.COUNT_MAX,
         "epoch": epoch,
         "round": round_,
@@ -99,7 +101,8 @@ def test_p4_has_the_same_header():
     assert found.pop("tag") == (32, 32)
     assert found.pop("flags") == (8, 8)
     assert found.pop("reserved") == (104, 8)
-    split = ("overflow", "congestion", "quorum", "seal", "slot_reused", "floats", "epoch", "round", "count")
+    flags = ("overflow", "congestion", "quorum", "seal", "slot_reused", "floats", "data")
+    split = (*flags, "epoch", "round", "count")
     assert found == {name: place for name, place in FIELDS.items() if name not in split}
 
 
@@ -131,7 +134,9 @@ def test_the_controller_packs_the_same_header():
     assert wire.PORT_FIRST <= tables.MANAGEMENT_PORT <= wire.PORT_LAST
 
 
-@pytest.mark.parametrize("name", ["overflow", "congestion", "quorum", "seal", "slot_reused", "floats"])
+@pytest.mark.parametrize(
+    "name", ["overflow", "congestion", "quorum", "seal", "slot_reused", "floats", "data"]
+)
 def test_a_flag_is_one_bit(name: str):
     first, bits = FIELDS[name]
     assert bits == 1

@@ -20,7 +20,13 @@ from netfold.traffic.scapy_netfold import Netfold
 from tests.golden.make import GOLDEN, SUM, frames, pcap
 
 DISSECTOR = REPOSITORY / "protocol/wireshark/netfold.lua"
-MALFORMED = ["wrong version", "unknown kind", "more lanes than there are", "header cut short"]
+MALFORMED = [
+    "short gradient without a target",
+    "wrong version",
+    "unknown kind",
+    "more lanes than there are",
+    "header cut short",
+]
 WELLFORMED = [name for name in frames() if name not in {*MALFORMED, "another port"}]
 
 
@@ -35,6 +41,16 @@ def test_a_gradient_byte_by_byte():
     header = bytes.fromhex("10 00 0007 00300005 0009 0002 82 00 0020")
     assert frames()["gradient"][42:58] == header
     assert frames()["gradient"][58:74] == bytes.fromhex("00000001 ffffffff 7fffffff 80000000")
+
+
+def test_targeted_packets_byte_by_byte():
+    """By hand from docs/reference/protocol.md, sections 2 and 2.1."""
+    found = {name: frame[42:] for name, frame in frames().items()}
+    assert found["short gradient"] == bytes.fromhex("10 00 0007 00300000 0000 0002 82 00 8003")
+    assert found["whole gradient of a gather"][:20] == bytes.fromhex(
+        "10 02 0007 00300000 0000 0002 00 00 c003 00000001"
+    )
+    assert found["cut result"] == bytes.fromhex("11 02 0007 00300005 0009 0002 00 00 8003")
 
 
 @pytest.mark.parametrize("name", WELLFORMED)
@@ -68,6 +84,7 @@ def test_the_scapy_layer_reads_and_writes_it(number: int):
         assert (layer.slot, layer.child, layer.exponent) == (packet.slot, packet.child, packet.exponent)
         assert tuple(layer.lane) == packet.lane
         flags = (layer.overflow, layer.congestion, layer.quorum, layer.seal, layer.slot_reused, layer.floats)
+        flags = (*flags, layer.data)
         assert sum(bit << 7 - place for place, bit in enumerate(flags)) == int(packet.flags)
         for packet_again in (read.copy(), Ether(bytes(read))):
             packet_again[UDP].remove_payload()
@@ -93,6 +110,11 @@ def dissected() -> dict[str, dict[str, Any]]:
     assert "Lua" not in done.stderr, done.stderr
     packets = json.loads(done.stdout)
     return {name: p["_source"]["layers"] for name, p in zip(frames(), packets, strict=True)}
+
+
+def test_wireshark_shows_a_target(dissected: dict[str, dict[str, Any]]):
+    shown = dissected["whole gradient of a gather"]["netfold"]
+    assert (shown["netfold.owner"], shown["netfold.all_but"], shown["netfold.data"]) == ("3", "1", "1")
 
 
 @pytest.mark.parametrize("name", [*WELLFORMED, "wrong version", "unknown kind", "more lanes than there are"])
@@ -132,6 +154,10 @@ def test_wireshark_shows_the_lanes_as_signed_numbers(dissected: dict[str, dict[s
         ("unknown kind", "netfold.kind.unknown"),
         ("more lanes than there are", "netfold.lanes.wrong"),
         ("header cut short", "netfold.cut"),
+        ("short gradient", None),
+        ("whole gradient of a gather", None),
+        ("cut result", None),
+        ("short gradient without a target", "netfold.lanes.wrong"),
     ],
 )
 def test_wireshark_says_what_is_wrong(dissected: dict[str, dict[str, Any]], name: str, warning: str | None):

@@ -28,12 +28,16 @@ enum {
     VERSION_KIND_RESULT = 0x11,
     COUNT_MASK = 0x7f,
     ROCE_BIT = 0x80,
+    TARGETED = 0x8000,
+    TARGET_ALL_BUT = 0x4000,
+    TARGET_NOBODY = 0x3fff,
     FLAG_OVERFLOW = 0x80,
     FLAG_CONGESTION = 0x40,
     FLAG_QUORUM = 0x20,
     FLAG_SEAL = 0x10,
     FLAG_SLOT_REUSED = 0x08,
     FLAG_FLOATS = 0x04,
+    FLAG_DATA = 0x02,
 };
 
 _Static_assert(sizeof(struct header) == NF_HEADER_BYTES, "no padding");
