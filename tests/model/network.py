@@ -17,12 +17,14 @@ the second at a moment of its own, with packets of the first still in flight and
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
-from tests.model.machine import EMPTY, PROTOCOL, Life, Machine, Reply, Slot
+from tests.model.machine import EMPTY, PROTOCOL, Life, Machine, Reply, Slot, Step
 
 OVERFLOW, CONGESTION = 2, 1
 _DIGIT = 3  # bits for one contribution in a total: up to seven copies are told apart
@@ -68,7 +70,8 @@ class Message(NamedTuple):
     life: int
     chunk: int
     marks: int
-    value: int
+    value: int  # of a targeted chunk: 0 in a short packet
+    is_short: bool = False  # it has no lanes
 
 
 class State(NamedTuple):
@@ -142,7 +145,7 @@ class System:
 
     @cached_property
     def _expected(self) -> dict[tuple[int, int, int, int], tuple[int, int]]:
-        """Total and overflow mark of (node, children seen, life, chunk)."""
+        """Total and marks, without the network's, of (node, children seen, life, chunk)."""
         table = {}
         for node, children in enumerate(self._children):
             for seen in range(1 << len(children)):
@@ -152,14 +155,15 @@ class System:
                 for life in range(len(self.lives)):
                     for chunk in range(self.chunks):
                         total = sum(self._value(w, life, chunk) for w in below)
-                        overflow = max((self._overflow(w, chunk) for w in below), default=0)
-                        table[node, seen, life, chunk] = (total, overflow)
+                        marks = functools.reduce(operator.or_, (self._marks(w, chunk) for w in below), 0)
+                        table[node, seen, life, chunk] = (total, marks)
         return table
 
     def _value(self, worker: int, life: int, chunk: int) -> int:
         return 1 << _DIGIT * (worker + self.worker_count * (chunk + self.chunks * life))
 
-    def _overflow(self, worker: int, chunk: int) -> int:
+    def _marks(self, worker: int, chunk: int) -> int:
+        """The sticky marks of a worker's contribution."""
         return OVERFLOW if (worker, chunk) in self.overflowing else 0
 
     def start(self) -> State:
@@ -200,22 +204,20 @@ class System:
         key = worker, life, received
         known = self._sendable_cache.get(key)
         if known is None:
-            part = self.tree.nodes + worker
             known = 0
             for chunk in in_window(received, self.chunks, self.window):
                 for congestion in (0, CONGESTION) if self.marking else (0,):
-                    known |= self._messages.bit(
-                        Message(
-                            self.tree.parents[part],
-                            self._bit[part],
-                            life,
-                            chunk,
-                            self._overflow(worker, chunk) | congestion,
-                            self._value(worker, life, chunk),
-                        )
-                    )
+                    for form in self._contributions(worker, life, chunk):
+                        marked = form._replace(marks=form.marks | congestion)
+                        known |= self._messages.bit(marked)
             self._sendable_cache[key] = known
         return known
+
+    def _contributions(self, worker: int, life: int, chunk: int) -> Iterator[Message]:
+        """What a worker sends of a chunk; a rule that is left out makes it send several."""
+        part = self.tree.nodes + worker
+        marks, value = self._marks(worker, chunk), self._value(worker, life, chunk)
+        yield Message(self.tree.parents[part], self._bit[part], life, chunk, marks, value)
 
     def _deliver(self, state: State, message: Message) -> State:
         return self._to_worker(state, message) if message.bit == 0 else self._to_node(state, message)
@@ -230,7 +232,7 @@ class System:
         before, children = state.slots[index], self._children[node]
         tag = self.machine.tag(life.epoch, round_)
         full = (1 << len(children)) - 1
-        after, step = self.machine.step(before, tag, message.bit, message.marks, message.value, full)
+        after, step = self._step(before, tag, message, full)
         net = state.net
         reply = self.machine.reply(node == 0, step)
         if reply is not Reply.NOTHING:
@@ -242,9 +244,12 @@ class System:
         self._check_slot(node, message, after)
         return state._replace(slots=put(state.slots, index, after), net=net)
 
+    def _step(self, slot: Slot, tag: int, message: Message, full: int) -> tuple[Slot, Step]:
+        return self.machine.step(slot, tag, message.bit, message.marks, message.value, full)
+
     def _check_slot(self, node: int, message: Message, slot: Slot) -> None:
         expected = self._expected.get((node, slot.seen, message.life, message.chunk))
-        if expected is None or (slot.total, slot.marks & OVERFLOW) != expected:
+        if expected is None or (slot.total, slot.marks & ~CONGESTION) != expected:
             raise Violation("I1", f"node {node} holds {slot} after {message}; right would be {expected}")
 
     def _replies(self, node: int, message: Message, slot: Slot, reply: Reply) -> int:
@@ -266,11 +271,20 @@ class System:
             return state
         if message.chunk not in in_window(received, self.chunks, self.window):
             return state
+        if not self._takes(message):
+            return state
         full = (1 << len(self._children[0])) - 1
-        if (message.value, message.marks & OVERFLOW) != self._expected[0, full, life, message.chunk]:
+        if not self._is_sum(message, *self._expected[0, full, life, message.chunk]):
             raise Violation("I2", f"worker {message.to} took {message}, which is not the sum of all")
         workers = put(state.workers, message.to, (life, received | 1 << message.chunk))
         return self._resend(state._replace(workers=workers))
+
+    def _takes(self, result: Message) -> bool:
+        """Whether a worker takes a result of a chunk that it awaits."""
+        return True
+
+    def _is_sum(self, result: Message, total: int, marks: int) -> bool:
+        return (result.value, result.marks & ~CONGESTION) == (total, marks)
 
 
 def in_window(received: int, chunks: int, window: int) -> list[int]:
