@@ -15,7 +15,7 @@ SLOTS_MAX = 65536
 LANES_MAX = 512
 TARGETED = 0x8000
 TARGET_ALL_BUT = 0x4000
-TARGET_NOBODY = 0x3FFF
+TARGET_NONE = 0x3FFF
 COUNT_MAX = 127
 """Contributions that a sum with a quorum can count."""
 HEADER_FIELDS = (

@@ -217,7 +217,7 @@ def _target_names(wire: Wire) -> dict[str, int]:
     return {
         "targeted": target["targeted"],
         "target_all_but": target["all_but"],
-        "target_nobody": target["nobody"],
+        "target_none": target["none"],
     }
 
 

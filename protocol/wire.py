@@ -31,7 +31,7 @@ from netfold.protocol.constants import (
     Kind,
     Verdict,
 )
-from netfold.protocol.target import Target
+from netfold.protocol.target import LaneTarget
 
 __all__ = [
     "ALL_FLAGS",
@@ -154,7 +154,7 @@ class Packet:
     flags: Flag = NO_FLAGS
     exponent: int = 0
     count: int = 0  # contributions, in a tree with a quorum
-    target: Target | None = None
+    target: LaneTarget | None = None
 
     def pack(self) -> bytes:
         record = np.zeros(1, packet(len(self.lane) or 1))
@@ -177,7 +177,7 @@ class Packet:
             raise WireError(f"{len(payload)} bytes; the header alone has {HEADER_BYTES}")
         version, kind = payload[0] >> 4, payload[0] & 15
         field = int.from_bytes(payload[14:16], "big")
-        target = Target.of_field(field)
+        target = LaneTarget.of_field(field)
         lanes = (len(payload) - HEADER_BYTES) // 4 if target else field
         if version != VERSION:
             raise WireError(f"version is {version}; this is version {VERSION}")

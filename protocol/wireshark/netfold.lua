@@ -14,7 +14,7 @@ local VERSION = 1
 local HEADER = 16
 local TARGETED = 0x8000
 local TARGET_ALL_BUT = 0x4000
-local TARGET_NOBODY = 0x3fff
+local TARGET_NONE = 0x3fff
 local KINDS = { [0] = "GRADIENT", [1] = "RESULT", [2] = "READ", [3] = "RESET" }
 -- name, label, offset, bytes, bits of the mask (0: all)
 local FIELDS = {
@@ -51,7 +51,7 @@ local f = {
     count      = ProtoField.uint8("netfold.count", "Contributions", base.DEC, nil, 0x7F),
     lane       = ProtoField.int32("netfold.lane", "Lane"),
     float_lane = ProtoField.float("netfold.float_lane", "Lane"),
-    owner      = ProtoField.uint16("netfold.owner", "Owner", base.DEC, { [TARGET_NOBODY] = "nobody" }, TARGET_NOBODY),
+    owner      = ProtoField.uint16("netfold.owner", "Owner", base.DEC, { [TARGET_NONE] = "none" }, TARGET_NONE),
     all_but    = ProtoField.bool("netfold.all_but", "All but the owner want lanes", 16, nil, TARGET_ALL_BUT),
 }
 for _, field in ipairs(FIELDS) do

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from netfold.protocol.target import Target
+from netfold.protocol.target import LaneTarget
 from netfold.protocol.wire import Flag, Kind
 from tests.dataplane.frames import CE, Ip, Netfold, ethernet, gradient, udp
 
@@ -24,7 +24,7 @@ def frames() -> dict[str, bytes]:
     up, down = Ip(src="10.0.0.1", dst="10.0.0.254"), Ip(src="10.0.0.254", dst="10.0.0.1")
     plain = Netfold(tree=7, epoch=3, round=5, slot=9, child=2, lanes=SUM, exponent=130)
     whole = gradient(plain, up)
-    scatter, gather = Target(3).field, Target(3, all_but=True).field
+    scatter, gather = LaneTarget(3).field, LaneTarget(3, all_but=True).field
     return {
         "gradient": whole,
         "gradient, marked by a queue": gradient(plain, Ip(src="10.0.0.1", dst="10.0.0.254", ecn=CE)),

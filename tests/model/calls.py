@@ -44,6 +44,7 @@ class Worker(NamedTuple):
     strange: bool = False
     left: bool = False
     failed: bool = False
+    ready: int = 0  # one more than the epoch that ended before the closing result (targeted_calls.py)
 
 
 class Epoch(NamedTuple):
@@ -116,11 +117,14 @@ class Calls:
     def renewed(self, w: Worker) -> Worker:
         """What is under way is given up. A call that only waits for its closing result is done."""
         if self.lacks_closing_only(w):
-            w = self.finish(w, w.epoch)
+            w = self.without_closing(w)
         tried = w.begun > w.done or w.tried
         return w._replace(
             epoch=w.epoch + 1, tried=tried, stage=APART, begun=w.done, got=0, parts=0, control=0
         )
+
+    def without_closing(self, w: Worker) -> Worker:
+        return self.finish(w, w.epoch)
 
     def lacks_closing_only(self, w: Worker) -> bool:
         parts = self.parts_of(w.done)
@@ -139,8 +143,11 @@ class Calls:
             if call in calls
         ]
 
-    @staticmethod
-    def span(epoch: Epoch) -> tuple[int, int]:
+    def known_finished(self, epoch: Epoch) -> int:
+        """All workers have finished the calls before."""
+        return self.span(epoch)[0]
+
+    def span(self, epoch: Epoch) -> tuple[int, int]:
         """The first call that some worker lacks, and the first that all lack."""
         lacked = [vote[0] for vote in said(epoch.votes)]
         return min(lacked), max(lacked)
@@ -157,8 +164,8 @@ class Calls:
             if held and call < w.proven:
                 raise Violation("kept", f"worker {number} has let the result of {call} go")
             epoch = _sent(epoch, call, number, ("hand", w.values[call] if held else None))
-        w = w._replace(stage=TOGETHER, proven=max(w.proven, lowest), begun=max(w.begun, highest))
-        return w, epoch
+        proven = max(w.proven, self.known_finished(epoch))
+        return w._replace(stage=TOGETHER, proven=proven, begun=max(w.begun, highest)), epoch
 
     def holds(self, w: Worker, call: int) -> bool:
         return call < w.done
@@ -179,9 +186,13 @@ class Calls:
 
     def part_taken(self, w: Worker, part: object) -> Worker:
         w = w._replace(parts=w.parts + 1)
-        if part == ("closing", w.done):
+        if part == ("closing", w.done) and self.closing_proves(w.done):
             w = w._replace(proven=max(w.proven, w.done + 1))
         return w
+
+    def closing_proves(self, call: int) -> bool:
+        """Returns whether the closing result proves that all have the call's result."""
+        return True
 
     def asks(self, w: Worker, epoch: Epoch) -> bool:
         """Is the first call's next part under way?"""

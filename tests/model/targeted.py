@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from netfold.protocol.constants import TARGET_NOBODY
-from netfold.protocol.target import Target
+from netfold.protocol.constants import TARGET_NONE
+from netfold.protocol.target import LaneTarget
 from tests.model.machine import Machine, Reply, Slot, Step
 from tests.model.network import Message, System, Violation
 
@@ -30,13 +30,13 @@ class Chunk:
 
     def is_whole(self, worker: int) -> bool:
         """Returns whether this worker's contribution has lanes. The owner of a scatter adds its own to the result."""
-        return self.owner is None or (self.owner != TARGET_NOBODY and (worker == self.owner) == self.all_but)
+        return self.owner is None or (self.owner != TARGET_NONE and (worker == self.owner) == self.all_but)
 
     def wants(self, worker: int) -> bool:
-        return self.owner is None or Target(self.owner, self.all_but).wants(worker)
+        return self.owner is None or LaneTarget(self.owner, self.all_but).wants(worker)
 
 
-TO_ALL, EMPTY_CHUNK = Chunk(), Chunk(TARGET_NOBODY)
+TO_ALL, EMPTY_CHUNK = Chunk(), Chunk(TARGET_NONE)
 
 
 def scatter(owner: int) -> Chunk:

@@ -30,7 +30,7 @@ enum {
     ROCE_BIT = 0x80,
     TARGETED = 0x8000,
     TARGET_ALL_BUT = 0x4000,
-    TARGET_NOBODY = 0x3fff,
+    TARGET_NONE = 0x3fff,
     FLAG_OVERFLOW = 0x80,
     FLAG_CONGESTION = 0x40,
     FLAG_QUORUM = 0x20,
