@@ -50,9 +50,11 @@ class SlotState:
 
 class SlotPool:
     """The slots of one tree on one node, whose children have the bits 0 ... children - 1 of the bitmap. `wraps`: a lane
-    that leaves int32 wraps around and marks the sum; else it is saturated."""
+    that leaves int32 wraps around and marks the sum; else it is saturated. `targets`: it takes short contributions."""
 
-    def __init__(self, slots: int, lanes: int, children: int, root: bool, *, wraps: bool = False) -> None:
+    def __init__(
+        self, slots: int, lanes: int, children: int, root: bool, *, wraps: bool = False, targets: bool = False
+    ) -> None:
         if slots < 1 or slots & (slots - 1):
             raise ValueError(f"slots is {slots}; it must be a power of two")
         if lanes < 1:
@@ -64,6 +66,7 @@ class SlotPool:
         self.children = children
         self.root = root
         self.wraps = wraps
+        self._sticky = FLAGS | Flag.DATA if targets else FLAGS
         words = -(-children // _WORD)
         self._full = np.full(words, 2**_WORD - 1, np.uint64)
         if children % _WORD:
@@ -77,9 +80,12 @@ class SlotPool:
         self._repeated = Verdict.RESULT_RESENT if root else Verdict.SUM_RESENT
 
     def gradient(
-        self, tag: int, slot: int, child_bit: int, flags: int, exponent: int, lanes: ArrayLike
+        self, tag: int, slot: int, child_bit: int, flags: int, exponent: int, lanes: ArrayLike | None
     ) -> SlotOutcome:
-        """Takes one packet of the child with bit `child_bit`. `lanes`: int32 of shape (L,)."""
+        """Takes one packet of the child with bit `child_bit`. `lanes`: int32 of shape (L,); None: the packet is short.
+        What leaves because of a targeted packet is whole if its flags have DATA."""
+        if lanes is None:
+            lanes = np.zeros(self.lanes, np.int32)
         if not 0 <= child_bit < self.children:
             raise ValueError(f"child_bit is {child_bit}; this node has the bits 0 to {self.children - 1}")
         if not 0 <= slot < self.slots:
@@ -114,7 +120,7 @@ class SlotPool:
     def _claim(self, tag: int, slot: int, flags: int, exponent: int, lanes: LaneArray) -> None:
         self._tag[slot] = tag
         self._seen[slot] = 0
-        self._flags[slot] = flags & FLAGS
+        self._flags[slot] = flags & self._sticky
         self._exponent[slot] = exponent
         self._sums[slot] = lanes
 
@@ -124,7 +130,7 @@ class SlotPool:
 
     def mark(self, slot: int, flags: int, exponent: int) -> None:
         """What joins the sum in a slot beside lanes."""
-        self._flags[slot] |= np.uint8(flags & FLAGS)
+        self._flags[slot] |= np.uint8(flags & self._sticky)
         self._exponent[slot] = max(int(self._exponent[slot]), exponent)
 
     def sum(self, slot: int) -> Sum:

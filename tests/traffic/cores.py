@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from netfold.protocol.wire import VERSION, Kind, Verdict, packet
+from netfold.protocol.constants import TARGETED
+from netfold.protocol.target import LaneTarget
+from netfold.protocol.wire import VERSION, Flag, Kind, Verdict, packet
 from netfold.traffic.congestion import Congestion
+from netfold.traffic.engine.blocks import Blocks
 from netfold.traffic.engine.engine import (
     NEVER,
     CallOutcome,
@@ -24,7 +27,7 @@ from netfold.traffic.engine.engine import (
     to_engine_assignment,
 )
 from netfold.traffic.engine.native import HEADERS, library
-from netfold.traffic.membership.assignment import Assignment, TreeAssignment
+from netfold.traffic.membership.assignment import Assignment, Targets, TreeAssignment
 from netfold.traffic.numerics import BlockFloat, ReduceOp, Scheme
 from tests.slot_oracle import SlotPool, Sum
 
@@ -53,6 +56,7 @@ def assignment(
     epoch: int = 1,
     window: int | None = None,
     rate_mbps: float = 0.0,
+    targets: Targets = Targets.OFF,
 ) -> Assignment:
     trees = tuple(
         TreeAssignment(
@@ -60,7 +64,7 @@ def assignment(
         )
         for number, share in enumerate(shares)
     )
-    return Assignment("test", epoch, 61440, lanes, rank, workers, trees, rate_mbps)
+    return Assignment("test", epoch, 61440, lanes, rank, workers, trees, rate_mbps, targets=targets)
 
 
 class Core:
@@ -103,6 +107,7 @@ class Core:
         follows_all: bool = False,
         warm_up: bool = False,
         remainder: np.ndarray | None = None,
+        blocks: Blocks | None = None,
     ) -> int:
         request = request_of(
             array,
@@ -113,6 +118,7 @@ class Core:
             follows_all=follows_all,
             warm_up=warm_up,
             remainder=remainder,
+            blocks=blocks,
         )
         self._arrays += [array] if remainder is None else [array, remainder]
         handle: int = self._code.nf_core_submit(self._core, ctypes.byref(request))
@@ -135,8 +141,7 @@ class Core:
         """The packets to send now, with their endpoints, `room` of them at most."""
         out = self._out
         count = self._code.nf_core_send(self._core, out, room, now)
-        size = 16 + 4 * self.lanes
-        return [(out[i].endpoint, ctypes.string_at(out[i].packet, size)) for i in range(count)]
+        return [(out[i].endpoint, ctypes.string_at(out[i].packet, out[i].length)) for i in range(count)]
 
     def process(self, now: float) -> None:
         self._code.nf_core_process(self._core, now)
@@ -218,6 +223,7 @@ class Fabric:
     rng: random.Random
     loss: float = 0.0
     duplicate: float = 0.0
+    cut: float = 1.0  # of the results whose lanes a worker does not want
     two_levels: bool = False
     now: float = 0.0
     in_transit: list[tuple[str, int, int, np.ndarray]] = field(
@@ -248,7 +254,7 @@ class Fabric:
             core.assign(part, self.now)
 
     def pool(self, slots: int, children: int, root: bool):
-        return SlotPool(slots, self.parts[0].lanes, children, root)
+        return SlotPool(slots, self.parts[0].lanes, children, root, targets=True)
 
     def step(self) -> bool:
         """Lets one packet arrive, or time pass. False: there is no event."""
@@ -270,8 +276,20 @@ class Fabric:
             for endpoint, payload in core.send(self.now):
                 self.sent[rank] += 1
                 if rank not in self.unreachable:
-                    record = np.frombuffer(payload, packet(core.lanes)).copy()
+                    record = self._record(payload, core.lanes)
                     self.in_transit.append(("node", rank, endpoint, record))
+
+    def _record(self, payload: bytes, lanes: int) -> np.ndarray:
+        """A packet as a record; lanes that a short one does not have are at random."""
+        missing = 16 + 4 * lanes - len(payload)
+        assert missing in (0, 4 * lanes)
+        return np.frombuffer(payload + self.rng.randbytes(missing), packet(lanes)).copy()
+
+    def _result_for(self, rank: int, record: np.ndarray) -> bytes:
+        """A result as a switch delivers it to a worker. It may cut lanes that the worker does not want."""
+        target, flags = LaneTarget.of_field(int(record[0]["lanes"])), int(record[0]["flags"])
+        is_cut = target and not target.wants(rank) and self.rng.random() < self.cut
+        return record.tobytes()[: 16 if target and (is_cut or not flags & Flag.DATA) else None]
 
     def _arrive(self, to: str, which: int, endpoint: int, record: np.ndarray) -> None:
         if self.rng.random() < self.loss:
@@ -282,7 +300,7 @@ class Fabric:
             slots = self.parts[0].trees[endpoint].slots
             if which in self.accepted and not self.accepted[which](place(_number(record[0], slots), slots)):
                 return
-            self.cores[which].receive(record.tobytes(), self.now, endpoint)
+            self.cores[which].receive(self._result_for(which, record), self.now, endpoint)
             self.cores[which].process(self.now)
             return
         if int(record[0]["tag"]) >> 20 != self.parts[0].epoch:
@@ -306,8 +324,10 @@ class Fabric:
     def take(self, pool: SlotPool, bit: int, record: np.ndarray) -> Verdict | None:
         """A node's verdict on a packet; `record` becomes the packet that leaves the node. None: none does."""
         row = record[0]
+        is_short = row["lanes"] & TARGETED and not row["flags"] & Flag.DATA
+        lanes = None if is_short else row["lane"]
         done = pool.gradient(
-            int(row["tag"]), int(row["slot"]), bit, int(row["flags"]), int(row["exponent"]), row["lane"]
+            int(row["tag"]), int(row["slot"]), bit, int(row["flags"]), int(row["exponent"]), lanes
         )
         if done.packet is None:
             return None

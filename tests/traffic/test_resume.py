@@ -18,6 +18,7 @@ from netfold.traffic.engine.recipe import FOLDER
 from tests.model.calls import Epoch, Worker
 from tests.model.network import Violation
 from tests.model.newcomers import Newcomers
+from tests.model.targeted_calls import TargetedCalls
 
 MODULUS, LANES, MAX_DEPTH = 9, 40, 4
 HEADER_WORDS = 4
@@ -25,13 +26,19 @@ _N, _I = ctypes.c_int64, ctypes.c_int
 
 
 class Terms(ctypes.Structure):
-    _fields_ = (("workers", _N), ("depth", _N), ("has_quorum", _I), ("has_newcomers", _I))
+    _fields_ = (("workers", _N), ("depth", _N), ("has_quorum", _I), ("has_newcomers", _I), ("has_scatters", _I))
 
 
 class This(ctypes.Structure):
     """struct resume_worker."""
 
-    _fields_ = (("next_call", _N), ("first_call", _N), ("is_newcomer", _I), ("was_started", _I))
+    _fields_ = (
+        ("next_call", _N),
+        ("first_call", _N),
+        ("is_newcomer", _I),
+        ("was_started", _I),
+        ("is_ready", _I),
+    )
 
 
 class Number(ctypes.Structure):
@@ -40,7 +47,7 @@ class Number(ctypes.Structure):
 
 class Votes(ctypes.Structure):
     _fields_ = (
-        ("calls", _N * (2 * MODULUS)),
+        ("calls", _N * (3 * MODULUS)),
         ("missing", _N * MODULUS),
         ("chunks", _N * MODULUS),
         ("newcomers", _N),
@@ -54,6 +61,7 @@ class NonceField(ctypes.Structure):
 class Outcome(ctypes.Structure):
     _fields_ = (
         ("is_desync", _I),
+        ("is_ready_finished", _I),
         *((name, _N) for name in ("first", "end", "next_call", "first_call", "stable_until")),
         *((name, _N * (MAX_DEPTH + 1)) for name in ("holders", "contributors", "chunks")),
     )
@@ -83,6 +91,7 @@ class State:
     was_started: bool = False
     first_call: int = 0
     is_newcomer: bool = False
+    is_ready: bool = False
 
     def holds(self, call: int) -> bool:
         return not self.is_newcomer and self.first_call <= call < self.next_call
@@ -95,7 +104,7 @@ def size_of(call: int) -> int:
 def exchange(code: ctypes.CDLL, terms: Terms, states: tuple[State, ...]) -> list[Outcome]:
     """What each worker concludes from the sums of the votes."""
     packets = np.zeros((len(states), HEADER_WORDS + LANES), np.uint32)
-    these = [This(s.next_call, s.first_call, s.is_newcomer, s.was_started) for s in states]
+    these = [This(s.next_call, s.first_call, s.is_newcomer, s.was_started, s.is_ready) for s in states]
     for state, this, row in zip(states, these, packets, strict=True):
         votes = code.resume_vote(ctypes.byref(terms), ctypes.byref(this))
         for call in range(max(0, state.next_call - terms.depth), state.next_call):
@@ -177,6 +186,50 @@ def test_workers_conclude_what_the_model_does(code: ctypes.CDLL, depth: int):
             if max(s.next_call for s in states) - min(s.next_call for s in states) <= depth:
                 cases.add(compare(code, states, depth, has_newcomers=False))
     assert cases == {"desync", "handover", "in step"}
+
+
+def compare_scatters(code: ctypes.CDLL, states: tuple[State, ...], depth: int) -> str:
+    """Gives which case it was. Calls of ready workers are scatters, all others sums."""
+    outcomes = exchange(code, Terms(len(states), depth, 0, 0, 1), states)
+    scatters = frozenset(s.next_call for s in states if s.is_ready)
+    calls = max(s.next_call for s in states) + 2
+    model = TargetedCalls(len(states), calls, depth, 1, scatters=scatters)
+    workers = [
+        Worker(done=s.next_call, values=(0,) * s.next_call, tried=s.was_started, ready=int(s.is_ready))
+        for s in states
+    ]
+    votes = tuple(map(model.ballot, workers))
+    epoch = Epoch(votes, ((None,) * len(states),) * calls, ())  # type: ignore[arg-type]
+    try:
+        after = [model.together(worker, epoch, number)[0] for number, worker in enumerate(workers)]
+    except Violation as violation:
+        if violation.name == "handover":
+            assert all(scatters & set(range(o.first, o.end)) for o in outcomes), states
+        else:
+            assert all(o.is_desync for o in outcomes), states
+        return violation.name
+    for outcome, state, worker in zip(outcomes, states, after, strict=True):
+        assert not outcome.is_desync, states
+        assert (outcome.first, outcome.end) == model.span(epoch)
+        assert outcome.stable_until == worker.proven, states
+        assert state.next_call + outcome.is_ready_finished == worker.done, states
+    is_finished = any(outcome.is_ready_finished for outcome in outcomes)
+    return "finished" if is_finished else "again" if scatters else "sums"
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_ready_workers_conclude_what_the_model_does(code: ctypes.CDLL, depth: int):
+    cases = set()
+    for base, workers in itertools.product((0, 2 * depth, 7), (1, 2, 3)):
+        each = [
+            State(call, is_started, is_ready=is_ready)
+            for call in range(base, base + depth + 1)
+            for is_started, is_ready in ((False, False), (True, False), (True, True))
+        ]
+        for states in itertools.product(each, repeat=workers):
+            if max(s.next_call for s in states) - min(s.next_call for s in states) <= depth:
+                cases.add(compare_scatters(code, states, depth))
+    assert cases >= {"strangers", "handover", "finished", "again", "sums"}
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])

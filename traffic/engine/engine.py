@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, ROUNDS, packet_bytes
 from netfold.traffic.congestion import Congestion
+from netfold.traffic.engine.blocks import Blocks
 from netfold.traffic.engine.native import HEADERS, library
 from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.membership.assignment import Assignment
@@ -149,6 +150,7 @@ def to_engine_assignment(
         tree_count=len(assignment.trees),
         quorum=assignment.quorum,
         allow_newcomers=assignment.allow_newcomers,
+        targets=assignment.targets,
         rate_mbps=assignment.rate_mbps,
         quorum_deadline=assignment.quorum_deadline_s,
         timing=EngineTiming(*astuple(assignment.timing)),
@@ -213,11 +215,12 @@ def request_of(
     follows_all: bool = False,
     warm_up: bool = False,
     remainder: NDArray[np.float32] | None = None,
+    blocks: Blocks | None = None,
 ) -> Request:
     """Returns the request of a call. `context`, `lossy`, `follows_all`, `warm_up`, `remainder`: see
-    `Worker.submit`."""
+    `Worker.submit`. `blocks`: the call is a scatter or a gather."""
     scheme = scheme_for(scheme, array.dtype, lossy)
-    return Request(
+    request = Request(
         array=array.ctypes.data,
         elements=array.size,
         dtype=_DTYPES[array.dtype],
@@ -230,6 +233,11 @@ def request_of(
         context=context,
         deadline=deadline,
     )
+    if blocks is not None:
+        request.table = np.array([blocks.elements, blocks.owners], np.int64).T.copy()  # must live as long
+        request.form, request.block_count = blocks.form, len(blocks.elements)
+        request.blocks = request.table.ctypes.data
+    return request
 
 
 class Engine:

@@ -8,15 +8,26 @@ import ipaddress
 import itertools
 import math
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from netfold.protocol.congestion import Timing
+from netfold.protocol.constants import TARGET_NONE
 from netfold.protocol.wire import COUNT_MAX, EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
 from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.numerics import Automatic, Scheme
 
 LEAST_LANES_OF_A_QUORUM = 32
 """And where workers may come later: the resume chunk says more there (docs/reference/protocol.md, sections 5.5
-and 5.6)."""
+and 5.6). Ready votes need lanes, too (5.8)."""
+
+
+class Targets(IntEnum):
+    """Whether packets of an epoch may be targeted (docs/reference/protocol.md, section 5.8): `enum nf_targets` of
+    transport/assignment.h. PAUSED: not in this epoch, but in others of the job."""
+
+    OFF = 0
+    PAUSED = 1
+    ON = 2
 
 
 @dataclass(frozen=True)
@@ -114,7 +125,7 @@ class Assignment:
     take part; they continue with the call that the other workers are in. `workers_left`: workers without which calls
     cannot be completed; None: there are none. `link_mbps`: rate of the member's link, counted
     likewise; 0: unknown. `address`: the member's own. `ring`: of a RoCE job, once all workers have registered their
-    queue pairs; None: not yet."""
+    queue pairs; None: not yet. `targets`: of the epoch's packets."""
 
     job: str
     epoch: int
@@ -133,6 +144,7 @@ class Assignment:
     link_mbps: float = 0.0
     address: str = ""
     ring: Ring | None = None
+    targets: Targets = Targets.OFF
 
     @property
     def roots(self) -> list[str]:
@@ -160,6 +172,14 @@ class Assignment:
         _check(
             not self.allow_newcomers or self.lanes >= LEAST_LANES_OF_A_QUORUM,
             f"workers may come later where packets have {LEAST_LANES_OF_A_QUORUM} lanes at least",
+        )
+        _check(
+            not self.targets or not (self.quorum or self.allow_newcomers),
+            "packets have no targets with a quorum, or where workers may come later",
+        )
+        _check(
+            not self.targets or (self.workers <= TARGET_NONE and self.lanes >= LEAST_LANES_OF_A_QUORUM),
+            f"targets are for at most {TARGET_NONE} workers and at least {LEAST_LANES_OF_A_QUORUM} lanes",
         )
         _check(
             math.isfinite(self.quorum_deadline_s) and self.quorum_deadline_s > 0,

@@ -15,10 +15,19 @@
 /* A call waits for its turn, waits for the result of a part (CALL_DATA includes the opening), or is finished. */
 enum call_state { CALL_WAITING, CALL_HANDOVER, CALL_DATA, CALL_SPECIALS, CALL_REENCODED, CALL_CLOSING, CALL_FINISHED };
 
+/* The elements of a row, in the array. */
+struct row_place {
+    int64_t first;
+    int32_t count, block;
+};
+
 /* The rows are made once the number of lanes is known, and kept over epochs. */
 struct call_rows {
     struct nf_codec codec;
     int64_t count;
+    enum nf_form form; /* in this epoch: a small call, or one where no packet may be targeted, is to all */
+    struct row_place *places; /* by row, if the form is not NF_TO_ALL */
+    uint8_t *tails; /* of each block the last row, padded, if it is not whole */
     uint8_t *input; /* a padded copy of the array; later the retained result, NULL: it was released */
     /* by row: this worker's exponent, the largest of all workers', whether the row has to be re-encoded, and (of a tree's first
      * rows) the largest exponent for the scale predictor */
@@ -78,11 +87,13 @@ struct call_progress {
     int is_first_of_epoch;
     int is_retained; /* finished, and its result may be needed by other workers */
     int is_released; /* the program does not need it any more */
+    int is_ready; /* a scatter that lacked the closing result alone when its epoch ended */
 };
 
 struct nf_call {
     struct nf_call *next;
     struct nf_request request;
+    struct nf_block *blocks; /* of the request */
     struct nf_outcome outcome;
     int64_t result; /* of the sums: NF_DONE or NF_SUM_OVERFLOW */
     struct call_rows rows;
@@ -97,7 +108,7 @@ struct nf_call *call_create(const struct nf_request *request);
 void call_free(struct nf_call *c);
 
 /* Cuts the array into the scheme's rows, unless it is already cut so. Returns -1 if there is no memory. */
-int call_cut_rows(struct nf_call *c, int64_t lanes, enum nf_scheme scheme);
+int call_cut_rows(struct nf_call *c, const struct nf_assignment *a, enum nf_scheme scheme);
 
 /* Starts an attempt in an epoch: nothing is agreed yet. */
 void call_start_attempt(struct nf_call *c, const struct nf_assignment *a);
@@ -123,13 +134,16 @@ static inline int64_t call_first_rows(const struct nf_call *c, int64_t tree) {
 /* Copies the result to `input`, for other workers that may need it. */
 void call_retain_result(struct nf_call *c);
 
+/* Releases the copy of the array, or the retained result. */
+void call_release_result(struct nf_call *c);
+
 /* Restores the array. */
 void call_restore_input(struct nf_call *c);
 
 /* Forgets which rows of a tree are re-encoded. */
 void call_clear_reencode_plan(struct reencode_plan *plan);
 
-/* Writes the sums of a row of `codec` to the array. The first int64 sum of the array that does not fit is noted in `excess`. */
+/* Writes the sums of a row of `codec` to the array, if this worker wants them. The first int64 sum of the array that does not fit is noted in `excess`. */
 void call_write_sums(struct nf_call *c, const struct nf_codec *codec, int64_t row, const uint32_t *lanes, int bits,
                      const int32_t *special_codes);
 
@@ -140,8 +154,38 @@ static inline struct nf_rotation call_rotation(const struct nf_call *c, int64_t 
 }
 
 static inline int64_t call_row_bytes(const struct nf_call *c) { return c->rows.codec.width * c->rows.codec.itemsize; }
+static inline struct row_place call_row_place(const struct nf_call *c, int64_t width, int64_t row) {
+    if (c->rows.places) return c->rows.places[row];
+    int64_t rest = c->request.elements - row * width;
+    return (struct row_place){row * width, (int32_t)(rest < width ? rest : width), 0};
+}
+
+/* Returns the row's elements, padded. */
 static inline const void *call_input_row(const struct nf_call *c, int64_t row) {
-    return c->rows.input + row * call_row_bytes(c);
+    if (!c->rows.places) return c->rows.input + row * call_row_bytes(c);
+    struct row_place place = c->rows.places[row];
+    if (place.count < c->rows.codec.width) return c->rows.tails + place.block * call_row_bytes(c);
+    return c->rows.input + place.first * c->rows.codec.itemsize;
+}
+
+/* Returns the rank of the worker whose block the row is of. The form is not NF_TO_ALL. */
+static inline int64_t call_row_owner(const struct nf_call *c, int64_t row) {
+    return c->blocks[c->rows.places[row].block].owner;
+}
+static inline int call_owns_row(const struct nf_call *c, int64_t row) { return call_row_owner(c, row) == c->attempt.rank; }
+static inline int call_wants_row(const struct nf_call *c, int64_t row) {
+    return c->rows.form == NF_TO_ALL || call_owns_row(c, row) == (c->rows.form == NF_SCATTER);
+}
+
+/* Returns whether the owner of a row of a scatter keeps its contribution, and adds it to the sum of the others: where no sum
+ * saturates. */
+static inline int call_keeps_own(const struct nf_call *c) {
+    const struct nf_codec *codec = &c->rows.codec;
+    return c->rows.form == NF_SCATTER && codec->format != NF_LANE_INT32 && !codec->is_fixed;
+}
+
+static inline int call_lacks_closing_only(const struct nf_call *c) {
+    return c->progress.state == CALL_CLOSING || c->progress.is_ready;
 }
 
 static inline int64_t call_bytes(const struct nf_call *c) {

@@ -11,6 +11,9 @@ uint64_t fingerprint_profile(const struct nf_call *c) {
     const int64_t parts[] = {r->elements, r->dtype, r->op, r->scheme, r->bits, r->context};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = nf_mix(hash, (uint64_t)parts[i]);
+    if (r->form) hash = nf_mix(hash, (uint64_t)r->form);
+    for (int64_t i = 0; i < r->block_count; i++)
+        hash = nf_mix(nf_mix(hash, (uint64_t)c->blocks[i].elements), (uint64_t)c->blocks[i].owner);
     return hash;
 }
 

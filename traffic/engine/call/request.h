@@ -10,6 +10,15 @@
 
 enum nf_op { NF_SUM, NF_AVERAGE };
 
+/* Which workers get the result. Of NF_SCATTER and NF_GATHER the array is blocks, each of one worker, its owner. NF_SCATTER: the
+ * owner gets the sums of its block, and the array's other blocks stay. NF_GATHER: the owner gives its block, int32, and gets the
+ * others; on an error these are undefined. */
+enum nf_form { NF_TO_ALL, NF_SCATTER, NF_GATHER };
+
+struct nf_block {
+    int64_t elements, owner; /* a rank */
+};
+
 struct nf_request {
     void *array;      /* `elements` of `dtype`; results are written there */
     int64_t elements; /* next ones: enum nf_dtype, nf_op, nf_scheme */
@@ -20,6 +29,9 @@ struct nf_request {
     int64_t follows_all; /* starts when all earlier calls are finished, and is predicted by them, too; equal at all workers */
     /* A call of NF_ROTATED_QUARTER is made as NF_PACKED_HALF, whatever is predicted; equal at all workers */
     int64_t is_warm_up;
+    int64_t form; /* enum nf_form */
+    int64_t block_count;
+    const struct nf_block *blocks; /* NULL for NF_TO_ALL; copied */
     int64_t context; /* equal at all workers: which collective of which group of theirs the call belongs to */
     double deadline;
 };

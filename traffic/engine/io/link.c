@@ -40,7 +40,7 @@ struct link {
     uint16_t port;
     uint32_t address;
     uint8_t macs[12]; /* destination, source */
-    int64_t packet_bytes, frame_bytes, stride;
+    int64_t frame_bytes, stride; /* of the longest frame */
     double bytes_per_s, burst, tokens, counted_at;
     uint8_t *queue, *received;
     int64_t first, waiting;
@@ -91,7 +91,6 @@ struct link *link_open(const struct nf_link_end *end, int64_t port, int64_t pack
     *l = (struct link){.fd = (int)end->fd,
                        .port = (uint16_t)port,
                        .address = (uint32_t)end->address,
-                       .packet_bytes = packet_bytes,
                        .frame_bytes = frame_bytes,
                        .stride = (PAD + frame_bytes + 1 + 7) & ~(int64_t)7, /* 1: longer frames show */
                        .bytes_per_s = end->rate_bps / 8};
@@ -129,13 +128,13 @@ static uint8_t *frame_at(const struct link *l, int64_t place) {
     return l->queue + (l->first + place) % QUEUE * l->stride + PAD;
 }
 
-static void write_frame(struct link *l, uint8_t *frame, const uint8_t *packet, const struct sockaddr_in *to) {
+static void write_frame(struct link *l, uint8_t *frame, const uint8_t *packet, int64_t length, const struct sockaddr_in *to) {
     uint8_t *ip = frame + ETHERNET, *udp = ip + IPV4;
     memcpy(frame, l->macs, sizeof l->macs);
     write16(frame + sizeof l->macs, IPV4_TYPE);
     ip[0] = VERSION_AND_LENGTH;
     ip[1] = ECN_ECT0;
-    write16(ip + 2, (uint32_t)(IPV4 + DATAGRAM + l->packet_bytes));
+    write16(ip + 2, (uint32_t)(IPV4 + DATAGRAM + length));
     write16(ip + 4, 0);
     write16(ip + 6, DO_NOT_FRAGMENT);
     ip[8] = TTL;
@@ -146,16 +145,19 @@ static void write_frame(struct link *l, uint8_t *frame, const uint8_t *packet, c
     write16(ip + 10, ~folded(add_words(0, ip, IPV4)));
     write16(udp, l->port);
     write16(udp + 2, ntohs(to->sin_port));
-    write16(udp + 4, (uint32_t)(DATAGRAM + l->packet_bytes));
+    write16(udp + 4, (uint32_t)(DATAGRAM + length));
     write16(udp + 6, 0); /* no checksum: switches change packets */
-    memcpy(udp + DATAGRAM, packet, (size_t)l->packet_bytes);
+    memcpy(udp + DATAGRAM, packet, (size_t)length);
 }
 
-static int64_t enqueue(struct link *l, const uint8_t *const *packets, const struct sockaddr_in *to, int64_t stride,
-                       int64_t count) {
+/* Returns the bytes of a frame of ours. */
+static int64_t length_of(const uint8_t *frame) { return ETHERNET + read16(frame + ETHERNET + 2); }
+
+static int64_t enqueue(struct link *l, const uint8_t *const *packets, const int64_t *lengths, const struct sockaddr_in *to,
+                       int64_t stride, int64_t count) {
     int64_t done = 0;
     for (; done < count && l->waiting < QUEUE; done++)
-        write_frame(l, frame_at(l, l->waiting++), packets[done], &to[done * stride]);
+        write_frame(l, frame_at(l, l->waiting++), packets[done], lengths[done], &to[done * stride]);
     return done;
 }
 
@@ -164,15 +166,16 @@ static void count_tokens(struct link *l, double now) {
     l->counted_at = now;
 }
 
-int64_t link_send(struct link *l, const uint8_t *const *packets, const struct sockaddr_in *to, int64_t count, double now) {
+int64_t link_send(struct link *l, const uint8_t *const *packets, const int64_t *lengths, const struct sockaddr_in *to,
+                  int64_t count, double now) {
     count_tokens(l, now);
-    return enqueue(l, packets, to, 1, count);
+    return enqueue(l, packets, lengths, to, 1, count);
 }
 
-int64_t link_send_to_one(struct link *l, const uint8_t *const *packets, const struct sockaddr_in *to, int64_t count,
-                         double now) {
+int64_t link_send_to_one(struct link *l, const uint8_t *const *packets, const int64_t *lengths, const struct sockaddr_in *to,
+                         int64_t count, double now) {
     count_tokens(l, now);
-    return enqueue(l, packets, to, 0, count);
+    return enqueue(l, packets, lengths, to, 0, count);
 }
 
 /* Makes messages of the frames that have tokens; returns their number. */
@@ -180,17 +183,18 @@ static unsigned pack_due(struct link *l) {
     unsigned count = 0;
     double tokens = l->tokens;
     for (; count < SEND_BATCH && (int64_t)count < l->waiting && tokens >= (double)l->frame_bytes; count++) {
-        l->out_iov[count] = (struct iovec){frame_at(l, count), (size_t)l->frame_bytes};
+        uint8_t *frame = frame_at(l, count);
+        l->out_iov[count] = (struct iovec){frame, (size_t)length_of(frame)};
         l->out[count].msg_hdr = (struct msghdr){.msg_iov = &l->out_iov[count], .msg_iovlen = 1};
-        tokens -= (double)l->frame_bytes;
+        tokens -= (double)length_of(frame);
     }
     return count;
 }
 
 static void dequeue(struct link *l, int64_t count) {
+    for (int64_t i = 0; i < count; i++) l->tokens -= (double)length_of(frame_at(l, i));
     l->first = (l->first + count) % QUEUE;
     l->waiting -= count;
-    l->tokens -= (double)(count * l->frame_bytes);
 }
 
 /* Returns whether the frame is lost: there is no switch at the other end, or its socket is full by the kernel's count. */

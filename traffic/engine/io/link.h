@@ -22,15 +22,16 @@ struct nf_link_end {
 
 struct link;
 
-/* Opens a UDP socket bound to `port`, on the link, for packets of one length. Returns NULL if there is no memory. */
+/* Opens a UDP socket bound to `port`, on the link, for packets of this length, or shorter. Returns NULL if there is no memory. */
 struct link *link_open(const struct nf_link_end *end, int64_t port, int64_t packet_bytes);
 void link_close(struct link *l);
 int link_fd(const struct link *l);
 
-/* Queues packets in order, for to[i] or all for one address. Returns their number: fewer than `count` if the queue is full. */
-int64_t link_send(struct link *l, const uint8_t *const *packets, const struct sockaddr_in *to, int64_t count, double now);
-int64_t link_send_to_one(struct link *l, const uint8_t *const *packets, const struct sockaddr_in *to, int64_t count,
-                         double now);
+/* Queues packets of lengths[i] bytes in order, for to[i] or all for one address. Returns their number: fewer than `count` if the queue is full. */
+int64_t link_send(struct link *l, const uint8_t *const *packets, const int64_t *lengths, const struct sockaddr_in *to,
+                  int64_t count, double now);
+int64_t link_send_to_one(struct link *l, const uint8_t *const *packets, const int64_t *lengths, const struct sockaddr_in *to,
+                         int64_t count, double now);
 
 /* Sends the queued frames that are due. */
 void link_flush(struct link *l, double now, struct udp_batch_errors *errors);

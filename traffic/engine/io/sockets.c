@@ -111,18 +111,23 @@ int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now) {
 
 int sockets_more(const struct sockets *s) { return s->more; }
 
-static int64_t send_packets(struct sockets *s, int64_t endpoint, const uint8_t *const *packets, int64_t count, double now) {
-    if (s->link) return link_send_to_one(s->link, packets, &s->peers[endpoint], count, now);
-    return udp_batch_send(s->udp_batch, &s->sockets[endpoint], packets, NULL, count, &s->errors);
+static int64_t send_packets(struct sockets *s, int64_t endpoint, const uint8_t *const *packets, const int64_t *lengths,
+                            int64_t count, double now) {
+    if (s->link) return link_send_to_one(s->link, packets, lengths, &s->peers[endpoint], count, now);
+    return udp_batch_send(s->udp_batch, &s->sockets[endpoint], packets, lengths, NULL, count, &s->errors);
 }
 
 /* Sends [sent, filled); returns 0 if a socket is full. */
 static int flush(struct sockets *s, double now) {
     const uint8_t *packets[NF_BATCH_OUT];
+    int64_t lengths[NF_BATCH_OUT];
     while (s->sent < s->filled) {
         int64_t endpoint = s->out[s->sent].endpoint, count = 0;
-        for (int64_t i = s->sent; i < s->filled && s->out[i].endpoint == endpoint; i++) packets[count++] = s->out[i].packet;
-        int64_t done = send_packets(s, endpoint, packets, count, now);
+        for (int64_t i = s->sent; i < s->filled && s->out[i].endpoint == endpoint; i++) {
+            lengths[count] = s->out[i].length;
+            packets[count++] = s->out[i].packet;
+        }
+        int64_t done = send_packets(s, endpoint, packets, lengths, count, now);
         s->sent += done;
         if (done < count) return 0;
     }

@@ -34,7 +34,7 @@ struct udp_batch {
     union {
         uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
         struct cmsghdr aligned;
-    } segment; /* packet length of a segmented send */
+    } segment, short_segment; /* packet length of a segmented send, of whole packets and of headers */
     uint8_t *buffers;
 };
 
@@ -59,9 +59,10 @@ struct udp_batch *udp_batch_create(int64_t packet_bytes) {
         return NULL;
     }
     b->packet_bytes = packet_bytes;
-    b->segment.aligned = (struct cmsghdr){CMSG_LEN(sizeof(uint16_t)), IPPROTO_UDP, UDP_SEGMENT};
-    uint16_t segment = (uint16_t)packet_bytes;
+    uint16_t segment = (uint16_t)packet_bytes, short_segment = NF_HEADER_BYTES;
+    b->segment.aligned = b->short_segment.aligned = (struct cmsghdr){CMSG_LEN(sizeof(uint16_t)), IPPROTO_UDP, UDP_SEGMENT};
     memcpy(CMSG_DATA(&b->segment.aligned), &segment, sizeof segment);
+    memcpy(CMSG_DATA(&b->short_segment.aligned), &short_segment, sizeof short_segment);
     for (int64_t i = 0; i < NF_BATCH_IN; i++) b->in_iov[i] = (struct iovec){b->buffers + i * buffer_bytes, DATAGRAM_MAX};
     prepare_receive(b, NF_BATCH_IN);
     return b;
@@ -104,20 +105,21 @@ static int64_t slot_range(const uint8_t *packet) {
 }
 
 /* Returns whether the kernel may send both as one. */
-static int is_run(const uint8_t *const *packets, const struct sockaddr_in *to, int64_t i) {
-    return (!to || is_same(&to[i - 1], &to[i])) && slot_range(packets[i - 1]) == slot_range(packets[i]);
+static int is_run(const uint8_t *const *packets, const int64_t *lengths, const struct sockaddr_in *to, int64_t i) {
+    return lengths[i - 1] == lengths[i] && (!to || is_same(&to[i - 1], &to[i])) &&
+           slot_range(packets[i - 1]) == slot_range(packets[i]);
 }
 
 /* Makes messages of packets [from, count); returns their number. */
-static unsigned pack_messages(struct udp_batch *b, int max_packets, const uint8_t *const *packets, const struct sockaddr_in *to,
-                              int64_t from, int64_t count) {
+static unsigned pack_messages(struct udp_batch *b, int max_packets, const uint8_t *const *packets, const int64_t *lengths,
+                              const struct sockaddr_in *to, int64_t from, int64_t count) {
     struct msghdr *last = NULL;
     unsigned messages = 0;
     for (int64_t i = from; i < count; i++) {
-        b->out_iov[i] = (struct iovec){(void *)(uintptr_t)packets[i], (size_t)b->packet_bytes};
-        if (last && (int)last->msg_iovlen < max_packets && is_run(packets, to, i)) {
+        b->out_iov[i] = (struct iovec){(void *)(uintptr_t)packets[i], (size_t)lengths[i]};
+        if (last && (int)last->msg_iovlen < max_packets && is_run(packets, lengths, to, i)) {
             last->msg_iovlen++;
-            last->msg_control = b->segment.bytes;
+            last->msg_control = lengths[i] == b->packet_bytes ? b->segment.bytes : b->short_segment.bytes;
             last->msg_controllen = sizeof b->segment;
             continue;
         }
@@ -148,11 +150,11 @@ static int send_messages(struct udp_batch *b, int fd, unsigned count, struct udp
     return sent;
 }
 
-int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const struct sockaddr_in *to,
-                       int64_t count, struct udp_batch_errors *errors) {
+int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const int64_t *lengths,
+                       const struct sockaddr_in *to, int64_t count, struct udp_batch_errors *errors) {
     int64_t done = 0;
     while (done < count) {
-        unsigned messages = pack_messages(b, s->max_packets, packets, to, done, count);
+        unsigned messages = pack_messages(b, s->max_packets, packets, lengths, to, done, count);
         int sent = send_messages(b, s->fd, messages, errors);
         int64_t first_packets = (int64_t)b->out[0].msg_hdr.msg_iovlen;
         if (sent > 0) {

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Packets of one length through a UDP socket, in batches. Where the kernel supports it, consecutive packets to one address are
+/* Packets of one length, and headers alone, through a UDP socket, in batches. Where the kernel supports it, consecutive packets to one address are
  * one send that the kernel or the device cuts (UDP_SEGMENT), and what the kernel merged (UDP_GRO) is cut here. Elsewhere packets
  * are sent and received one by one. */
 
@@ -13,8 +13,8 @@
 
 enum {
     NF_BATCH_OUT = 128, /* packets of one udp_batch_send, at most */
-    NF_BATCH_IN = 64,   /* datagrams of one udp_batch_receive, at most */
-    NF_RUN_SLOTS = 16   /* packets that are one send have slots of one such range: they are one shard's (server/shards.h) */
+    NF_BATCH_IN = 64, /* datagrams of one udp_batch_receive, at most */
+    NF_RUN_SLOTS = 16 /* packets that are one send have slots of one such range: they are one shard's (server/shards.h) */
 };
 
 struct batch_socket {
@@ -24,7 +24,7 @@ struct batch_socket {
 
 /* Errors of one socket, or of several together. */
 struct udp_batch_errors {
-    int fatal;        /* the errno of the last failure, 0: none */
+    int fatal; /* the errno of the last failure, 0: none */
     int64_t survived; /* ICMP errors, and packets that the kernel dropped */
 };
 
@@ -38,10 +38,10 @@ void udp_batch_destroy(struct udp_batch *b);
 /* `fd` stays the caller's. */
 struct batch_socket batch_socket_open(int fd);
 
-/* Sends up to NF_BATCH_OUT packets in order, to to[i] or (`to` NULL) to the connected address. Returns how many of them are
+/* Sends up to NF_BATCH_OUT packets of lengths[i] bytes in order, to to[i] or (`to` NULL) to the connected address. Returns how many of them are
  * sent or lost: fewer than `count` if the socket is full, a signal arrived, or the socket failed. Adds to `errors`. */
-int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const struct sockaddr_in *to,
-                       int64_t count, struct udp_batch_errors *errors);
+int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const int64_t *lengths,
+                       const struct sockaddr_in *to, int64_t count, struct udp_batch_errors *errors);
 
 /* Receives a packet of any length. `marked`: it has an ECN mark. */
 typedef void on_datagram(void *context, const uint8_t *packet, int64_t length, int marked, const struct sockaddr_in *from);

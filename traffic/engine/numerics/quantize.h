@@ -34,6 +34,12 @@ static inline float nf_float_of(uint32_t u) {
     return f;
 }
 
+/* Adds float32 lanes. There is one NaN. */
+static inline uint32_t nf_add_float_bits(uint32_t a, uint32_t b) {
+    uint32_t sum = nf_bits_of(nf_float_of(a) + nf_float_of(b));
+    return (sum & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : sum;
+}
+
 /* Returns 2^bits; for a normal one without a call of the library. */
 static inline double nf_power_of_two(int bits) {
     uint64_t exponent = (uint64_t)(bits + 1023) << 52;

@@ -4,8 +4,12 @@
 #include "parts.h"
 
 static void fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
-    (void)s, (void)chunk;
-    clear_lanes(t, h);
+    const struct nf_call *c = s->owner;
+    (void)chunk;
+    if (c->rows.form == NF_TO_ALL)
+        clear_lanes(t, h);
+    else
+        h->lanes = target_field(0, TARGET_NONE);
 }
 
 static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h, double now) {

@@ -27,7 +27,7 @@ static void fill_overflow(const struct nf_call *c, int64_t row, struct header *h
     memset(lanes_of(h), 0, (size_t)(4 * c->rows.codec.lanes));
 }
 
-static void fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
+static void fill_row(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
     const struct nf_call *c = s->owner;
     const struct nf_codec *codec = &c->rows.codec;
     int64_t row = s->first + chunk;
@@ -62,6 +62,23 @@ static void fill(const struct tree *t, const struct segment *s, int64_t chunk, s
         nf_row_pack(codec, lanes_of(h), from, nf_row_bits(codec, agreed), 0);
 }
 
+static void fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
+    const struct nf_call *c = s->owner;
+    int64_t row = s->first + chunk;
+    fill_row(t, s, chunk, h);
+    if (c->rows.form == NF_TO_ALL) return;
+    h->lanes = target_field(0, call_row_owner(c, row));
+    if (!call_owns_row(c, row) || !call_keeps_own(c)) h->flags |= FLAG_DATA;
+}
+
+/* Adds the owner's lanes, which it did not send, to the sum of the others. */
+static void add_own(const struct nf_codec *codec, uint32_t *lanes, const uint32_t *own) {
+    for (int64_t i = 0; i < codec->lanes; i++) {
+        uint32_t a = __builtin_bswap32(lanes[i]), b = __builtin_bswap32(own[i]);
+        lanes[i] = __builtin_bswap32(codec->format == NF_LANE_FLOAT32 ? nf_add_float_bits(a, b) : a + b);
+    }
+}
+
 /* Takes scaled floats: the result's exponent is that of the next row on the channel. */
 static int64_t take_block_float(struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row,
                                 struct header *h) {
@@ -90,6 +107,7 @@ static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk
     uint8_t is_overflow = (h->flags & FLAG_OVERFLOW) != 0;
     if (c->attempt.quorum) note_contributors(c, h->reserved & COUNT_MASK);
     if (c->attempt.balance) nf_balance_on_row(c->attempt.balance, t->index, now);
+    if (call_keeps_own(c) && call_owns_row(c, row)) add_own(codec, lanes_of(h), lanes_of(own_packet(t, s, chunk)));
     if (codec->format == NF_LANE_FLOAT32) {
         call_write_sums(c, codec, row, lanes_of(h), 0, NULL);
         return h->flags & FLAG_FLOATS ? NF_PENDING : NF_FLOATS_UNSUPPORTED;

@@ -22,11 +22,12 @@ struct call_part {
 
 extern const struct call_part opening_part; /* fingerprint, and the scale of the first rows */
 extern const struct call_part data_part; /* rows */
+extern const struct call_part gather_part; /* rows of a gather */
 extern const struct call_part stripe_tail_part; /* the last rows of a stripe: they wait for the next stripe's division */
 extern const struct call_part rate_report_part; /* the trees' rates, which divide a stripe */
 extern const struct call_part specials_part; /* codes of NaN and infinities */
 extern const struct call_part reencoded_part; /* rows once more, at another scale */
-extern const struct call_part closing_part; /* proves that all workers have the result of a large call */
+extern const struct call_part closing_part; /* proves that all workers have the result of a large call, or of a scatter */
 extern const struct call_part handover_part; /* the retained result of an earlier epoch */
 
 /* These chunks belong to a handover between other workers, to which this worker adds nothing. The owner is not used. */

@@ -112,10 +112,11 @@ static void join_halves(struct nf_call *c, const struct reencode_plan *p) {
     struct nf_excess *excess = &c->attempt.excess;
     int64_t lanes = c->rows.codec.lanes;
     for (int64_t k = 0; k < p->count * lanes; k++) {
-        int64_t lane = k % lanes, index = p->rows[k / lanes] * lanes + lane;
+        struct row_place place = call_row_place(c, lanes, p->rows[k / lanes]);
+        int64_t lane = k % lanes, index = place.first + lane;
         const int32_t *high = p->halves + 2 * (k / lanes) * lanes;
         int64_t sum = (int64_t)high[lane] * 65536 + high[lanes + lane];
-        if (index >= c->request.elements) continue;
+        if (lane >= place.count || !call_wants_row(c, p->rows[k / lanes])) continue;
         if ((sum < INT32_MIN || sum > INT32_MAX) && excess->index < 0) *excess = (struct nf_excess){index, sum};
         ((int32_t *)c->request.array)[index] = (int32_t)sum;
     }

@@ -17,15 +17,21 @@ void resume_take_call_byte(struct resume_number *n) {
 static int64_t modulus(const struct resume_terms *terms) { return 2 * terms->depth + 1; }
 
 /* A worker that started the call in an earlier epoch may be given its result; any other worker's call is a new one, whose result
- * no worker may have. */
-static int64_t vote_lane(const struct resume_terms *terms, int64_t call, int was_started) {
-    return call % modulus(terms) + (was_started ? 0 : modulus(terms));
+ * no worker may have. A ready worker has the result of its call. */
+enum vote { STARTED, NEW, READY, VOTES };
+
+static int64_t vote_lane(const struct resume_terms *terms, int64_t call, enum vote vote) {
+    return (call + modulus(terms)) % modulus(terms) + vote * modulus(terms);
+}
+
+static int64_t votes_for(const struct resume_terms *terms, const int64_t *calls, int64_t call) {
+    return calls[vote_lane(terms, call, STARTED)] + calls[vote_lane(terms, call, NEW)] + calls[vote_lane(terms, call, READY)];
 }
 
 struct resume_votes resume_vote(const struct resume_terms *terms, const struct resume_worker *w) {
     struct resume_votes v = {.newcomers = terms->has_newcomers && w->is_newcomer};
     if (v.newcomers) return v;
-    v.calls[vote_lane(terms, w->next_call, w->was_started)] = 1;
+    v.calls[vote_lane(terms, w->next_call, w->is_ready ? READY : w->was_started ? STARTED : NEW)] = 1;
     for (int64_t call = w->next_call - terms->depth; call < w->next_call; call++)
         if (call >= 0 && call < w->first_call) v.missing[call % CALL_MODULUS] = 1;
     return v;
@@ -43,11 +49,11 @@ static int64_t range_of_votes(const struct resume_terms *terms, int64_t around, 
     *first = *first_new = INT64_MAX;
     *end = -1;
     for (int64_t call = around - terms->depth; call <= around + terms->depth; call++) {
-        int64_t lane = (call + modulus(terms)) % modulus(terms), here = calls[lane] + calls[lane + modulus(terms)];
+        int64_t here = votes_for(terms, calls, call);
         if (!here) continue;
         count += here;
         if (call < *first) *first = call;
-        if (calls[lane + modulus(terms)] && *first_new == INT64_MAX) *first_new = call;
+        if (calls[vote_lane(terms, call, NEW)] && *first_new == INT64_MAX) *first_new = call;
         *end = call;
     }
     return count;
@@ -65,10 +71,15 @@ struct resume_outcome resume_evaluate_votes(const struct resume_terms *terms, co
     o.is_desync = count != terms->workers || o.first < 0 || o.end - o.first > terms->depth || first_new < o.end;
     if (o.is_desync) return o;
     int64_t past = terms->workers - sums->newcomers; /* workers that are past the call */
+    o.stable_until = is_newcomer ? o.end : o.first; /* a ready worker does not know yet that it may finish */
+    int64_t lowest = o.first, ready = sums->calls[vote_lane(terms, lowest, READY)];
+    if (ready != votes_for(terms, sums->calls, lowest)) ready = 0;
+    o.is_ready_finished = ready && w->next_call == lowest;
+    if (ready && o.first++ == o.end) o.end++;
     for (int64_t call = o.first; call < o.end; call++) {
-        int64_t i = call - o.first, lane = call % modulus(terms);
+        int64_t i = call - o.first;
         int64_t missing = terms->has_newcomers ? sums->missing[call % CALL_MODULUS] : 0;
-        past -= sums->calls[lane] + sums->calls[lane + modulus(terms)];
+        past -= votes_for(terms, sums->calls, call) + (i == 0 ? ready : 0);
         o.holders[i] = past - missing;
         o.contributors[i] = terms->workers - sums->newcomers - missing;
         if (o.holders[i] <= 0) { /* its holders left the job */
@@ -77,14 +88,19 @@ struct resume_outcome resume_evaluate_votes(const struct resume_terms *terms, co
         }
         o.chunks[i] = sums->chunks[call % CALL_MODULUS] / o.holders[i];
     }
-    o.stable_until = is_newcomer ? o.end : o.first;
     return o;
+}
+
+static int64_t vote_lanes(const struct resume_terms *terms) {
+    return terms->has_newcomers  ? 3 * CALL_MODULUS + 1
+           : terms->has_scatters ? (VOTES * modulus(terms) + 1) / 2
+                                 : modulus(terms);
 }
 
 /* A vote is half a lane: there are fewer than 2^15 workers. */
 void resume_write_votes(const struct resume_terms *terms, const struct resume_votes *v, struct header *h) {
     uint32_t *lanes = lanes_of(h);
-    for (int64_t i = 0; i < 2 * modulus(terms); i++)
+    for (int64_t i = 0; i < VOTES * modulus(terms); i++)
         if (v->calls[i]) lanes[i / 2] |= __builtin_bswap32((uint32_t)v->calls[i] << 16 * (i % 2));
     if (!terms->has_newcomers) return;
     for (int i = 0; i < CALL_MODULUS; i++) {
@@ -97,7 +113,8 @@ void resume_write_votes(const struct resume_terms *terms, const struct resume_vo
 void resume_read_votes(const struct resume_terms *terms, struct resume_votes *sums, struct header *h, int64_t lanes) {
     const uint32_t *from = lanes_of(h);
     *sums = (struct resume_votes){0};
-    for (int64_t i = 0; i < 2 * CALL_MODULUS && i / 2 < lanes; i++)
+    int64_t votes = (terms->has_scatters ? VOTES : READY) * modulus(terms);
+    for (int64_t i = 0; i < votes && i / 2 < lanes; i++)
         sums->calls[i] = __builtin_bswap32(from[i / 2]) >> 16 * (i % 2) & 0xFFFF;
     if (!terms->has_newcomers) return;
     for (int i = 0; i < CALL_MODULUS; i++) {
@@ -110,7 +127,7 @@ void resume_read_votes(const struct resume_terms *terms, struct resume_votes *su
 /* The lanes behind the votes are divided among the workers, 30 bits of each lane. */
 struct resume_nonce_field resume_nonce_field(const struct resume_terms *terms, int64_t lanes, int64_t rank) {
     enum { BITS = 30 };
-    int64_t first = terms->has_newcomers ? 3 * CALL_MODULUS + 1 : modulus(terms);
+    int64_t first = vote_lanes(terms);
     if (lanes <= first) return (struct resume_nonce_field){0};
     int64_t in_lane = (terms->workers + lanes - first - 1) / (lanes - first);
     if (in_lane > BITS) return (struct resume_nonce_field){0};

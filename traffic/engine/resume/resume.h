@@ -21,6 +21,7 @@ struct resume_terms {
     int64_t workers;
     int64_t depth; /* calls that may be in flight */
     int has_quorum, has_newcomers;
+    int has_scatters; /* there may be ready workers; no newcomers then */
 };
 
 /* The state of this worker. */
@@ -29,6 +30,7 @@ struct resume_worker {
     int64_t first_call; /* it has no results of calls before this one */
     int is_newcomer; /* it has no call state: `next_call` means nothing */
     int was_started; /* `next_call` was started in an earlier epoch */
+    int is_ready; /* `next_call` is a scatter that lacks the closing result alone, E9 */
 };
 
 /* The bits of the resume chunk's lanes that have a worker's nonce: no other worker adds to them. The mask is 0 where there is
@@ -48,7 +50,7 @@ struct resume_number {
 
 /* The votes of this worker in the resume chunk, or the sums over all workers. */
 struct resume_votes {
-    int64_t calls[2 * CALL_MODULUS]; /* workers, by the call that they vote for (vote_lane) */
+    int64_t calls[3 * CALL_MODULUS]; /* workers, by the call that they vote for (vote_lane) */
     int64_t missing[CALL_MODULUS]; /* by call modulo: workers past it that do not have its result */
     int64_t chunks[CALL_MODULUS]; /* by call modulo: chunks of its retained results */
     int64_t newcomers;
@@ -56,6 +58,7 @@ struct resume_votes {
 
 struct resume_outcome {
     int is_desync; /* the workers are in calls that cannot be reconciled */
+    int is_ready_finished; /* this worker is ready and finishes its call, E10 */
     int64_t first, end; /* calls to hand over; if is_desync, the range of votes */
     int64_t next_call; /* of this worker: the newest one for a newcomer */
     int64_t first_call;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../io/udp_batch.h"
+#include "../wire/target.h"
 
 enum { CHILD_NUMBERS = 1 << 16, NO_CHILD = -1 };
 
@@ -155,11 +156,17 @@ static int may_send(const struct root_tree *t, int64_t bit, uint32_t address) {
     return 0;
 }
 
+/* W8 and W11. */
+static int is_wellformed(const struct nf_root *r, const struct header *h, int64_t length) {
+    if (length == NF_HEADER_BYTES) return h->version_kind == VERSION_KIND_GRADIENT && is_short(h) && !(h->flags & FLAG_QUORUM);
+    if (length != packet_bytes(r) || h->version_kind != VERSION_KIND_GRADIENT) return 0;
+    return is_targeted(h) ? (h->flags & (FLAG_DATA | FLAG_QUORUM)) == FLAG_DATA : __builtin_bswap16(h->lanes) == r->lanes;
+}
+
 enum nf_verdict nf_root_packet(struct nf_root *r, const uint8_t *packet, int64_t length, int marked,
                                const struct sockaddr_in *from, struct header *result) {
     const struct header *h = (const struct header *)packet;
-    if (length != packet_bytes(r) || h->version_kind != VERSION_KIND_GRADIENT || __builtin_bswap16(h->lanes) != r->lanes)
-        return NF_MALFORMED;
+    if (!is_wellformed(r, h, length)) return NF_MALFORMED;
     struct root_tree *t = r->trees;
     while (t && t->tree != __builtin_bswap16(h->tree)) t = t->next;
     if (!t) return NF_UNADMITTED;
@@ -177,31 +184,40 @@ static double monotonic(void) {
 }
 
 /* Sends a batch. The packets that a full socket does not take are lost, and retransmissions follow. */
-static void send_rows(struct nf_root *r, const uint8_t *const *rows, const struct sockaddr_in *to, int64_t count) {
+static void send_rows(struct nf_root *r, const uint8_t *const *rows, const int64_t *lengths, const struct sockaddr_in *to,
+                      int64_t count) {
     if (r->link)
-        link_send(r->link, rows, to, count, monotonic());
+        link_send(r->link, rows, lengths, to, count, monotonic());
     else
-        udp_batch_send(r->udp_batch, &r->socket, rows, to, count, &r->errors);
+        udp_batch_send(r->udp_batch, &r->socket, rows, lengths, to, count, &r->errors);
+}
+
+static int64_t length_of(const struct nf_root *r, const uint8_t *row) {
+    return is_short((const struct header *)row) ? NF_HEADER_BYTES : packet_bytes(r);
 }
 
 static void flush(struct nf_root *r) {
     const uint8_t *rows[NF_BATCH_OUT], *first[NF_BATCH_OUT];
     struct sockaddr_in senders[NF_BATCH_OUT], receivers[NF_BATCH_OUT];
-    int64_t some = 0, firsts = 0;
+    int64_t lengths[NF_BATCH_OUT], some = 0, firsts = 0;
     for (int64_t i = 0; i < r->waiting; i++) {
         const uint8_t *row = r->rows + i * packet_bytes(r);
         if (r->replies && r->first[i]) {
             first[firsts++] = row;
         } else {
             senders[some] = r->names[i];
+            lengths[some] = length_of(r, row);
             rows[some++] = row;
         }
     }
     r->waiting = 0;
-    if (some) send_rows(r, rows, senders, some);
+    if (some) send_rows(r, rows, lengths, senders, some);
     for (int64_t k = 0; firsts && k < r->replies; k++) {
-        for (int64_t i = 0; i < firsts; i++) receivers[i] = r->reply_to[k];
-        send_rows(r, first, receivers, firsts);
+        for (int64_t i = 0; i < firsts; i++) {
+            receivers[i] = r->reply_to[k];
+            lengths[i] = target_wants((const struct header *)first[i], k) ? length_of(r, first[i]) : NF_HEADER_BYTES;
+        }
+        send_rows(r, first, lengths, receivers, firsts);
     }
 }
 
@@ -221,14 +237,14 @@ static void take_or_hand_over(void *context, const uint8_t *packet, int64_t leng
                               const struct sockaddr_in *from) {
     struct nf_root *r = context;
     int64_t owner = r->shard;
-    if (r->shards && length == packet_bytes(r))
+    if (r->shards && (length == packet_bytes(r) || length == NF_HEADER_BYTES))
         owner = shards_of_slot(r->shards, __builtin_bswap16(((const struct header *)packet)->slot));
     if (owner == r->shard) {
         take(r, packet, length, marked, from);
         return;
     }
     r->handed_over++;
-    if (!shards_hand_over(r->shards, r->shard, owner, packet, marked, from)) r->errors.survived++;
+    if (!shards_hand_over(r->shards, r->shard, owner, packet, length, marked, from)) r->errors.survived++;
 }
 
 static struct timespec timespec_of(double seconds) {

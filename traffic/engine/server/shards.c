@@ -26,6 +26,7 @@ struct queue {
     uint64_t seen;    /* and up to here they were taken */
     uint64_t taken __attribute__((aligned(CACHE_LINE))); /* atomic */
     struct sockaddr_in *senders;
+    int64_t *lengths;
     uint8_t *marks, *packets;
 };
 
@@ -41,9 +42,10 @@ struct nf_shards {
 
 static int create_queue(struct queue *q, int64_t packet_bytes) {
     q->senders = malloc(QUEUE * sizeof *q->senders);
+    q->lengths = malloc(QUEUE * sizeof *q->lengths);
     q->marks = malloc(QUEUE);
     q->packets = malloc((size_t)(QUEUE * packet_bytes));
-    return q->senders && q->marks && q->packets ? 0 : -1;
+    return q->senders && q->lengths && q->marks && q->packets ? 0 : -1;
 }
 
 static int create_shard(struct nf_shards *s, int64_t index) {
@@ -78,6 +80,7 @@ void nf_shards_destroy(struct nf_shards *s) {
         if (shard->fd >= 0) close(shard->fd);
         for (int64_t k = 0; shard->from && k < s->count; k++) {
             free(shard->from[k].senders);
+            free(shard->from[k].lengths);
             free(shard->from[k].marks);
             free(shard->from[k].packets);
         }
@@ -100,7 +103,7 @@ int nf_shards_steer(int fd, int64_t count) {
 
 int64_t shards_of_slot(const struct nf_shards *s, int64_t slot) { return (slot >> RUN_BITS) % s->count; }
 
-int shards_hand_over(struct nf_shards *s, int64_t from, int64_t to, const uint8_t *packet, int marked,
+int shards_hand_over(struct nf_shards *s, int64_t from, int64_t to, const uint8_t *packet, int64_t length, int marked,
                      const struct sockaddr_in *sender) {
     struct queue *q = &s->shards[to].from[from];
     if (q->written - q->seen == QUEUE) {
@@ -109,8 +112,9 @@ int shards_hand_over(struct nf_shards *s, int64_t from, int64_t to, const uint8_
     }
     uint64_t at = q->written++ % QUEUE;
     q->senders[at] = *sender;
+    q->lengths[at] = length;
     q->marks[at] = marked != 0;
-    memcpy(q->packets + (int64_t)at * s->packet_bytes, packet, (size_t)s->packet_bytes);
+    memcpy(q->packets + (int64_t)at * s->packet_bytes, packet, (size_t)length);
     return 1;
 }
 
@@ -133,7 +137,7 @@ int64_t shards_take(struct nf_shards *s, int64_t shard, on_datagram *take, void 
         uint64_t filled = __atomic_load_n(&q->filled, __ATOMIC_ACQUIRE), at = q->taken;
         for (; at != filled; at++, total++) {
             const uint8_t *packet = q->packets + (int64_t)(at % QUEUE) * s->packet_bytes;
-            take(context, packet, s->packet_bytes, q->marks[at % QUEUE], &q->senders[at % QUEUE]);
+            take(context, packet, q->lengths[at % QUEUE], q->marks[at % QUEUE], &q->senders[at % QUEUE]);
         }
         __atomic_store_n(&q->taken, at, __ATOMIC_RELEASE);
     }

@@ -31,9 +31,9 @@ NF_API int nf_shards_steer(int fd, int64_t count);
 /* Returns the shard of a slot, which is the same in every tree. */
 int64_t shards_of_slot(const struct nf_shards *s, int64_t slot);
 
-/* Hands a packet over from the thread of shard `from` to that of `to`, which sees it after shards_notify. Returns 0 if the
+/* Hands a packet, or a header alone, over from the thread of shard `from` to that of `to`, which sees it after shards_notify. Returns 0 if the
  * queue is full: the packet is lost. */
-int shards_hand_over(struct nf_shards *s, int64_t from, int64_t to, const uint8_t *packet, int marked,
+int shards_hand_over(struct nf_shards *s, int64_t from, int64_t to, const uint8_t *packet, int64_t length, int marked,
                      const struct sockaddr_in *sender);
 
 /* Publishes the packets that this thread has handed over since the last call, and wakes their readers. */

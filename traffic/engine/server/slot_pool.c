@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "../numerics/quantize.h"
+#include "../wire/target.h"
 
-enum { WORD_BITS = 64, STICKY_FLAGS = FLAG_OVERFLOW | FLAG_CONGESTION | FLAG_FLOATS };
+enum { WORD_BITS = 64, STICKY_FLAGS = FLAG_OVERFLOW | FLAG_CONGESTION | FLAG_FLOATS | FLAG_DATA };
 
 int nf_slot_pool_init(struct nf_slot_pool *p, enum nf_role role, int64_t slots, int64_t lanes, int64_t children) {
     *p = (struct nf_slot_pool){.role = role, .slots = slots, .lanes = lanes, .children = children};
@@ -51,11 +52,9 @@ static NF_VECTOR void add(int32_t *restrict sums, const uint32_t *restrict lanes
     }
 }
 
-/* Adds float32 lanes, with one NaN. */
 static NF_VECTOR void add_floats(int32_t *restrict sums, const uint32_t *restrict lanes, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
-        uint32_t total = nf_bits_of(nf_float_of((uint32_t)sums[i]) + nf_float_of(__builtin_bswap32(lanes[i])));
-        sums[i] = (int32_t)((total & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : total);
+        sums[i] = (int32_t)nf_add_float_bits((uint32_t)sums[i], __builtin_bswap32(lanes[i]));
     }
 }
 
@@ -83,6 +82,7 @@ static void make_packet(const struct nf_slot_pool *p, int64_t slot, const struct
     result->flags = p->flags[slot];
     result->exponent = p->exponents[slot];
     result->reserved = h->reserved & ROCE_BIT ? h->reserved : 0;
+    if (is_short(result)) return;
     int saturated = copy_sums(lanes_of(result), p->sums + slot * p->lanes, p->lanes);
     if (saturated && !(result->flags & FLAG_FLOATS)) result->flags |= FLAG_OVERFLOW;
 }
@@ -140,11 +140,14 @@ enum nf_verdict nf_slot_pool_accumulate(struct nf_slot_pool *p, int64_t child, c
         memset(bitmap, 0, (size_t)p->words * sizeof *bitmap);
         p->flags[slot] = flags;
         p->exponents[slot] = h->exponent;
-        claim_lanes(sums, lanes, p->lanes);
+        if (is_short(h))
+            memset(sums, 0, (size_t)p->lanes * sizeof *sums);
+        else
+            claim_lanes(sums, lanes, p->lanes);
     } else {
         p->flags[slot] |= flags;
         if (h->exponent > p->exponents[slot]) p->exponents[slot] = h->exponent;
-        if (!is_duplicate) (p->flags[slot] & FLAG_FLOATS ? add_floats : add)(sums, lanes, p->lanes);
+        if (!is_duplicate && !is_short(h)) (p->flags[slot] & FLAG_FLOATS ? add_floats : add)(sums, lanes, p->lanes);
     }
     *word |= bit;
     int was_complete = s ? s->is_sealed : is_duplicate;

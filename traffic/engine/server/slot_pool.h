@@ -41,7 +41,7 @@ NF_API void nf_slot_pool_free(struct nf_slot_pool *p);
 /* Allows sums to be sealed with `min_contributions`. Returns 0, or -1 if there is no memory. */
 NF_API int nf_slot_pool_set_quorum(struct nf_slot_pool *p, int64_t direct_children, int64_t min_contributions);
 
-/* Adds a contribution of the child with this bit. `marked`: with an ECN mark. After NF_RESULT_*, NF_SUM_*, NF_LATE and
+/* Adds a contribution of the child with this bit, which has lanes unless it is short. `marked`: with an ECN mark. After NF_RESULT_*, NF_SUM_*, NF_LATE and
  * NF_SLOT_REUSED `result` is the packet to send (it may be the memory of `h`); in a partial sum the caller sets the child. */
 NF_API enum nf_verdict nf_slot_pool_accumulate(struct nf_slot_pool *p, int64_t child, const struct header *h, int marked,
                                                struct header *result);

@@ -32,6 +32,8 @@ void calls_finish_first(struct nf_core *core, int64_t status) {
     struct nf_call *call = core->first, **end = &core->retained;
     if (status != NF_DONE)
         call_restore_input(call);
+    else if (call->rows.form == NF_SCATTER)
+        call_release_result(call); /* it is no other worker's, but this worker has to vote for it, E11 */
     else if (core->stable_until <= call->outcome.number)
         call_retain_result(call);
     core->totals.reencoded_chunks += call->attempt.reencoded_chunks;
@@ -45,7 +47,17 @@ void calls_finish_first(struct nf_core *core, int64_t status) {
 
 void calls_finish_closing(struct nf_core *core) {
     struct nf_call *call = core->first;
-    if (call && call->progress.state == CALL_CLOSING) calls_finish_first(core, call->result);
+    if (!call || !call_lacks_closing_only(call)) return;
+    call->progress.is_ready = 0;
+    calls_finish_first(core, call->result);
+}
+
+void calls_end_epoch(struct nf_core *core) {
+    struct nf_call *call = core->first;
+    if (call && call_lacks_closing_only(call) && call->rows.form == NF_SCATTER)
+        call->progress.is_ready = 1;
+    else
+        calls_finish_closing(core);
 }
 
 void calls_end_all(struct nf_core *core, int64_t status) {
@@ -61,10 +73,7 @@ void calls_release_stable(struct nf_core *core) {
     struct nf_call **at = &core->retained, *call;
     while ((call = *at) && call->outcome.number < core->stable_until) {
         int is_sent = has_segment(core, call); /* as a handover */
-        if (!is_sent) {
-            free(call->rows.input);
-            call->rows.input = NULL;
-        }
+        if (!is_sent) call_release_result(call);
         if (is_sent || call->progress.epoch) {
             at = &call->next;
             continue;

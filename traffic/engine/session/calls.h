@@ -16,6 +16,9 @@ void calls_finish_first(struct nf_core *core, int64_t status);
 /* A first call that only waits for its closing chunk has its result: it finishes. */
 void calls_finish_closing(struct nf_core *core);
 
+/* The epoch ends. A call that only waits for its closing chunk finishes; a scatter is ready, E9. */
+void calls_end_epoch(struct nf_core *core);
+
 /* Ends all calls without results: the first one with this status, the others as aborted. */
 void calls_end_all(struct nf_core *core, int64_t status);
 

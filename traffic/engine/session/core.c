@@ -10,6 +10,7 @@
 #include "core.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../parts/parts.h"
 #include "../transport/tree.h"
@@ -51,7 +52,7 @@ void nf_core_destroy(struct nf_core *core) {
 }
 
 int nf_core_assign(struct nf_core *core, const struct nf_assignment *a, double now) {
-    calls_finish_closing(core);
+    calls_end_epoch(core);
     core->totals.restarts += core->first && core->first->progress.state != CALL_WAITING;
     stop_trees(core);
     for (struct nf_call *call = core->retained; call; call = call->next)
@@ -121,7 +122,7 @@ void nf_core_fail_epoch_waiters(struct nf_core *core) {
 static void note_stable(struct nf_core *core, const struct nf_call *call, const struct part_ops *ops) {
     int is_first_part = ops == &opening_part.ops || ops == &data_part.ops;
     if (is_first_part && !call->handover.holders) calls_mark_stable(core, call->outcome.number - core->depth + 1);
-    if (ops == &closing_part.ops) calls_mark_stable(core, call->outcome.number + 1);
+    if (ops == &closing_part.ops && call->rows.form != NF_SCATTER) calls_mark_stable(core, call->outcome.number + 1);
 }
 
 static void on_result(struct nf_core *core, struct tree *t, struct segment *s, int64_t chunk, struct header *h, double now) {
@@ -145,15 +146,24 @@ static void on_slot_reused(struct nf_core *core) {
         fail_epoch(core, NF_STRAGGLED);
 }
 
+/* Returns a short result with its lanes, which are 0. */
+static struct header *with_zeros(struct nf_core *core, const struct header *h) {
+    struct header *whole = (struct header *)core->short_result;
+    *whole = *h;
+    memset(lanes_of(whole), 0, (size_t)(core->packet_bytes - NF_HEADER_BYTES));
+    return whole;
+}
+
 void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *packet, int64_t length, int marked, double now) {
-    if (length != core->packet_bytes) return;
+    if (length != core->packet_bytes && length != NF_HEADER_BYTES) return;
     struct header *h = (struct header *)packet;
     uint16_t number = __builtin_bswap16(h->tree);
     for (int64_t i = 0; i < core->tree_count; i++) {
         struct tree *t = &core->trees[i];
         if (t->spec.tree != number || t->spec.endpoint != endpoint) continue;
         int64_t chunk;
-        struct segment *s = tree_on_result(t, h, marked, now, &chunk);
+        struct segment *s = tree_on_result(t, h, length, marked, now, &chunk);
+        if (s && length != core->packet_bytes && target_wants(h, t->rank)) h = with_zeros(core, h);
         if (s)
             on_result(core, t, s, chunk, h, now);
         else if (t->slot_reused)
@@ -188,7 +198,7 @@ static void advance(struct nf_core *core, double now) {
 static void check_deadlines(struct nf_core *core, double now) {
     for (struct nf_call *call = core->first; call; call = call->next) {
         if (now < call->request.deadline) continue;
-        if (call->progress.state == CALL_CLOSING)
+        if (call_lacks_closing_only(call))
             calls_finish_closing(core);
         else
             fail_epoch(core, NF_TIMEOUT);

@@ -18,7 +18,8 @@ struct step departures_step(struct nf_core *core) {
     const struct nf_departures *d = &core->assignment.departures;
     if (!d->is_limited || !core->first) return STEP_WAIT;
     if (is_handover_incomplete(core)) return d->in_epoch ? STEP_NEW_EPOCH : STEP_WAIT;
-    if (core->first->progress.state == CALL_CLOSING) {
+    int is_of_all = core->first->rows.form != NF_SCATTER || core->next_call < d->call_limit;
+    if (core->first->progress.state == CALL_CLOSING && is_of_all) {
         calls_finish_closing(core);
         return STEP_AGAIN;
     }

@@ -18,11 +18,14 @@
 /* Larger calls end with a closing chunk: their results are not retained. PyTorch's first bucket is a little above 1 MiB. */
 enum { MAX_RETAINED_BYTES = 2 << 20 };
 
-/* The part that a call in a state waits for. */
-static const struct call_part *const PART_OF_STATE[] = {
-    [CALL_HANDOVER] = &handover_part,   [CALL_DATA] = &data_part,       [CALL_SPECIALS] = &specials_part,
-    [CALL_REENCODED] = &reencoded_part, [CALL_CLOSING] = &closing_part,
-};
+/* Returns the part that a call in a state waits for. */
+static const struct call_part *part_of(const struct nf_call *call, enum call_state state) {
+    static const struct call_part *const parts[] = {
+        [CALL_HANDOVER] = &handover_part,   [CALL_DATA] = &data_part,       [CALL_SPECIALS] = &specials_part,
+        [CALL_REENCODED] = &reencoded_part, [CALL_CLOSING] = &closing_part,
+    };
+    return state == CALL_DATA && call->rows.form == NF_GATHER ? &gather_part : parts[state];
+}
 
 /* Returns the state after the part of `call` is complete. */
 static enum call_state next_state(const struct nf_call *call) {
@@ -33,7 +36,7 @@ static enum call_state next_state(const struct nf_call *call) {
         return CALL_REENCODED;
     case CALL_REENCODED:
         if (reencode_is_due(call)) return CALL_SPECIALS;
-        return call_bytes(call) > MAX_RETAINED_BYTES ? CALL_CLOSING : CALL_FINISHED;
+        return call_bytes(call) > MAX_RETAINED_BYTES || call->rows.form == NF_SCATTER ? CALL_CLOSING : CALL_FINISHED;
     default: /* CALL_HANDOVER, CALL_CLOSING */
         return CALL_FINISHED;
     }
@@ -118,7 +121,7 @@ static struct step start_next_part(struct nf_core *core, struct nf_call *call) {
         return STEP_AGAIN;
     }
     call->progress.state = next;
-    return schedule_part(core, call, PART_OF_STATE[next]);
+    return schedule_part(core, call, part_of(call, next));
 }
 
 static int is_division_complete(const struct nf_call *call) {
@@ -141,7 +144,7 @@ static struct step start_call(struct nf_core *core, struct nf_call *call, enum c
     struct step step = schedule_part(core, call, &opening_part);
     if (step.type != AGAIN) return step;
     int is_striped = state == CALL_DATA && call->attempt.balance;
-    return is_striped ? schedule_stripe(core, call) : schedule_part(core, call, PART_OF_STATE[state]);
+    return is_striped ? schedule_stripe(core, call) : schedule_part(core, call, part_of(call, state));
 }
 
 struct step start_handover(struct nf_core *core, struct nf_call *call) { return start_call(core, call, CALL_HANDOVER); }
@@ -171,7 +174,7 @@ struct step start_next_call(struct nf_core *core) {
     call->outcome.number = core->next_call + ahead;
     learn_scales(core, call->outcome.number - depth);
     int scheme = ranges_choose_scheme(call, &core->assignment, &core->predictor);
-    if (scheme < 0 || call_cut_rows(call, core->assignment.lanes, (enum nf_scheme)scheme)) return step_fail(NF_NO_MEMORY);
+    if (scheme < 0 || call_cut_rows(call, &core->assignment, (enum nf_scheme)scheme)) return step_fail(NF_NO_MEMORY);
     call_start_attempt(call, &core->assignment);
     for (int64_t i = 0; i < core->tree_count; i++) channels[i] = rows_ahead(&core->trees[i]);
     if (call_divide_rows(call, &core->assignment, channels)) return step_fail(NF_NO_MEMORY);

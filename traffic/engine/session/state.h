@@ -41,6 +41,7 @@ struct nf_core {
     struct nf_assignment assignment; /* epoch 0: none yet */
     struct tree trees[NF_TREES_MAX];
     int64_t tree_count, packet_bytes, generation;
+    uint32_t short_result[NF_HEADER_BYTES / 4 + NF_LANES_MAX]; /* a result without lanes, with zeros */
 
     struct nf_call *first, *last; /* not finished, in their order */
     struct nf_call *retained;     /* finished, and other workers may need their results, in their order */

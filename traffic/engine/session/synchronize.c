@@ -54,7 +54,8 @@ static struct resume_worker this_worker(const struct nf_core *core) {
     return (struct resume_worker){.next_call = core->next_call,
                                   .first_call = core->joined_at_call,
                                   .is_newcomer = core->is_newcomer,
-                                  .was_started = core->first && core->first->progress.epoch};
+                                  .was_started = core->first && core->first->progress.epoch,
+                                  .is_ready = core->first && core->first->progress.is_ready};
 }
 
 void synchronize_reset(struct nf_core *core) {
@@ -62,7 +63,7 @@ void synchronize_reset(struct nf_core *core) {
     core->is_synchronized = 0;
     core->next_handover = core->handover_end = 0;
     core->resume = (struct resume_exchange){
-        .terms = {a->workers, core->max_depth, a->quorum > 0, has_newcomers(a)},
+        .terms = {a->workers, core->max_depth, a->quorum > 0, has_newcomers(a), a->targets != NF_NO_TARGETS},
         .number.byte = has_newcomers(a) ? 0 : CALL_ID_BYTES,
         .nonce = a->nonce,
     };
@@ -98,6 +99,34 @@ static struct step send_votes(struct nf_core *core) {
     return send_chunk(core);
 }
 
+/* E10. A ready call that is not finished is made again. */
+static void finish_ready_call(struct nf_core *core) {
+    struct nf_call *call = core->first;
+    if (!call || !call->progress.is_ready) return;
+    call->progress.is_ready = 0;
+    if (core->resume.outcome.is_ready_finished) calls_finish_first(core, call->result);
+}
+
+/* Returns the call of this number, which is retained or not finished. */
+static struct nf_call *find_call(const struct nf_core *core, int64_t number) {
+    struct nf_call *call = number < core->next_call ? core->retained : core->first;
+    if (number < core->next_call)
+        while (call && call->outcome.number < number) call = call->next;
+    else
+        for (int64_t n = core->next_call; call && n < number; n++) call = call->next;
+    return call;
+}
+
+/* Returns whether a scatter ended at one worker when its deadline had passed, and others lack their parts of its result. */
+static int hands_over_scatter(const struct nf_core *core) {
+    const struct resume_outcome *o = &core->resume.outcome;
+    for (int64_t number = o->first; number < o->end; number++) {
+        const struct nf_call *call = find_call(core, number);
+        if (call && call->rows.form == NF_SCATTER) return 1;
+    }
+    return 0;
+}
+
 static struct step take_votes(struct nf_core *core) {
     struct resume_exchange *e = &core->resume;
     if (e->is_of_other_process) {
@@ -118,6 +147,8 @@ static struct step take_votes(struct nf_core *core) {
     }
     core->is_synchronized = 1;
     core->is_newcomer = 0;
+    finish_ready_call(core);
+    if (hands_over_scatter(core)) return step_fail(NF_CALL_DESYNC);
     calls_mark_stable(core, e->outcome.stable_until);
     core->next_handover = e->outcome.first;
     core->handover_end = e->outcome.end;
@@ -138,16 +169,6 @@ static struct step pass_through(struct nf_core *core, int64_t chunks) {
     if (chunks <= 0) return step_fail(NF_CALL_DESYNC);
     struct step step = schedule(core, &pass_through_ops, 1); /* the opening */
     return step.type == AGAIN ? schedule(core, &pass_through_ops, chunks) : step;
-}
-
-/* Returns the call of this number, which is retained or not finished. */
-static struct nf_call *find_call(const struct nf_core *core, int64_t number) {
-    struct nf_call *call = number < core->next_call ? core->retained : core->first;
-    if (number < core->next_call)
-        while (call && call->outcome.number < number) call = call->next;
-    else
-        for (int64_t n = core->next_call; call && n < number; n++) call = call->next;
-    return call;
 }
 
 struct step start_next_handover(struct nf_core *core) {

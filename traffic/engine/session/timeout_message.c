@@ -19,7 +19,8 @@ void timeout_message_write(const struct nf_core *core, char *to, size_t capacity
     size_t used = 0;
     for (int64_t i = 0; i < core->tree_count && used < capacity; i++) {
         const struct tree *t = &core->trees[i];
-        const struct segment *s = t->streams[MAIN].first ? t->streams[MAIN].first : t->streams[CONTROL].first;
+        const struct segment *s = NULL;
+        for (int stream = 0; stream < STREAMS && !s; stream++) s = t->streams[stream].first;
         if (!s) continue;
         int64_t lowest = lowest_missing(t, s);
         char name[24];

@@ -7,13 +7,15 @@ enum { SPURIOUS_CHECK = 32 }; /* results without an unambiguous RTT, until retra
 
 static const double SPURIOUS = 0.75; /* part of these that have duplicates: with heavy loss it is a half */
 
-void acks_record(struct tree *t, const struct channel *c, int marked, double now) {
+void acks_record(struct tree *t, int64_t channel, int marked, double now) {
+    const struct channel *c = &t->channels[channel];
+    struct flight *f = flight_of(t, channel);
     double rtt = now - c->sent_at, since_first = now - c->first_sent_at;
     t->spurious.count++;
     if (t->spurious.min_rtt == 0 || since_first < t->spurious.min_rtt) t->spurious.min_rtt = since_first;
     if (c->is_retransmitted) {
         int is_of_retransmission = t->rtt.srtt == 0 || rtt >= t->rtt.min_rtt;
-        if (is_of_retransmission && c->sent_at > t->newest_retx_acked_sent_at) t->newest_retx_acked_sent_at = c->sent_at;
+        if (is_of_retransmission && c->sent_at > f->newest_retx_acked_sent_at) f->newest_retx_acked_sent_at = c->sent_at;
     } else {
         if (c->sent_at > t->last_retx_at) {
             t->acks.unambiguous++;
@@ -25,7 +27,7 @@ void acks_record(struct tree *t, const struct channel *c, int marked, double now
             t->acks.undelayed++;
             t->acks.undelayed_rtt_sum += rtt;
         }
-        if (c->sent_at > t->newest_acked_sent_at) t->newest_acked_sent_at = c->sent_at;
+        if (c->sent_at > f->newest_acked_sent_at) f->newest_acked_sent_at = c->sent_at;
     }
     if (now < c->segment->first_acked_at) c->segment->first_acked_at = now;
     t->acks.count++;

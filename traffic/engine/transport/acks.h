@@ -9,7 +9,7 @@
 #include "tree_state.h"
 
 /* Records that the chunk in flight on a channel has its result. */
-void acks_record(struct tree *t, const struct channel *c, int marked, double now);
+void acks_record(struct tree *t, int64_t channel, int marked, double now);
 
 /* Updates RTT and window by the recorded results, if they are a whole window. */
 void acks_update_window(struct tree *t);

@@ -28,6 +28,10 @@ struct nf_departures {
     int64_t is_final; /* calls from `call_limit` on are not completed in a later epoch either */
 };
 
+/* Which packets of an epoch may be targeted, docs/reference/protocol.md, section 5.8. NF_TARGETS_PAUSED: none, but other epochs
+ * of the job may have scatters. */
+enum nf_targets { NF_NO_TARGETS, NF_TARGETS_PAUSED, NF_TARGETS };
+
 struct nf_assignment {
     int64_t epoch, lanes, workers;
     int64_t rank; /* of this worker, 0 ... workers - 1 */
@@ -37,6 +41,7 @@ struct nf_assignment {
     int64_t wire_bytes, tree_count;
     int64_t
         quorum; /* contributions that suffice after the deadline, docs/reference/protocol.md, section 3.7; 0: all are required */
+    int64_t targets; /* enum nf_targets */
     int64_t allow_newcomers; /* the epoch may have workers without call state, section 5.6 */
     double rate_mbps;
     double quorum_deadline; /* how long a chunk waits for all contributions, seconds */

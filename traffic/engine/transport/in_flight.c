@@ -5,24 +5,26 @@
 
 void in_flight_remove(struct tree *t, int32_t channel) {
     struct channel *c = &t->channels[channel];
+    struct flight *f = flight_of(t, channel);
     if (c->previous == NO_CHANNEL)
-        t->oldest = c->next;
+        f->oldest = c->next;
     else
         t->channels[c->previous].next = c->next;
     if (c->next == NO_CHANNEL)
-        t->newest = c->previous;
+        f->newest = c->previous;
     else
         t->channels[c->next].previous = c->previous;
 }
 
 void in_flight_append(struct tree *t, int32_t channel, double now) {
     struct channel *c = &t->channels[channel];
+    struct flight *f = flight_of(t, channel);
     c->sent_at = now;
-    c->previous = t->newest;
+    c->previous = f->newest;
     c->next = NO_CHANNEL;
-    if (t->newest == NO_CHANNEL)
-        t->oldest = channel;
+    if (f->newest == NO_CHANNEL)
+        f->oldest = channel;
     else
-        t->channels[t->newest].next = channel;
-    t->newest = channel;
+        t->channels[f->newest].next = channel;
+    f->newest = channel;
 }

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The list of the channels in flight, in the order of their last transmissions. */
+/* The lists of the channels in flight, in the order of their last transmissions. */
 
 #ifndef NETFOLD_IN_FLIGHT_H
 #define NETFOLD_IN_FLIGHT_H

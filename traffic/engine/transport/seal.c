@@ -26,7 +26,8 @@ int64_t send_seal_requests(struct tree *t, struct nf_out *out, int64_t capacity,
     if (now < t->seal_due_at) return 0;
     int64_t n = 0;
     double next = NF_UNKNOWN;
-    for (int32_t i = t->oldest, newest = t->newest; i != NO_CHANNEL;) {
+    const struct flight *f = &t->flights[0]; /* there are no gathers with a quorum */
+    for (int32_t i = f->oldest, newest = f->newest; i != NO_CHANNEL;) {
         struct channel *c = &t->channels[i];
         int32_t following = i == newest ? NO_CHANNEL : c->next;
         double due = c->seal_requested ? NF_UNKNOWN : c->first_sent_at + seal_timeout(t, c->segment);
@@ -34,7 +35,8 @@ int64_t send_seal_requests(struct tree *t, struct nf_out *out, int64_t capacity,
             packet_of(t, i)->flags |= FLAG_SEAL;
             c->seal_requested = c->is_retransmitted = 1;
             in_flight_move_to_end(t, i, now);
-            out[n++] = (struct nf_out){(const uint8_t *)packet_of(t, i), t->spec.endpoint};
+            out[n++] = (struct nf_out){(const uint8_t *)packet_of(t, i), t->spec.endpoint, t->packet_bytes};
+            nf_pacer_charge(&t->pacer, 1, 1);
         } else if (due < next) {
             next = due;
         }

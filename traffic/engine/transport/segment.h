@@ -14,18 +14,19 @@
 struct segment;
 struct tree;
 
-/* MAIN has the chunks of calls that are known in advance, CONTROL those that only results determine. */
-enum stream_id { MAIN, CONTROL, STREAMS };
+/* MAIN has the chunks of calls that are known in advance, CONTROL those that only results determine. GATHER has the data of
+ * gathers: they load the way down, and do not wait for those that load the way up. */
+enum stream_id { MAIN, CONTROL, GATHER, STREAMS };
 
 struct part_ops {
     enum stream_id stream;
     int can_seal; /* in a job with a quorum its sums may be sealed early */
 
     /* Writes lanes, exponent and flags of a chunk when it is sent for the first time. `h` is zero from the flags on, except for
-     * lanes: they are of an earlier chunk. */
+     * lanes: they are of an earlier chunk. A targeted chunk gets its target and D here. */
     void (*fill)(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h);
 
-    /* Consumes the result of a chunk. Returns an nf_status: NF_PENDING, or why the owner cannot continue. */
+    /* Consumes the result of a chunk, which has lanes if this worker wants them. Returns an nf_status: NF_PENDING, or why the owner cannot continue. */
     int64_t (*take)(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h, double now);
 };
 

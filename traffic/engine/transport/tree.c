@@ -13,6 +13,7 @@
 
 enum {
     CONTROL_FRACTION = 8, /* one channel in 8, at least one, is the control stream's */
+    GATHER_CHANNELS = 16, /* with fewer channels there is no stream for gathers */
     MIN_COALESCED = 8     /* with fewer chunks in flight results are read at once */
 };
 
@@ -28,7 +29,9 @@ int tree_init(struct tree *t, const struct nf_assignment *a, int64_t index, doub
     *t = (struct tree){.spec = a->trees[index], .index = index, .epoch = a->epoch, .lanes = a->lanes, .timing = a->timing};
     t->packet_bytes = NF_HEADER_BYTES + 4 * t->lanes;
     t->channel_count = t->spec.slots / 2;
-    t->oldest = t->newest = NO_CHANNEL;
+    for (int i = 0; i < FLIGHTS; i++) t->flights[i].oldest = t->flights[i].newest = NO_CHANNEL;
+    t->rank = a->rank;
+    t->short_cost = 1 - 4 * (double)a->lanes / (double)a->wire_bytes;
     t->quorum = a->quorum;
     t->workers = a->workers;
     t->seal_timeout = a->quorum_deadline;
@@ -38,9 +41,12 @@ int tree_init(struct tree *t, const struct nf_assignment *a, int64_t index, doub
     t->packets = calloc(count, (size_t)t->packet_bytes);
     t->ready = calloc(count, sizeof *t->ready);
     if (!t->channels || !t->packets || !t->ready) return -1;
-    int64_t control = t->channel_count == 1 ? 0 : t->channel_count < CONTROL_FRACTION ? 1 : t->channel_count / CONTROL_FRACTION;
-    init_stream(t, MAIN, 0, t->channel_count - control, a->rounds);
-    init_stream(t, CONTROL, t->channel_count - control, control, a->rounds);
+    int64_t gather = a->targets == NF_TARGETS && t->channel_count >= GATHER_CHANNELS ? t->channel_count / 2 : 0;
+    int64_t others = t->channel_count - gather;
+    int64_t control = others == 1 ? 0 : others < CONTROL_FRACTION ? 1 : others / CONTROL_FRACTION;
+    init_stream(t, MAIN, 0, others - control, a->rounds);
+    init_stream(t, CONTROL, others - control, control, a->rounds);
+    init_stream(t, GATHER, others, gather, a->rounds);
     for (int64_t i = 0; i < t->channel_count; i++) {
         struct header *h = packet_of(t, i);
         h->version_kind = VERSION_KIND_GRADIENT;
@@ -132,25 +138,36 @@ static void on_chunk_acked(struct tree *t, struct stream *r, int32_t channel, in
     t->in_flight--;
     r->in_flight--;
     c->prev_retransmitted = c->is_retransmitted && !c->seal_requested;
-    acks_record(t, c, marked, now);
+    acks_record(t, channel, marked, now);
 }
 
-struct segment *tree_on_result(struct tree *t, const struct header *h, int marked, double now, int64_t *chunk) {
+static struct stream *stream_of_channel(struct tree *t, int64_t channel) {
+    if (channel < t->streams[MAIN].count) return &t->streams[MAIN];
+    return &t->streams[channel < t->streams[GATHER].from ? CONTROL : GATHER];
+}
+
+/* Returns whether a result has the target of this worker's packet, and lanes if this worker wants them. A short result without D
+ * has lanes 0. */
+static int is_answer(const struct tree *t, const struct header *own, const struct header *h, int64_t length) {
+    if (h->lanes != own->lanes) return 0;
+    return length == t->packet_bytes || is_short(h) || !target_wants(own, t->rank);
+}
+
+struct segment *tree_on_result(struct tree *t, const struct header *h, int64_t length, int marked, double now, int64_t *chunk) {
     uint32_t tag = __builtin_bswap32(h->tag);
-    if (h->version_kind != VERSION_KIND_RESULT || __builtin_bswap16(h->lanes) != t->lanes || tag >> ROUND_BITS != t->epoch)
-        return NULL;
+    if (h->version_kind != VERSION_KIND_RESULT || tag >> ROUND_BITS != t->epoch) return NULL;
     int64_t slot = __builtin_bswap16(h->slot);
     if (slot >= t->spec.slots) return NULL;
     int64_t number = (int64_t)(tag & ((1u << ROUND_BITS) - 1)) * t->spec.slots + slot;
     int64_t channel = number & (t->channel_count - 1);
-    struct stream *r = &t->streams[channel < t->streams[MAIN].count ? MAIN : CONTROL];
+    struct stream *r = stream_of_channel(t, channel);
     struct channel *c = &t->channels[channel];
     int64_t awaited = chunk_number(t, r, channel);
     if (number == awaited - t->channel_count && c->prev_retransmitted) {
         c->prev_retransmitted = 0;
         t->spurious.duplicates++;
     }
-    if (number != awaited) return NULL;
+    if (number != awaited || !is_answer(t, packet_of(t, channel), h, length)) return NULL;
     if (t->quorum && h->flags & FLAG_SLOT_REUSED) {
         t->slot_reused |= c->is_in_flight;
         return NULL;
@@ -179,8 +196,12 @@ void tree_update_window(struct tree *t, double now) {
 
 /* ---- sending ---- */
 
-static struct nf_out out_of(const struct tree *t, int64_t channel) {
-    return (struct nf_out){(const uint8_t *)packet_of(t, channel), t->spec.endpoint};
+/* Returns a packet to send, for which the pacer's tokens are taken. */
+static struct nf_out take_packet(struct tree *t, int64_t channel) {
+    const struct header *h = packet_of(t, channel);
+    int is_without_lanes = is_short(h);
+    nf_pacer_charge(&t->pacer, is_without_lanes ? t->short_cost : 1, target_wants(h, t->rank) ? 1 : t->short_cost);
+    return (struct nf_out){(const uint8_t *)h, t->spec.endpoint, is_without_lanes ? NF_HEADER_BYTES : t->packet_bytes};
 }
 
 static void start_chunk(struct tree *t, struct stream *r, int64_t channel, struct segment *s, double now) {
@@ -190,6 +211,7 @@ static void start_chunk(struct tree *t, struct stream *r, int64_t channel, struc
     h->tag = __builtin_bswap32((uint32_t)(t->epoch << ROUND_BITS | chunk / t->spec.slots));
     h->slot = __builtin_bswap16((uint16_t)(chunk & (t->spec.slots - 1)));
     h->flags = h->exponent = 0;
+    h->lanes = __builtin_bswap16((uint16_t)t->lanes);
     h->reserved = t->quorum > 0; /* one contribution */
     s->ops->fill(t, s, c->next_place - s->base, h);
     if (t->quorum) h->flags |= FLAG_QUORUM;
@@ -211,27 +233,28 @@ static void start_chunk(struct tree *t, struct stream *r, int64_t channel, struc
 
 static int64_t send_retransmissions(struct tree *t, struct nf_out *out, int64_t capacity, double now) {
     int64_t n = 0;
-    while (n < capacity && loss_must_retransmit(t)) {
-        int32_t i = t->oldest;
-        if (!loss_is_overtaken(t)) t->probe_due = 0;
+    for (int32_t i; n < capacity && (i = loss_next_channel(t)) != NO_CHANNEL;) {
+        t->is_pacing_limited = !nf_pacer_allows(&t->pacer);
+        if (t->is_pacing_limited) break;
+        if (!loss_is_overtaken(t, flight_of(t, i))) t->probe_due = 0;
         in_flight_move_to_end(t, i, now);
         t->channels[i].is_retransmitted = 1;
         t->last_retx_at = now;
         t->retransmits++;
-        out[n++] = out_of(t, i);
+        out[n++] = take_packet(t, i);
     }
     return n;
 }
 
 /* Sends chunks of a stream for the first time, by the rules of section 5.1. */
-static int64_t send_new(struct tree *t, struct stream *r, struct nf_out *out, int64_t capacity, int64_t allowance, double now) {
+static int64_t send_new(struct tree *t, struct stream *r, struct nf_out *out, int64_t capacity, double now) {
     int64_t n = 0, cwnd = nf_window_cwnd(&t->window);
     while (n < capacity && r->ready_count) {
         int64_t place = r->ready[0];
         if (place >= r->highest && r->in_flight >= cwnd) break;
         struct segment *s = segment_of(r, place);
         if (s->is_held) break;
-        if (n >= allowance && s->count > 1) { /* a segment of one chunk is not paced: workers wait for it */
+        if (s->count > 1 && !nf_pacer_allows(&t->pacer)) { /* a segment of one chunk is not paced: workers wait for it */
             t->is_pacing_limited = 1;
             break;
         }
@@ -239,27 +262,27 @@ static int64_t send_new(struct tree *t, struct stream *r, struct nf_out *out, in
         int64_t channel = r->from + place % r->count;
         start_chunk(t, r, channel, s, now);
         if (place >= r->highest) r->highest = place + 1;
-        out[n++] = out_of(t, channel);
+        out[n++] = take_packet(t, channel);
     }
     return n;
 }
 
 int64_t tree_send(struct tree *t, struct nf_out *out, int64_t capacity, double now) {
     loss_apply_timers(t, now);
-    int64_t allowance = nf_pacer_allowance(&t->pacer, now);
+    nf_pacer_fill(&t->pacer, now);
+    t->is_pacing_limited = 0;
     int64_t n = t->quorum ? send_seal_requests(t, out, capacity, now) : 0;
-    n += send_retransmissions(t, out + n, capacity - n < allowance ? capacity - n : allowance, now);
-    t->is_pacing_limited = n >= allowance && loss_must_retransmit(t);
-    n += send_new(t, &t->streams[CONTROL], out + n, capacity - n, allowance - n, now);
-    n += send_new(t, &t->streams[MAIN], out + n, capacity - n, allowance - n, now);
+    n += send_retransmissions(t, out + n, capacity - n, now);
+    n += send_new(t, &t->streams[CONTROL], out + n, capacity - n, now);
+    n += send_new(t, &t->streams[GATHER], out + n, capacity - n, now);
+    n += send_new(t, &t->streams[MAIN], out + n, capacity - n, now);
     if (n) t->last_activity_at = now;
-    t->pacer.tokens -= (double)n;
     return n;
 }
 
 double tree_next_deadline(const struct tree *t, double now) {
     double next = t->is_pacing_limited ? now + nf_pacer_wait(&t->pacer) : NF_UNKNOWN;
-    if (t->oldest == NO_CHANNEL) return next;
+    if (!t->in_flight) return next;
     double due = loss_next_deadline(t);
     due = t->seal_due_at < due ? t->seal_due_at : due;
     return due < next ? due : next;

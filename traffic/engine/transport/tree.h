@@ -19,9 +19,9 @@ int tree_append(struct tree *t, struct segment *s);
 /* Makes the held segments of a part of an owner sendable. */
 void tree_release(struct tree *t, const void *owner, const struct part_ops *ops);
 
-/* Returns the segment that a packet is an awaited result of, or NULL if there is none. `chunk`: its index in the segment. A
- * complete segment (remaining == 0) is no longer the tree's. */
-struct segment *tree_on_result(struct tree *t, const struct header *h, int marked, double now, int64_t *chunk);
+/* Returns the segment that a packet of `length` bytes is an awaited result of, or NULL if there is none. `chunk`: its index in
+ * the segment. A complete segment (remaining == 0) is no longer the tree's. */
+struct segment *tree_on_result(struct tree *t, const struct header *h, int64_t length, int marked, double now, int64_t *chunk);
 
 /* Updates RTT and window by the results since the last call. */
 void tree_update_window(struct tree *t, double now);

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The state of one tree in one epoch. Its channels are divided between two streams. The chunks of a stream have places
+/* The state of one tree in one epoch. Its channels are divided between streams. The chunks of a stream have places
  * 0, 1, 2 ..., equal at all workers; place j uses the stream's channel j mod its channels. */
 
 #ifndef NETFOLD_TREE_STATE_H
@@ -10,6 +10,7 @@
 #include "../congestion/pacer.h"
 #include "../congestion/window.h"
 #include "assignment.h"
+#include "../wire/target.h"
 #include "segment.h"
 
 enum { NO_CHANNEL = -1 };
@@ -17,7 +18,7 @@ enum { NO_CHANNEL = -1 };
 /* A packet to be sent. The memory is the tree's. */
 struct nf_out {
     const uint8_t *packet;
-    int64_t endpoint;
+    int64_t endpoint, length;
 };
 
 struct stream {
@@ -39,6 +40,16 @@ struct channel {
     uint8_t prev_retransmitted; /* the previous chunk was retransmitted for loss, and has one result */
 };
 
+/* Chunks in flight that overtake each other. Those of gathers are apart from all others: they wait for other packets, so that
+ * one overtakes the other without a loss. */
+struct flight {
+    int32_t oldest, newest; /* channels, by their last transmission */
+    double newest_acked_sent_at; /* when the last chunk was sent that has a result: of those that were sent once, */
+    double newest_retx_acked_sent_at; /* and of those that were retransmitted, unless the first transmission was acknowledged */
+};
+
+enum { FLIGHTS = 2 };
+
 /* Results since the window was updated last. */
 struct ack_batch {
     int64_t count, marked;
@@ -58,16 +69,15 @@ struct spurious_check {
 
 struct tree {
     struct nf_tree_spec spec;
-    int64_t index, epoch, lanes, packet_bytes;
+    int64_t index, epoch, rank, lanes, packet_bytes;
+    double short_cost; /* tokens of a packet without lanes */
     int64_t channel_count; /* A/2 */
     struct channel *channels;
     uint8_t *packets; /* of the channels */
-    int64_t *ready; /* memory of both streams' heaps */
+    int64_t *ready; /* memory of all streams' heaps */
     struct stream streams[STREAMS];
     int64_t in_flight;
-    int32_t oldest, newest; /* channels in flight, by their last transmission */
-    double newest_acked_sent_at; /* when the last chunk was sent that has a result: of those that were sent once, */
-    double newest_retx_acked_sent_at; /* and of those that were retransmitted, unless the first transmission was acknowledged */
+    struct flight flights[FLIGHTS];
     double last_retx_at;
     double cwnd_reduced_at, probed_at, last_activity_at;
     int64_t quorum, workers, late_contributions;
@@ -86,9 +96,13 @@ struct tree {
     int64_t accounted; /* `acks.count` at the last tree_update_window */
 };
 
-/* A tree with one channel has one stream. */
-static inline struct stream *stream_of(struct tree *t, enum stream_id id) {
-    return &t->streams[t->channel_count > 1 ? id : MAIN];
+/* A tree with one channel has one stream, and one with few channels has none for gathers. */
+static inline enum stream_id stream_index(const struct tree *t, enum stream_id id) { return t->streams[id].count ? id : MAIN; }
+
+static inline struct stream *stream_of(struct tree *t, enum stream_id id) { return &t->streams[stream_index(t, id)]; }
+
+static inline struct flight *flight_of(struct tree *t, int64_t channel) {
+    return &t->flights[channel >= t->streams[GATHER].from];
 }
 
 /* Returns the number of channels of the main stream: as many chunks of a part are sent before the first result of it is
@@ -97,6 +111,12 @@ static inline int64_t rows_ahead(const struct tree *t) { return t->streams[MAIN]
 
 static inline struct header *packet_of(const struct tree *t, int64_t channel) {
     return (struct header *)(t->packets + channel * t->packet_bytes);
+}
+
+/* Returns what this worker sent of a chunk whose result is taken now. */
+static inline struct header *own_packet(const struct tree *t, const struct segment *s, int64_t chunk) {
+    const struct stream *r = &t->streams[stream_index(t, s->ops->stream)];
+    return packet_of(t, r->from + (s->base + chunk) % r->count);
 }
 
 #endif
