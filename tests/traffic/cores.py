@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from netfold.protocol.constants import TARGETED
+from netfold.protocol.constants import TARGET_NONE, TARGETED
 from netfold.protocol.target import LaneTarget
 from netfold.protocol.wire import VERSION, Flag, Kind, Verdict, packet
 from netfold.traffic.congestion import Congestion
@@ -234,7 +234,11 @@ class Fabric:
     accepted: dict[int, Callable[[int], bool]] = field(
         default_factory=dict
     )  # by worker: which results arrive, by their place
+    refused: dict[int, set[int]] = field(default_factory=dict)  # by worker: targets of results that are lost
+    closings_refused: int = 0
     sent: list[int] = field(default_factory=lambda: [0] * 64)  # by worker
+    bytes_up: list[int] = field(default_factory=lambda: [0] * 64)
+    bytes_down: list[int] = field(default_factory=lambda: [0] * 64)
 
     def assign(self, parts: list[Assignment]) -> None:
         """Starts an epoch at the nodes; packets stay in transit."""
@@ -275,6 +279,7 @@ class Fabric:
             core.process(self.now)
             for endpoint, payload in core.send(self.now):
                 self.sent[rank] += 1
+                self.bytes_up[rank] += len(payload)
                 if rank not in self.unreachable:
                     record = self._record(payload, core.lanes)
                     self.in_transit.append(("node", rank, endpoint, record))
@@ -300,7 +305,12 @@ class Fabric:
             slots = self.parts[0].trees[endpoint].slots
             if which in self.accepted and not self.accepted[which](place(_number(record[0], slots), slots)):
                 return
-            self.cores[which].receive(self._result_for(which, record), self.now, endpoint)
+            if int(record[0]["lanes"]) in self.refused.get(which, ()):
+                self.closings_refused += int(record[0]["lanes"]) == LaneTarget(TARGET_NONE).field
+                return
+            payload = self._result_for(which, record)
+            self.bytes_down[which] += len(payload)
+            self.cores[which].receive(payload, self.now, endpoint)
             self.cores[which].process(self.now)
             return
         if int(record[0]["tag"]) >> 20 != self.parts[0].epoch:

@@ -26,7 +26,13 @@ _N, _I = ctypes.c_int64, ctypes.c_int
 
 
 class Terms(ctypes.Structure):
-    _fields_ = (("workers", _N), ("depth", _N), ("has_quorum", _I), ("has_newcomers", _I), ("has_scatters", _I))
+    _fields_ = (
+        ("workers", _N),
+        ("depth", _N),
+        ("has_quorum", _I),
+        ("has_newcomers", _I),
+        ("has_scatters", _I),
+    )
 
 
 class This(ctypes.Structure):
