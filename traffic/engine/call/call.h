@@ -184,10 +184,6 @@ static inline int call_keeps_own(const struct nf_call *c) {
     return c->rows.form == NF_SCATTER && codec->format != NF_LANE_INT32 && !codec->is_fixed;
 }
 
-static inline int call_lacks_closing_only(const struct nf_call *c) {
-    return c->progress.state == CALL_CLOSING || c->progress.is_ready;
-}
-
 static inline int64_t call_bytes(const struct nf_call *c) {
     return c->request.elements * nf_itemsize((enum nf_dtype)c->request.dtype);
 }

@@ -47,14 +47,14 @@ void calls_finish_first(struct nf_core *core, int64_t status) {
 
 void calls_finish_closing(struct nf_core *core) {
     struct nf_call *call = core->first;
-    if (!call || !call_lacks_closing_only(call)) return;
+    if (!call || !lacks_closing_only(call)) return;
     call->progress.is_ready = 0;
     calls_finish_first(core, call->result);
 }
 
 void calls_end_epoch(struct nf_core *core) {
     struct nf_call *call = core->first;
-    if (call && call_lacks_closing_only(call) && call->rows.form == NF_SCATTER)
+    if (call && lacks_closing_only(call) && call->rows.form == NF_SCATTER)
         call->progress.is_ready = 1;
     else
         calls_finish_closing(core);

@@ -13,6 +13,10 @@ void calls_append(struct nf_core *core, struct nf_call *call);
 /* The first call has its result: it finishes with `status`, and is retained. */
 void calls_finish_first(struct nf_core *core, int64_t status);
 
+static inline int lacks_closing_only(const struct nf_call *call) {
+    return call->progress.state == CALL_CLOSING || call->progress.is_ready;
+}
+
 /* A first call that only waits for its closing chunk has its result: it finishes. */
 void calls_finish_closing(struct nf_core *core);
 

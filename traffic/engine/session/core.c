@@ -198,7 +198,7 @@ static void advance(struct nf_core *core, double now) {
 static void check_deadlines(struct nf_core *core, double now) {
     for (struct nf_call *call = core->first; call; call = call->next) {
         if (now < call->request.deadline) continue;
-        if (call_lacks_closing_only(call))
+        if (lacks_closing_only(call))
             calls_finish_closing(core);
         else
             fail_epoch(core, NF_TIMEOUT);
