@@ -11,7 +11,7 @@
 
 #include "session/core.h"
 
-enum { CALLS = 4, ELEMENTS = 900, OUT = 64 };
+enum { CALLS = 4, ELEMENTS = 1200, OUT = 64 };
 
 static uint64_t state;
 
@@ -24,6 +24,7 @@ static uint64_t next(void) {
 static int64_t below(int64_t n) { return (int64_t)(next() % (uint64_t)n); }
 
 static int quorums; /* every third seed's job has one */
+static int has_targets; /* and every second of the others */
 
 static struct nf_assignment epoch_of(int64_t epoch) {
     struct nf_assignment a = {.epoch = epoch, .lanes = 4 + 4 * below(8), .workers = 1 + below(2), .rounds = 1 + below(40)};
@@ -32,6 +33,11 @@ static struct nf_assignment epoch_of(int64_t epoch) {
         a.allow_newcomers = below(3) == 0;
         a.quorum = a.allow_newcomers ? 0 : 1 + below(a.workers);
         a.quorum_deadline = 0.002;
+    }
+    has_targets = has_targets && !quorums;
+    if (has_targets) {
+        a.lanes = 32;
+        a.targets = below(4) ? NF_TARGETS : NF_TARGETS_PAUSED;
     }
     a.congestion = below(3);
     a.wire_bytes = 100;
@@ -57,6 +63,7 @@ int main(int argc, char **argv) {
     if (argc != 3) return 2;
     state = 0x9E3779B97F4A7C15u + (uint64_t)atoll(argv[1]);
     quorums = atoll(argv[1]) % 3 == 2;
+    has_targets = atoll(argv[1]) % 2 == 1;
     int64_t steps = atoll(argv[2]), done = 0, failed = 0;
     struct nf_core *core = nf_core_create();
     struct nf_call *calls[CALLS] = {0};
@@ -96,6 +103,13 @@ int main(int argc, char **argv) {
             }
             if (quorums && (r.dtype == NF_INT32 || r.dtype == NF_INT64)) r.dtype = NF_FLOAT32; /* as its workers refuse them */
             r.op = r.dtype == NF_INT32 || r.dtype == NF_INT64 ? NF_SUM : below(2);
+            struct nf_block blocks[] = {{r.elements / 2, below(2)}, {r.elements - r.elements / 2, below(3)}};
+            if (has_targets && r.scheme != NF_ROTATED_QUARTER && below(3)) {
+                r.form = below(2) ? NF_SCATTER : NF_GATHER;
+                if (r.form == NF_GATHER) r.dtype = NF_INT32, r.op = NF_SUM;
+                r.blocks = blocks;
+                r.block_count = 2;
+            }
             calls[chosen] = nf_core_submit(core, &r);
         }
         struct nf_totals totals = nf_core_totals(core);
@@ -111,7 +125,8 @@ int main(int argc, char **argv) {
         int64_t generation = nf_core_generation(core);
         for (int64_t i = 0; i < count && nf_core_generation(core) == generation; i++) {
             if (below(10) == 0) continue;
-            memcpy(packet, out[i].packet, (size_t)size);
+            memcpy(packet, out[i].packet, (size_t)out[i].length);
+            int64_t sent = below(20) ? out[i].length : size; /* of a short packet the lanes are those of another one */
             packet[0] = VERSION_KIND_RESULT;
             int both = a.workers > 1 && (!quorums || below(4));
             if (both && quorums) packet[13] = (uint8_t)(2 * packet[13]); /* the count */
@@ -124,7 +139,8 @@ int main(int argc, char **argv) {
                 }
             if (below(50) == 0) packet[below(NF_HEADER_BYTES)] ^= (uint8_t)(1 << below(8));
             if (below(500) == 0) packet[below(size)] = (uint8_t)next();
-            int64_t length = below(100) ? size : below(size + 8);
+            if (has_targets && below(10) == 0) sent = NF_HEADER_BYTES;
+            int64_t length = below(100) ? sent : below(size + 8);
             nf_core_receive(core, below(30) ? out[i].endpoint : below(4), packet, length, below(9) == 0, now);
         }
         for (int64_t k = 0; k < 64; k++) packet[k] = (uint8_t)next();

@@ -73,8 +73,13 @@ int main(int argc, char **argv) {
         h->slot = __builtin_bswap16((uint16_t)below(9));
         h->child = __builtin_bswap16((uint16_t)below(5));
         h->lanes = __builtin_bswap16(LANES);
+        int is_targeted = below(3) == 0, is_short = is_targeted && below(2);
+        if (is_targeted) {
+            h->lanes = __builtin_bswap16((uint16_t)(TARGETED | below(2) * TARGET_ALL_BUT | below(3)));
+            h->flags = (uint8_t)((h->flags & ~(FLAG_QUORUM | FLAG_DATA)) | (is_short ? 0 : FLAG_DATA));
+        }
         if (below(20) == 0) packet[below(NF_HEADER_BYTES)] = (uint8_t)next();
-        int64_t length = below(50) ? BYTES : below(4 * BYTES);
+        int64_t length = below(50) ? (is_short ? NF_HEADER_BYTES : BYTES) : below(4 * BYTES);
         if (below(4)) {
             enum nf_verdict verdict = nf_root_packet(r, packet, length, below(2) == 0, &from, (struct header *)result);
             direct++;

@@ -416,3 +416,48 @@ def test_an_integer_that_does_not_fit_is_its_owner_s_error():
         Status.DONE,
     ]
     assert (arrays[1][BLOCK:] == 2).all()
+
+
+def test_rows_of_the_owners_take_turns():
+    """C16, with uneven blocks: a round skips blocks that have no more rows."""
+    fabric = job(1, slots=256)
+    blocks = Blocks(CallForm.GATHER, (2 * BLOCK, BLOCK // 2, BLOCK), (4, 5, 6))
+    core = fabric.cores[0]
+    core.submit(np.ones(sum(blocks.elements), np.int32), blocks=blocks)
+    fields = []
+    original = fabric._record
+
+    def record(payload: bytes, lanes: int) -> np.ndarray:
+        fields.append(int.from_bytes(payload[14:16], "big"))
+        return original(payload, lanes)
+
+    fabric._record = record  # type: ignore[method-assign]
+    for _ in range(400):
+        fabric.step()
+    owners = [field & 0x3FFF for field in fields if field & 0xC000 == 0xC000]
+    assert owners[:70] == [4, 5, 6] * 10 + [4, 6] * 10 + [4] * 20
+
+
+def test_bits_at_the_limits_of_int32_are_gathered_at_once():
+    """F27: as -0.0 of float32."""
+    fabric = job(2, slots=64)
+    size = 2 * BLOCK
+    arrays = [np.full(size, -(2**31), np.int32) for _ in range(2)]
+    calls = submit_all(fabric, arrays, Blocks.one_each(CallForm.GATHER, size, 2))
+    finish(fabric, calls)
+    assert all((array == -(2**31)).all() for array in arrays)
+    assert all(core.totals().reencoded_chunks == 0 for core in fabric.cores)
+
+
+def test_chunks_of_gathers_and_scatters_overtake_each_other_without_a_loss():
+    """S12: results of all later gathers are no sign that a scatter's chunk is lost."""
+    fabric = job(2, slots=256)
+    size = 2 * 32 * 100
+    for form, dtype in ((CallForm.SCATTER, np.float32), (CallForm.GATHER, np.int32)):
+        submit_all(fabric, [np.ones(size, dtype) for _ in range(2)], Blocks.one_each(form, size, 2))
+    fabric.refused[0] = {LaneTarget(0).field, LaneTarget(1).field}  # results of the scatter are late
+    core = fabric.cores[0]
+    while fabric.now < 0.035:  # no time-out is over yet
+        fabric.step()
+    assert core.report().results > 20
+    assert core.totals().retransmits == 0

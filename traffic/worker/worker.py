@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of a job: `all_reduce` reduces an array over all workers in the network; `submit` does so in the background.
+"""A worker of a job: `all_reduce` and the other collectives work on arrays of all workers in the network; `submit` does
+so in the background.
 
 The engine (traffic/engine) moves the packets. This module keeps it in the newest epoch that the controller gave, names
 the errors, and completes calls.
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from netfold.protocol.wire import packet_bytes
 from netfold.traffic.congestion import Congestion
+from netfold.traffic.engine.blocks import Blocks, CallForm
 from netfold.traffic.engine.engine import (
     Call,
     Engine,
@@ -139,25 +141,89 @@ class Worker:
         CollectiveMismatchError, ConcurrentUseError, WorkerClosedError, AllReduceTimeoutError, StragglerError (with a
         quorum), JobFailedError, WorkersLeftError, ControllerUnreachableError, TransportError.
         """
+        return self._call(array, timeout, op, lossy=lossy)
+
+    def reduce_scatter(
+        self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM
+    ) -> NDArray[Any]:
+        """Returns this worker's block of the sum or average over all workers, a view of `array`. Block k of equal
+        blocks is that of the worker of rank k. The other blocks of `array` may be overwritten. Of integers, the owner
+        of a sum that does not fit gets SumOverflowError, and the others their blocks. Otherwise as `all_reduce`. Raises
+        ValueError if the blocks are not equal."""
+        rank, workers = self._place(timeout)
+        if array.size % workers:
+            raise ValueError(f"an array of {array.size} elements has no {workers} equal blocks")
+        self._call(array, timeout, op, Blocks.one_each(CallForm.SCATTER, array.size, workers))
+        count = array.size // workers
+        return array.reshape(-1)[rank * count : (rank + 1) * count]
+
+    def all_gather(self, block: NDArray[Any], timeout: float = 60.0) -> NDArray[Any]:
+        """Returns the arrays of all workers, of any dtype and of one size: element k is that of the worker of rank k.
+        Raises as `all_reduce`."""
+        rank, workers = self._place(timeout)
+        words = -(-block.nbytes // 4)
+        gathered = np.zeros((workers, words), np.int32)
+        every = gathered.view(np.uint8)[:, : block.nbytes]
+        every[rank] = np.ascontiguousarray(block).reshape(-1).view(np.uint8)
+        blocks = Blocks.one_each(CallForm.GATHER, gathered.size, workers)
+        self._call(gathered, timeout, ReduceOp.SUM, blocks)
+        return np.ascontiguousarray(every).view(block.dtype).reshape(workers, *block.shape)
+
+    def broadcast(self, array: NDArray[Any], root: int = 0, timeout: float = 60.0) -> None:
+        """Replaces `array`, of any dtype, by that of the worker of rank `root`. On an error it is undefined but at the
+        root. Raises as `all_reduce`."""
+        words = np.zeros(-(-array.nbytes // 4), np.int32)
+        copied = words.view(np.uint8)[: array.nbytes]
+        copied[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self._call(words, timeout, ReduceOp.SUM, Blocks(CallForm.GATHER, (words.size,), (root,)))
+        array[...] = copied.view(array.dtype).reshape(array.shape)
+
+    def reduce(
+        self, array: NDArray[Any], root: int = 0, timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM
+    ) -> None:
+        """Replaces `array` at the worker of rank `root` as `all_reduce` does; at the others it may be overwritten.
+        Raises as `reduce_scatter`."""
+        self._call(array, timeout, op, Blocks(CallForm.SCATTER, (array.size,), (root,)))
+
+    def _place(self, timeout: float) -> tuple[int, int]:
+        """This worker's rank and the number of workers. Waits for the first assignment."""
+        assignment = self._membership.wait(timeout)
+        return assignment.rank, assignment.workers
+
+    def _call(
+        self,
+        array: NDArray[Any],
+        timeout: float,
+        op: ReduceOp,
+        blocks: Blocks | None = None,
+        *,
+        lossy: bool = False,
+    ) -> Contributors | None:
         check_array(array)
         if array.size == 0:
             return None
         started = time.monotonic()
         self._begin_call()
         try:
-            error, contributors = self._reduce(array, op, lossy, started, started + timeout)
+            error, contributors = self._run_call(array, op, blocks, lossy, started, started + timeout)
         finally:
             self._end_call()
         if error is not None:
             raise error
         return contributors
 
-    def _reduce(
-        self, array: NDArray[Any], op: ReduceOp, lossy: bool, started: float, deadline: float
+    def _run_call(
+        self,
+        array: NDArray[Any],
+        op: ReduceOp,
+        blocks: Blocks | None,
+        lossy: bool,
+        started: float,
+        deadline: float,
     ) -> tuple[Exception | None, Contributors | None]:
         scheme = self._check_call(array, op, lossy, deadline)
         self._enter_newest_epoch(deadline)
-        request = request_of(array, op, scheme, deadline, lossy=lossy, follows_all=lossy)
+        request = request_of(array, op, scheme, deadline, lossy=lossy, follows_all=lossy, blocks=blocks)
         call = self._engine.submit(array, request, background=False)
         self._abort_if_ended()
         try:
@@ -180,6 +246,7 @@ class Worker:
         follows_all: bool = False,
         warm_up: bool = False,
         remainder: NDArray[np.float32] | None = None,
+        blocks: Blocks | None = None,
     ) -> Handle:
         """As `all_reduce`, but returns at once. All workers must submit their calls in the same order. The array must
         not be used until its call is done. Raises those errors of `all_reduce` that are found before anything is
@@ -189,7 +256,8 @@ class Worker:
         Of the first gradients of a training step, before which nothing is in flight anyway. `warm_up`: a lossy call is
         made as half; equal at all workers. `remainder`: of a lossy call, as many elements as
         `array`. It gets what the codes of numerics quarter left of this worker's array: its values less those of its
-        codes, 0 where it did not travel in codes. Undefined after an error."""
+        codes, 0 where it did not travel in codes. Undefined after an error. `blocks`: the call is a scatter or a
+        gather; equal at all workers. A gather's array is int32."""
         check_array(array)
         check_remainder(array, remainder, lossy)
         handle = Handle(array)
@@ -212,6 +280,7 @@ class Worker:
                 follows_all=lossy and follows_all,
                 warm_up=warm_up,
                 remainder=remainder,
+                blocks=blocks,
             )
             with (
                 self._state_lock
