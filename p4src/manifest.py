@@ -43,6 +43,7 @@ class Program(BaseModel):
     floats    whether it adds float32, too
     roce      whether a leaf translates RoCE's packets
     quorum    whether a sum can be complete without all children
+    targets   whether it takes short contributions, and cuts results
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,6 +55,7 @@ class Program(BaseModel):
     floats: bool = False
     roce: bool = False
     quorum: bool = False
+    targets: bool = False
 
 
 class Manifest(BaseModel):
@@ -131,7 +133,7 @@ def ordinary_program(chip: str | None, lanes: int) -> Program:
     return min(fitting, key=lambda program: program.children, default=nothing)
 
 
-def lanes_with(ability: Literal["floats", "roce", "quorum"]) -> list[int]:
+def lanes_with(ability: Literal["floats", "roce", "quorum", "targets"]) -> list[int]:
     """The lane counts of netfold's programs for v1model that have an ability."""
     return sorted({program.lanes for program in _of_chip(None) if getattr(program, ability)})
 

@@ -40,6 +40,17 @@ def p4(wire: Wire) -> Iterator[str]:
     yield "#endif"
 
 
+def p4_targets(wire: Wire) -> Iterator[str]:
+    """Constants of targeted packets, for programs that know them."""
+    yield from ("#ifndef NETFOLD_TARGET_WIRE", "#define NETFOLD_TARGET_WIRE", "")
+    yield from (_p4_flag(f) for f in wire["flags"] if f.get("ability") == "targets")
+    target = wire["target"]
+    yield from ("", f"const bit<16> TARGETED = 0x{target['targeted']:04X};  // in netfold.lanes")
+    yield f"#define TARGET_ALL_BUT {_bits(target['all_but'])}"
+    yield f"#define TARGET_OWNER {_bits(target['none'])}"
+    yield from ("", "#endif")
+
+
 def c(wire: Wire) -> Iterator[str]:
     """The header's struct, constants and verdicts for the engine."""
     yield from ("#ifndef NETFOLD_HEADER_H", "#define NETFOLD_HEADER_H", "", "#include <stdint.h>", "")
@@ -169,6 +180,7 @@ class GeneratedFile(NamedTuple):
 
 TARGETS = (
     GeneratedFile("p4src/common/wire.p4", p4, "// {}"),
+    GeneratedFile("p4src/v1model/target_wire.p4", p4_targets, "// {}"),
     GeneratedFile("traffic/engine/wire/header.h", c, "/* {} */"),
     GeneratedFile("protocol/constants.py", python, "# {}"),
     GeneratedFile("protocol/wireshark/netfold.lua", lua, "-- {}", "wire"),
@@ -223,6 +235,11 @@ def _target_names(wire: Wire) -> dict[str, int]:
 
 def _p4_flag(flag: Mapping[str, Any]) -> str:
     return f"const flags_t FLAG_{flag['name']:<11} = 0x{1 << flag['bit']:02X};  // {flag['label']}"
+
+
+def _bits(mask: int) -> str:
+    """The bits of a mask without gaps, as P4 slices them."""
+    return f"{mask.bit_length() - 1}:{(mask & -mask).bit_length() - 1}"
 
 
 def _part(wire: Wire, name: str) -> Mapping[str, Any]:

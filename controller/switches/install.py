@@ -42,6 +42,7 @@ class Phase(IntEnum):
 _TABLE_PHASES = {
     "uplink": Phase.ROUTES,
     "downlink": Phase.ROUTES,
+    "owners": Phase.ROUTES,
     "reserved_qps": Phase.RESERVATIONS,
     "roce_receivers": Phase.ROUTES,
     "connections": Phase.ADMISSION,

@@ -7,6 +7,7 @@ features/roce/tables.py.
 admission                      p4src/common/admission.p4      which packets of which sender a port admits, and the role
                                                               of the switch for them
 uplink, downlink               p4src/common/tree_routes.p4    the ports by which packets of a tree leave a switch
+owners                         p4src/v1model/targets.p4       the port towards the worker that wants, or gives, lanes
 quorums                        p4src/quorum/on.p4             contributions that are enough to seal a sum
 ipv4_routes, arp_responder     p4src/common/forwarding.p4     packets that are no gradients
 hash_seeds                     p4src/v1model/hash_seed.p4     choice of one of several equal paths
@@ -145,6 +146,12 @@ def uplink(tree: int, port: int, child: int) -> TableEntry:
 def downlink(tree: int, group: int) -> TableEntry:
     """An entry by which results leave by a multicast group."""
     return entry("downlink", {"tree_index": tree}, action("down", group=group))
+
+
+def owner(tree: int, rank: int, via: int, *, alone: bool) -> TableEntry:
+    """The port of the result tree that leads to the worker of a rank; `alone`: and to no other worker."""
+    key: dict[str, Field] = {"tree_index": tree, "owner": rank}
+    return entry("owners", key, action("lead", via=via, alone=int(alone)))
 
 
 def quorum(tree: int, min_contributions: int) -> TableEntry:

@@ -14,6 +14,11 @@
 #include <v1model.p4>
 
 #include "../common/sizes.p4"
+
+#ifndef OWNERS
+#define OWNERS 8192          // entries: one for each worker below this switch, of each tree
+#endif
+
 #include "../common/types.p4"
 #ifdef WIDE_LANES
 #include "wide_lanes.h"
@@ -23,12 +28,20 @@ typedef lane_t  lane_field_t;
 #endif
 #include "../common/slot_access.h"
 
+#include "target_wire.p4"
+
 typedef bit<32> slot_index_t;
+
+const bit<16> SHORT_BYTES = NETFOLD_HEADER_BYTES;
 
 // A flag: a key as wide as the bitmap would cost each lookup of a lane's table several words.
 #define OWN_BIT bit<1>
 
 #define TARGET_METADATA \
+    bit<1>       is_targeted;     /* netfold.lanes says which workers want lanes */ \
+    bit<1>       is_short;        /* the packet came without lanes */ \
+    bit<2>       cut;             /* cut_t, of the copies of a result */ \
+    port_t       owner_port;      /* of the result tree, towards the target's owner; 0: not below this switch */ \
     bit<1>       quotes_roce;     /* an ICMP error that quotes RoCE */ \
     bit<1>       is_only_added;   /* a contribution after which others are missing */
 

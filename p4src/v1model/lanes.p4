@@ -4,7 +4,7 @@
 // What is the sum?
 //
 //   register  lane_00 ... lane_ff[slot]: the sums of the chunk in the slot
-//   written   by claims (overwrite) and adds (saturating; a saturated lane stays so until the next claim; floats: IEEE 754)
+//   written   by claims (overwrite; a short one with 0) and adds (saturating; a saturated lane stays so until the next claim; floats: IEEE 754)
 //   stale     cannot be seen: a claim overwrites it together with the tag
 //
 // The header always gets the slot's lanes, so that a packet that completes a chunk, or is a duplicate of one, carries the sum.
@@ -46,6 +46,18 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
         FOR_EACH_LANE(LANE_READ)
     }
 
+    // A short contribution claims the slot.
+    @hidden action clear() {
+#define LANE_CLEAR(n) lane_##n.write(meta.slot.index, 0);
+        FOR_EACH_LANE(LANE_CLEAR)
+    }
+
+    // A short contribution completes the sum, or requests it again.
+    @hidden action fill() {
+        hdr.lanes.setValid();
+        FOR_EACH_LANE(LANE_READ)
+    }
+
     // Overflow: a lane of the packet that leaves is saturated.
     @hidden action flag_saturated() {
 #define LANE_FLAG(n) \
@@ -59,12 +71,18 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
 
     apply {
         bool is_float = hdr.netfold.flags & FLAG_FLOATS != 0;
-        if (ADDS_FLOATS && is_float && meta.role != role_t.MANAGEMENT && meta.slot.age == age_t.SAME && meta.slot.own_bit_seen == 0) {
+        if (meta.is_short == 1) {
+            if (meta.slot.age == age_t.NEWER) {
+                clear();
+            } else if (meta.slot.age == age_t.SAME && meta.slot.is_complete == 1) {
+                fill();
+            }
+        } else if (ADDS_FLOATS && is_float && meta.role != role_t.MANAGEMENT && meta.slot.age == age_t.SAME && meta.slot.own_bit_seen == 0) {
             ADD_FLOAT_LANES
         } else {
             access.apply();
         }
-        if (!is_float && (meta.role == role_t.MANAGEMENT || meta.slot.is_complete == 1)) {
+        if (!is_float && hdr.lanes.isValid() && (meta.role == role_t.MANAGEMENT || meta.slot.is_complete == 1)) {
             flag_saturated();
         }
     }

@@ -7,7 +7,7 @@
 #define NETFOLD_LANES_INTEGER
 
 const bool    ADDS_FLOATS = false;
-const flags_t SLOT_FLAGS  = FLAG_OVERFLOW | FLAG_CONGESTION;
+const flags_t SLOT_FLAGS  = FLAG_OVERFLOW | FLAG_CONGESTION | FLAG_DATA;
 
 #define FLOAT_LANES
 #define ADD_FLOAT_LANES

@@ -18,7 +18,7 @@
 #define NETFOLD_LANES_WIDE
 
 const bool    ADDS_FLOATS = false;
-const flags_t SLOT_FLAGS  = FLAG_OVERFLOW | FLAG_CONGESTION;
+const flags_t SLOT_FLAGS  = FLAG_OVERFLOW | FLAG_CONGESTION | FLAG_DATA;
 
 #define SWAP_ALL_LANE_BYTES
 
@@ -70,6 +70,18 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
         flag_overflow();
     }
 
+    // A short contribution claims the slot, completes the sum, or requests it again.
+    @hidden action access_short() {
+        if (meta.slot.age == age_t.NEWER) {
+#define WORD_CLEAR(n) lanes_##n.write(meta.slot.index, 0);
+            FOR_EACH_LANE(WORD_CLEAR)
+            overflows.write(meta.slot.index, 0);
+        } else if (meta.slot.age == age_t.SAME && meta.slot.is_complete == 1) {
+            hdr.lanes.setValid();
+            read();
+        }
+    }
+
     @hidden action access() {
         if (meta.role == role_t.MANAGEMENT || meta.slot.own_bit_seen == 1) {
             read();
@@ -81,7 +93,11 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
     }
 
     apply {
-        access();
+        if (meta.is_short == 1) {
+            access_short();
+        } else {
+            access();
+        }
     }
 }
 

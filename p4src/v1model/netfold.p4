@@ -22,6 +22,7 @@
 #include "../common/tree_routes.p4"
 #include "../common/verdict.p4"
 #include "../common/egress_select.p4"
+#include "targets.p4"
 #include "hash_seed.p4"
 #include "../common/forwarding.p4"
 #include "../common/delivery.p4"
@@ -34,6 +35,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Slot()         slot;
     TreeRoutes()   tree_routes;
     Verdict()      verdict;
+    SumForm()      sum_form;
     EgressSelect() egress_select;
     HashSeed()     hash_seed;
     Forwarding()   forwarding;
@@ -77,6 +79,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (meta.is_only_added == 0) {
                     tree_routes.apply(meta);
                     verdict.apply(hdr, meta);
+                    sum_form.apply(hdr, meta);
                 }
             }
             if (meta.is_only_added == 0) {
@@ -93,6 +96,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 
     Delivery()     delivery;
+    ResultCut()    result_cut;
     TransportOut() transport_out;
 
     @brief("Packets sent, by port * 2 + 1 if of a job; each copy of a multicast.")
@@ -104,7 +108,11 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
             hdr.packet_in = { meta.reply_port, 0, meta.slot.bitmap_before };
         } else if (meta.routed == 1) {
             delivery.apply(hdr, meta, standard);
-            transport_out.apply(hdr, meta, standard);
+            if (meta.netfold == 1 && meta.is_targeted == 1) {
+                result_cut.apply(hdr, meta, standard);
+            } else {
+                transport_out.apply(hdr, meta, standard);
+            }
         }
     }
 }

@@ -134,6 +134,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         meta.l4_dst_port = hdr.udp.dst_port;
         transition select(hdr.ipv4.ihl, hdr.ipv4.total_length, hdr.udp.length) {
             (5, 28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES): parse_netfold;
+            (5, 28 + SHORT_BYTES,   8 + SHORT_BYTES):   parse_short;
             default:                                    accept;
         }
     }
@@ -145,8 +146,35 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
             (NETFOLD_VERSION, kind_t.RESULT,   LANES): parse_lanes;
             (NETFOLD_VERSION, kind_t.READ,     LANES): parse_lanes;
             (NETFOLD_VERSION, kind_t.RESET,    LANES): parse_lanes;
-            default:                                   accept;
+            default:                                   check_target;
         }
+    }
+
+    // A whole targeted packet has D, and no quorum.
+    state check_target {
+        meta.is_targeted = 1;
+        transition select(hdr.netfold.version, hdr.netfold.kind, hdr.netfold.flags, hdr.netfold.lanes) {
+            (NETFOLD_VERSION, kind_t.GRADIENT, FLAG_DATA &&& (FLAG_DATA | FLAG_QUORUM), TARGETED &&& TARGETED): parse_lanes;
+            (NETFOLD_VERSION, kind_t.RESULT,   FLAG_DATA &&& (FLAG_DATA | FLAG_QUORUM), TARGETED &&& TARGETED): parse_lanes;
+            default:                                                                                            accept;
+        }
+    }
+
+    // A short contribution has no D. A short result may have it: it was cut.
+    state parse_short {
+        packet.extract(hdr.netfold);
+        meta.is_targeted = 1;
+        transition select(hdr.netfold.version, hdr.netfold.kind, hdr.netfold.flags, hdr.netfold.lanes) {
+            (NETFOLD_VERSION, kind_t.GRADIENT, 0 &&& (FLAG_DATA | FLAG_QUORUM), TARGETED &&& TARGETED): accept_short;
+            (NETFOLD_VERSION, kind_t.RESULT,   0 &&& FLAG_QUORUM,               TARGETED &&& TARGETED): accept_short;
+            default:                                                                                    accept;
+        }
+    }
+
+    state accept_short {
+        meta.wellformed = 1;
+        meta.is_short = 1;
+        transition accept;
     }
 
     state parse_lanes {

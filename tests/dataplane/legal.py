@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import zlib
 
+from netfold.protocol.constants import TARGETED, Flag
 from tests.dataplane.frames import IP_AT, IPV4, LANES_AT, NETFOLD_AT, UDP, UDP_AT, checksum
 
 
@@ -28,24 +29,28 @@ def why_illegal(frame: bytes, lanes: int) -> str | None:
         "is a fragment": fragment & 0x2000 == 0,
         "lives no longer": frame[IP_AT + 8] > 0,
         "has a wrong header checksum": checksum(frame[IP_AT:at]) == 0,
-        "is cut": len(frame) >= LANES_AT + 4 * lanes,
+        "is cut": len(frame) >= LANES_AT,
     }
     for wrong, right in rules.items():
         if not right:
             return wrong
-    size = 16 + 4 * lanes
+    field, flags = struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0], frame[NETFOLD_AT + 1]
+    is_short = field & TARGETED and len(frame) < LANES_AT + 4 * lanes
+    size = 16 if is_short else 16 + 4 * lanes
     total, udp_length, udp_sum = (
         struct.unpack_from(">H", frame, place)[0] for place in (IP_AT + 2, UDP_AT + 4, UDP_AT + 6)
     )
     first, epoch = frame[NETFOLD_AT], struct.unpack_from(">H", frame, NETFOLD_AT + 4)[0] >> 4
     rules = {
+        "is cut": len(frame) >= NETFOLD_AT + size,
         f"says {total} bytes of IP": total == 28 + size,
         f"says {udp_length} bytes of UDP": udp_length == 8 + size,
         "has a UDP checksum": udp_sum == 0,
         f"is of version {first >> 4}": first >> 4 == 1,
         f"is of kind {first & 15}": first & 15 in (0, 1),
         "is of epoch 0": epoch > 0,
-        "has another number of lanes": struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0] == lanes,
+        "has another number of lanes": field == lanes or field & TARGETED,
+        "has the wrong D": not field & TARGETED or bool(flags & Flag.DATA) != is_short or first & 15 == 1,
     }
     return next((wrong for wrong, right in rules.items() if not right), None)
 

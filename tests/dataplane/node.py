@@ -33,6 +33,15 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """A worker below this switch: the port of the result tree that leads to it, and whether to it alone."""
+
+    rank: int
+    port: int
+    alone: bool = True
+
+
+@dataclass(frozen=True)
 class TreeAt:
     """`up` is the node's own (port, child number), None at a root or where nothing is added up; `down` the ports by
     which results leave; `results_from` the port they come in by, None at a root."""
@@ -50,6 +59,7 @@ class TreeAt:
     down: tuple[int, ...] = ()
     udp_port: int = JOB_PORT
     quorum: int | None = None  # contributions that are enough, 0 at an inner node; None: all are wanted
+    owners: tuple[Owner, ...] = ()
     below: tuple[Child, ...] = ()  # at a root with a quorum: all senders under its inner nodes
 
     def at(self, epoch: int) -> TreeAt:
@@ -74,6 +84,8 @@ class TreeAt:
         if self.down:
             yield tables.result_group(self.tree, self.down)
             yield tables.downlink(self.tree, self.tree)
+        for owner in self.owners:
+            yield tables.owner(self.tree, owner.rank, owner.port, alone=owner.alone)
         if self.up is not None:
             yield tables.uplink(self.tree, *self.up)
 

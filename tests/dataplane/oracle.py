@@ -14,6 +14,7 @@ import numpy as np
 from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.p4src.manifest import lanes_with
 from netfold.p4src.tools.p4build import CHILDREN
+from netfold.protocol.target import LaneTarget
 from netfold.protocol.wire import (
     FLAGS,
     LANE_MAX,
@@ -71,7 +72,9 @@ class Oracle:
         self._children = children
         self._parses_options = parses_options
         self._wraps = wraps
+        self._targets = parses_options  # as all programs for v1model do
         self._flags = FLAGS if parses_options and lanes in lanes_with("floats") else FLAGS & ~Flag.FLOATS
+        self._flags |= Flag.DATA if self._targets else Flag(0)
         self._roce = RoceLeaf(lanes, wraps=wraps)
         self._trees: dict[int, _Installed] = {}
         self._router = Router(lanes, self._roce, parses_options=parses_options)
@@ -111,7 +114,7 @@ class Oracle:
     def _pool(self, at: TreeAt) -> SlotPool:
         """On the registers as they are: what a slot holds is brought about by the packets that would have."""
         senders = len(at.children) + len(at.below)
-        pool = SlotPool(at.slots, self._lanes, senders, at.root, wraps=self._wraps)
+        pool = SlotPool(at.slots, self._lanes, senders, at.root, wraps=self._wraps, targets=self._targets)
         for slot in range(at.slots):
             held = self._memory.get(at.base + slot, _EMPTY)
             lanes = np.broadcast_to(held.lanes, self._lanes)
@@ -232,10 +235,36 @@ class Oracle:
             return at.tree, Verdict.UNROUTED, []
         out = bytearray(frame)
         out[IP_AT + 8] = ttl - 1
-        return at.tree, verdict, [self._deliver(port, out) for port in ports]
+        if verdict is Verdict.FORWARDED:
+            return at.tree, verdict, [self._deliver(port, _without_padding(out)) for port in ports]
+        return at.tree, verdict, self._copies(at, ports, out)
+
+    def _copies(self, at: TreeAt, ports: tuple[int, ...], frame: bytearray) -> Frames:
+        """A result for all, cut where no worker wants its lanes."""
+        target, owners = _target_of(frame), {owner.rank: owner for owner in at.owners}
+        owner = owners.get(target.owner) if target else None
+        copies = []
+        for port in ports:
+            if target is None:
+                is_cut = False
+            elif target.all_but:
+                is_cut = owner is not None and owner.port == port and owner.alone
+            else:
+                is_cut = owner is None or owner.port != port
+            copies.append(self._deliver(port, _without_padding(_cut(frame) if is_cut else frame)))
+        return copies
+
+    def _has_form(self, frame: bytes) -> bool:
+        """Whether a targeted packet is whole or short as its flags say."""
+        flags, kind = frame[NETFOLD_AT + 1], frame[NETFOLD_AT] & 15
+        has_lanes, has_data = _ip_length(frame) > 28 + 16, bool(flags & Flag.DATA)
+        known = kind in (Kind.GRADIENT, Kind.RESULT) and frame[NETFOLD_AT] >> 4 == VERSION
+        is_cut = kind == Kind.RESULT and not has_lanes
+        return known and not flags & Flag.QUORUM and (has_lanes == has_data or is_cut)
 
     def _wellformed(self, frame: bytes) -> bool:
-        size = 16 + 4 * self._lanes
+        is_targeted = len(frame) >= LANES_AT and self._targets and _target_of(frame) is not None
+        size = 16 if is_targeted and _ip_length(frame) == 28 + 16 else 16 + 4 * self._lanes
         more_fragments = frame[IP_AT + 6] & 0x20
         if frame[IP_AT] & 15 != 5 or more_fragments:
             return False
@@ -243,7 +272,8 @@ class Oracle:
         udp_length = struct.unpack_from(">H", frame, UDP_AT + 4)[0]
         if len(frame) < NETFOLD_AT + size or length != 28 + size or udp_length != 8 + size:
             return False
-        return looks_like_netfold(frame, self._lanes) and checksum(frame[IP_AT:UDP_AT]) == 0
+        right = self._has_form(frame) if is_targeted else looks_like_netfold(frame, self._lanes)
+        return right and checksum(frame[IP_AT:UDP_AT]) == 0
 
     def _result(
         self, at: TreeAt, port: int, child: int, epoch: int, frame: bytes
@@ -264,7 +294,8 @@ class Oracle:
         assert pool is not None
         flags, _, tag, slot, _, exponent = struct.unpack_from(">BHIHHB", frame, NETFOLD_AT + 1)
         marked = Flag.CONGESTION if frame[IP_AT + 1] & 3 == CE else 0
-        lanes = np.frombuffer(frame, ">i4", self._lanes, LANES_AT)
+        is_short = _target_of(frame) is not None and not flags & Flag.DATA
+        lanes = None if is_short else np.frombuffer(frame, ">i4", self._lanes, LANES_AT)
         count = 0
         if installed.quorum is not None and flags & Flag.QUORUM:
             outcome, count = installed.quorum.gradient(
@@ -282,6 +313,7 @@ class Oracle:
         if outcome.verdict is Verdict.FORWARDED:
             return self._onwards(at, Verdict.FORWARDED, (at.up[0],) if at.up else (), frame)
         if outcome.verdict is Verdict.SLOT_REUSED:
+            assert lanes is not None
             told = Sum(Flag.QUORUM | Flag.SLOT_REUSED, exponent, lanes.astype(np.int32))
             outcome = SlotOutcome(Verdict.SLOT_REUSED, told)
         if outcome.packet is None:
@@ -304,7 +336,7 @@ class Oracle:
             return at.tree, outcome.verdict, [self._deliver(answer_port, out)]
         if not at.down:
             return at.tree, Verdict.UNROUTED, []
-        return at.tree, outcome.verdict, [self._deliver(down, out) for down in at.down]
+        return at.tree, outcome.verdict, self._copies(at, at.down, out)
 
     def _manage(self, port: int, kind: Kind, frame: bytes) -> tuple[int, Verdict, Frames]:
         slot = struct.unpack_from(">H", frame, NETFOLD_AT + 8)[0]
@@ -353,5 +385,34 @@ def _carrying(frame: bytes, sums: Sum) -> bytearray:
     out[NETFOLD_AT + 1] = sums.flags
     out[NETFOLD_AT + 12] = sums.exponent
     lanes = sums.lanes.astype(">i4").tobytes()
-    out[LANES_AT : LANES_AT + len(lanes)] = lanes
+    if _target_of(frame) is not None:
+        is_whole = bool(sums.flags & Flag.DATA)
+        out[LANES_AT:] = lanes if is_whole else b""
+        _set_length(out)
+    else:
+        out[LANES_AT : LANES_AT + len(lanes)] = lanes
     return out
+
+
+def _target_of(frame: bytes | bytearray) -> LaneTarget | None:
+    return LaneTarget.of_field(int.from_bytes(frame[NETFOLD_AT + 14 : LANES_AT], "big"))
+
+
+def _ip_length(frame: bytes | bytearray) -> int:
+    return int.from_bytes(frame[IP_AT + 2 : IP_AT + 4], "big")
+
+
+def _set_length(frame: bytearray) -> None:
+    struct.pack_into(">H", frame, IP_AT + 2, len(frame) - IP_AT)
+    struct.pack_into(">H", frame, UDP_AT + 4, len(frame) - UDP_AT)
+
+
+def _cut(frame: bytearray) -> bytearray:
+    out = frame[:LANES_AT]
+    _set_length(out)
+    return out
+
+
+def _without_padding(frame: bytearray) -> bytearray:
+    """A targeted frame ends with its packet."""
+    return frame[: IP_AT + _ip_length(frame)] if _target_of(frame) is not None else frame

@@ -199,9 +199,12 @@ void tree_update_window(struct tree *t, double now) {
 /* Returns a packet to send, for which the pacer's tokens are taken. */
 static struct nf_out take_packet(struct tree *t, int64_t channel) {
     const struct header *h = packet_of(t, channel);
-    int is_without_lanes = is_short(h);
-    nf_pacer_charge(&t->pacer, is_without_lanes ? t->short_cost : 1, target_wants(h, t->rank) ? 1 : t->short_cost);
-    return (struct nf_out){(const uint8_t *)h, t->spec.endpoint, is_without_lanes ? NF_HEADER_BYTES : t->packet_bytes};
+    struct nf_out out = {(const uint8_t *)h, t->spec.endpoint, is_short(h) ? NF_HEADER_BYTES : t->packet_bytes};
+    if (is_targeted(h))
+        nf_pacer_charge(&t->pacer, is_short(h) ? t->short_cost : 1, target_wants(h, t->rank) ? 1 : t->short_cost);
+    else
+        nf_pacer_charge(&t->pacer, 1, 1);
+    return out;
 }
 
 static void start_chunk(struct tree *t, struct stream *r, int64_t channel, struct segment *s, double now) {
