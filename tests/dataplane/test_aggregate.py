@@ -84,7 +84,7 @@ def test_what_a_switch_only_sends_on_dies_in_the_end(bench: Bench, kind: Kind):
 def test_what_a_node_makes_lives_long_and_has_nothing_of_the_last_contributor(bench: Bench, node: TreeAt):
     bench.install(*SETTINGS, node)
     for round_, ttl in enumerate((0, 1, 255)):
-        for _, out in bench.send(1, sent(1, round=round_, ttl=ttl, reserved=0xAA, flags=0x3F)):
+        for _, out in bench.send(1, sent(1, round=round_, ttl=ttl, reserved=0xAA, flags=0x3D)):
             assert (out[22], out[43], out[55]) == (64, 0, 0)
     bench.check_counters()
 
