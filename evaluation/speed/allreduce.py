@@ -34,10 +34,11 @@ from netfold.evaluation.core.command import (
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.progress import one_by_one
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
-from netfold.testbed.deployment import Deployment, Results, Setup
+from netfold.testbed.job import Results
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.network import Network
 from netfold.testbed.processor_load import processor_seconds
+from netfold.testbed.testbed import Testbed
 from netfold.traffic.numerics import DTYPES
 
 RING_PORT = 29600
@@ -206,14 +207,14 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
         with tempfile.TemporaryDirectory() as folder:
             fabric = Path(folder) / "fabric.yaml"
             fabric.write_text(self._fabric(rate_mbps, workers, lanes))
-            with Deployment(Setup(str(fabric), self.target, lanes), notify) as system:
+            with Testbed(str(fabric), target=self.target, lanes=lanes, on_step=notify) as system:
                 set_loss(system.net, self.loss)
                 # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
                 available = min(switch.slots for switch in system.fabric.switches)
                 slots = min(available, self.slots * SLOT_LANES // lanes)
                 keys: dict[str, Any] = {"scheme": "switchml", "slots": slots, "numerics": {"mode": numerics}}
-                job = system.start_job("allreduce", [*flags, "--congestion", self.congestion], **keys)
-                netfold = system.finish(job, RUN_TIMEOUT_S)
+                job = system.submit("allreduce", [*flags, "--congestion", self.congestion], **keys)
+                netfold = job.result(RUN_TIMEOUT_S)
                 switches = [s.pid for s in system.net.switches.values() if s.pid is not None]
                 switch_cpu_s = processor_seconds(switches)
                 ring: Results = {}

@@ -22,8 +22,7 @@ from rich.table import Table
 
 from netfold.evaluation.core.command import Integers, Lanes, Words, expect, integers, run_command, words
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
-from netfold.testbed.deployment import Deployment, Setup
-from netfold.testbed.torchrun import TorchProgram, start_torchrun
+from netfold.testbed.testbed import Testbed
 
 PORT = 29700
 STEP_BYTES = 80 << 20
@@ -136,13 +135,11 @@ class TorchDdp(Experiment[StepRow]):
                 f"name: leaf-of-{workers}\ngenerate:\n  single_switch: {{hosts: {workers}, parameter_servers: 0, "
                 f"rate: {self.rate_mbps}, queue: {self.queue}}}\n"
             )
-            with Deployment(Setup(str(fabric), self.target, self.lanes), notify) as system:
+            with Testbed(str(fabric), target=self.target, lanes=self.lanes, on_step=notify) as system:
                 hosts = system.workers
                 notify(f"{workers} x torchrun")
                 switches = [s.pid for s in system.net.switches.values() if s.pid is not None]
-                program = TorchProgram(
-                    Path(__file__).with_name("rank.py"), [*arguments, "--switches", *switches]
-                )
+                script, own = Path(__file__).with_name("rank.py"), ["--switches", *switches]
                 written, seen = system.directory / "ddp" / f"{hosts[0]}.json", 0
 
                 def check() -> None:
@@ -154,7 +151,9 @@ class TorchDdp(Experiment[StepRow]):
                         )
                         seen += 1
 
-                with start_torchrun(system, "ddp", hosts, program, PORT) as group:
+                with system.torchrun(
+                    script, [*arguments, *own], name="ddp", port=PORT, result_option="--out"
+                ) as group:
                     try:
                         group.wait(TIMEOUT_S, check)
                     finally:

@@ -20,8 +20,8 @@ from netfold.evaluation.testbed import tcp_sink
 from netfold.evaluation.testbed.fairness import hosts
 from netfold.evaluation.testbed.fairness.shares import SETTLING, SharesRow
 from netfold.evaluation.testbed.fairness.short_flows import LOAD, SIZE, ShortFlowsRow, summarize
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
+from netfold.testbed.testbed import Testbed
 
 MBPS, EDGE_MBPS, FLOWS, SAMPLE_S = 50, 200, 4, 0.25
 LINK = f"Mininet, {MBPS} Mbit/s"
@@ -89,7 +89,7 @@ class SharedLinkNetwork:
             folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="netfold-")))
             file = folder / "shared-link.yaml"
             file.write_text(spec())
-            self._system = self._open.enter_context(Deployment(Setup(str(file)), self._notify))
+            self._system = self._open.enter_context(Testbed(str(file), on_step=self._notify))
             for i in range(FLOWS):
                 self._open.enter_context(tcp_sink.listening(self._system.net, f"r{i + 1}", hosts.PORT))
         except BaseException:
@@ -106,7 +106,7 @@ class SharedLinkNetwork:
         keys = {"scheme": "panama", "elements": BYTES // 4, "options": {"trees": 1}}
         link = workers[0], self._system.fabric.attachment(workers[0])
         before, deadline = self._system.net.link_bytes()[link], time.monotonic() + FIRST_ARRAY_TIMEOUT_S
-        self._system.start_job(name, flags, workers, **keys)
+        self._system.submit(name, flags, workers, **keys)
         while self._system.net.link_bytes()[link] - before < BYTES:
             self._system.check()
             if time.monotonic() > deadline:
