@@ -27,6 +27,7 @@ from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, 
 from netfold.protocol.environment import Variable
 from netfold.testbed.errors import RunError
 from netfold.testbed.testbed import Testbed
+from netfold.topologies.generators import single_switch
 
 SOURCE = Path(__file__).with_name("mpi_allreduce.c")
 MPIS = ("openmpi", "mpich")
@@ -92,12 +93,10 @@ class MpiAllreduce(Experiment[LatencyRow]):
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "allreduce"
             subprocess.run([_wrapper(self.mpi), "-O2", "-w", "-o", program, SOURCE], check=True)
-            fabric = Path(folder) / "leaf.yaml"
-            fabric.write_text(
-                f"name: leaf-of-{self.hosts}\ngenerate:\n  single_switch: {{hosts: {self.hosts}, "
-                f"parameter_servers: 0, rate: {self.rate_mbps}, queue: {self.queue}}}\n"
+            fabric = single_switch(
+                self.hosts, rate=self.rate_mbps, queue=self.queue, name=f"leaf-of-{self.hosts}"
             )
-            with Testbed(str(fabric), target=self.target, lanes=self.lanes, on_step=notify) as system:
+            with Testbed(fabric, target=self.target, lanes=self.lanes, on_step=notify) as system:
                 for numerics in self.numerics.split(","):
                     environment: dict[str, str] = {Variable.MPI_REQUIRED: "1", Variable.NUMERICS: numerics}
                     yield from self._measure(
