@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from netfold.testbed.network.isolation import run_isolated
     from netfold.testbed.processes import ProcessGroup
     from netfold.testbed.testbed import Testbed
+    from netfold.topologies.fabric import Fabric
 
 __all__ = [
     "Capture",
+    "Fabric",
     "Faults",
     "Job",
     "JobStatus",
@@ -42,21 +44,22 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Capture": "capture",
-    "Faults": "network.faults",
-    "Job": "job",
-    "JobStatus": "job",
-    "NetworkError": "network.errors",
-    "ProcessGroup": "processes",
-    "Testbed": "testbed",
-    "run_isolated": "network.isolation",
+    "Capture": "testbed.capture",
+    "Fabric": "topologies.fabric",
+    "Faults": "testbed.network.faults",
+    "Job": "testbed.job",
+    "JobStatus": "testbed.job",
+    "NetworkError": "testbed.network.errors",
+    "ProcessGroup": "testbed.processes",
+    "Testbed": "testbed.testbed",
+    "run_isolated": "testbed.network.isolation",
 }
-_ERRORS = "errors"
+_ERRORS = "testbed.errors"
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'netfold.testbed' has no attribute '{name}'")
-    value = getattr(import_module(f"netfold.testbed.{_MODULES.get(name, _ERRORS)}"), name)
+    value = getattr(import_module(f"netfold.{_MODULES.get(name, _ERRORS)}"), name)
     globals()[name] = value
     return value

@@ -100,6 +100,11 @@ class ControllerProcess(ManagedResource):
             found: pb.Job = self._stub.GetJob(pb.JobName(name=name), timeout=REQUEST_S)
         return found
 
+    def jobs(self) -> list[pb.Job]:
+        """All jobs, the ended ones too. Raises RunError."""
+        with _rpc_errors():
+            return list(self._stub.ListJobs(pb.ListJobsRequest(all=True), timeout=REQUEST_S).jobs)
+
     def explain(self, name: str) -> list[str]:
         """Raises RunError."""
         with _rpc_errors():

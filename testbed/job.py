@@ -27,7 +27,7 @@ class JobStatus:
     state      "queued", "installing", "running", "done", "failed" or "canceled"
     reason     why it is in this state; "" if that needs no reason
     epoch      generation of its installation: each repair of its trees begins one
-    plan       the installed trees; None before the first installation
+    plan       the installed trees; None before the first installation, and for an ended job in `Testbed.jobs`
     connected  hosts whose members take part
     """
 
@@ -65,7 +65,7 @@ class Job:
 
     def status(self) -> JobStatus:
         """The present state. Raises RunError."""
-        return _status_of(self._controller.job(self.name))
+        return status_of(self._controller.job(self.name))
 
     def explain(self) -> list[str]:
         """What the job does or waits for, a sentence each. Raises RunError."""
@@ -73,11 +73,11 @@ class Job:
 
     def cancel(self) -> JobStatus:
         """Cancels the job: its members are notified, its entries and slots are freed. Raises RunError."""
-        return _status_of(self._controller.cancel(self.name))
+        return status_of(self._controller.cancel(self.name))
 
     def wait(self, timeout_s: float | None = None) -> JobStatus:
         """Waits until the job has ended, whoever its members are. Raises RunTimeoutError."""
-        return _status_of(self._controller.wait_ended(self.name, timeout_s or self._timeouts.step_s))
+        return status_of(self._controller.wait_ended(self.name, timeout_s or self._timeouts.step_s))
 
     def result(self, timeout_s: float | None = None, meanwhile: Callable[[], None] = lambda: None) -> Results:
         """Waits for the workers that the testbed started; their results. Calls `meanwhile` periodically. Raises
@@ -93,6 +93,6 @@ class Job:
         return results
 
 
-def _status_of(job: pb.Job) -> JobStatus:
+def status_of(job: pb.Job) -> JobStatus:
     connected = tuple(member.host for member in job.members if member.connected)
     return JobStatus(pb.JobState.Name(job.state).lower(), job.reason, job.epoch, plan_of(job), connected)

@@ -20,11 +20,12 @@ from netfold.testbed.capture import Capture
 from netfold.testbed.controller_process import ControllerProcess
 from netfold.testbed.driver_load import measure_drivers
 from netfold.testbed.errors import RunError
-from netfold.testbed.job import Job
+from netfold.testbed.job import Job, JobStatus, status_of
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.mpirun import hosts_command, preload_of
 from netfold.testbed.network.blueprint import DEFAULT_MTU
 from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.errors import NoNamespacesError
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.handles import HostHandle
 from netfold.testbed.network.isolation import namespaces_mode
@@ -108,6 +109,7 @@ class Testbed(ManagedResource):
         self._call_timeout_s = call_timeout_s
         self._on_step = on_step
         self._chip_program: chips.ChipProgram | None = None
+        self._killed: set[str] = set()
 
     # ---- life ----
 
@@ -203,10 +205,10 @@ class Testbed(ManagedResource):
         return chips.options(self.directory / "switches.yaml", self._chip_program, self.net.switches.values())
 
     def check(self) -> None:
-        """Raises RunError if a switch or the controller has ended."""
+        """Raises RunError if the controller, or a switch that `kill` has not ended, has ended."""
         self.controller.check()
         for switch in self.net.switches.values():
-            if switch.pid is None:
+            if switch.pid is None and switch.name not in self._killed:
                 raise RunError(f"switch {switch.name} ended; log: {switch.log}")
 
     # ---- hosts ----
@@ -225,6 +227,13 @@ class Testbed(ManagedResource):
         """The IPv4 address of a host. Raises NetworkError for an unknown name."""
         self.net.host(host)
         return str(self.net.addressing.hosts[host].ip)
+
+    @property
+    def mininet(self) -> Any:
+        """Mininet's own object of the network, mininet.net.Mininet. Raises NetworkError without namespaces."""
+        if not isinstance(self.net, EmulatedNetwork):
+            raise NoNamespacesError(self.net.name)
+        return self.net.mininet
 
     # ---- jobs ----
 
@@ -266,6 +275,10 @@ class Testbed(ManagedResource):
             self.timeouts,
             self.check,
         )
+
+    def jobs(self) -> dict[str, JobStatus]:
+        """All jobs, those that programs in hosts have submitted and those that have ended, too. Raises RunError."""
+        return {job.name: status_of(job) for job in self.controller.jobs()}
 
     def start_ring(
         self, name: str, workload: Sequence[object], port: int, workers: Sequence[str] | None = None
@@ -357,12 +370,15 @@ class Testbed(ManagedResource):
 
     def kill(self, switch: str) -> None:
         """Kills a switch, like a crash."""
-        self.net.switch(switch).kill()
+        found = self.net.switch(switch)
+        self._killed.add(switch)
+        found.kill()
 
     def restore(self, element: str) -> None:
         """Restores a link that was cut, or starts a switch again, empty, and waits until it answers."""
         if element in self.net.switches:
             self.net.switch(element).start()
+            self._killed.discard(element)
         else:
             self.net.set_link(element, up=True)
 
