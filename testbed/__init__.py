@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from netfold.testbed.capture import Capture
     from netfold.testbed.errors import ProcessFailedError, RunError, RunTimeoutError
-    from netfold.testbed.job import Job, JobStatus
     from netfold.testbed.network.errors import NetworkError
     from netfold.testbed.network.faults import Faults
     from netfold.testbed.network.isolation import run_isolated
     from netfold.testbed.processes import ProcessGroup
+    from netfold.testbed.submitted_job import JobStatus, SubmittedJob
     from netfold.testbed.testbed import Testbed
     from netfold.topologies.fabric import Fabric
 
@@ -32,13 +32,13 @@ __all__ = [
     "Capture",
     "Fabric",
     "Faults",
-    "Job",
     "JobStatus",
     "NetworkError",
     "ProcessFailedError",
     "ProcessGroup",
     "RunError",
     "RunTimeoutError",
+    "SubmittedJob",
     "Testbed",
     "run_isolated",
 ]
@@ -47,8 +47,8 @@ _MODULES = {
     "Capture": "testbed.capture",
     "Fabric": "topologies.fabric",
     "Faults": "testbed.network.faults",
-    "Job": "testbed.job",
-    "JobStatus": "testbed.job",
+    "SubmittedJob": "testbed.submitted_job",
+    "JobStatus": "testbed.submitted_job",
     "NetworkError": "testbed.network.errors",
     "ProcessGroup": "testbed.processes",
     "Testbed": "testbed.testbed",

@@ -25,12 +25,12 @@ from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed import counters
 from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.fault_injection import FaultInjection
-from netfold.testbed.job import Results
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.sudo_user import as_sudo_user
 from netfold.testbed.processor_load import ProcessorLoad, ProcessorMeter
 from netfold.testbed.report import AllReduce, FastLinks, RunReport
+from netfold.testbed.submitted_job import Results
 from netfold.testbed.testbed import Testbed
 from netfold.testbed.web_page import WebPage
 from netfold.traffic.workloads import HIDDEN_UNITS

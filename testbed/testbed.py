@@ -20,7 +20,6 @@ from netfold.testbed.capture import Capture
 from netfold.testbed.controller_process import ControllerProcess
 from netfold.testbed.driver_load import measure_drivers
 from netfold.testbed.errors import RunError
-from netfold.testbed.job import Job, JobStatus, status_of
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.mpirun import hosts_command, preload_of
 from netfold.testbed.network.blueprint import DEFAULT_MTU
@@ -41,6 +40,7 @@ from netfold.testbed.network.targets import (
 from netfold.testbed.network.userland_network import MISSING, UserlandNetwork
 from netfold.testbed.processes import HostTask, ProcessGroup
 from netfold.testbed.step_timeouts import step_timeouts_of
+from netfold.testbed.submitted_job import JobStatus, SubmittedJob, status_of
 from netfold.testbed.torchrun import TorchProgram, torchrun_tasks
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import Fabric
@@ -243,7 +243,7 @@ class Testbed(ManagedResource):
         workload: Sequence[object] | None = None,
         workers: Sequence[str] | None = None,
         **spec: object,
-    ) -> Job:
+    ) -> SubmittedJob:
         """Submits a job, waits until it runs, and starts its parameter servers.
 
         workload  options of `netfold host worker`, which then runs on each worker; None: programs of yours join the job
@@ -265,7 +265,7 @@ class Testbed(ManagedResource):
             ])
             for h in chosen if workload is not None
         ]  # fmt: skip
-        return Job(
+        return SubmittedJob(
             name,
             plan,
             self.controller,

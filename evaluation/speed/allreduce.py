@@ -32,10 +32,10 @@ from netfold.evaluation.core.command import (
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.progress import one_by_one
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
-from netfold.testbed.job import Results
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.network import Network
 from netfold.testbed.processor_load import processor_seconds
+from netfold.testbed.submitted_job import Results
 from netfold.testbed.testbed import Testbed
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine, single_switch

@@ -45,8 +45,8 @@ from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.testbed.reroute_row import Case, Move, RerouteRow, reroute_row
 from netfold.evaluation.testbed.tcp_flows import CrossTraffic
 from netfold.testbed.errors import RunError
-from netfold.testbed.job import Job
 from netfold.testbed.processes import POLL_S
+from netfold.testbed.submitted_job import SubmittedJob
 from netfold.testbed.testbed import Testbed
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import Fabric
@@ -219,7 +219,7 @@ class _Run:
             traffic.stop()
         return rows
 
-    def _wait_for_iterations(self, running: Sequence[Job]) -> float:
+    def _wait_for_iterations(self, running: Sequence[SubmittedJob]) -> float:
         """Returns the time at which every job has completed an iteration. Raises RunError."""
         deadline = time.monotonic() + self._experiment.timeout_s
         while not all(j.progress.exists() for j in running):
@@ -229,7 +229,7 @@ class _Run:
             time.sleep(PROGRESS_POLL_S)  # workers in hosts write the files, without notification
         return time.monotonic()
 
-    def _start(self, case: Case, number: int) -> Job:
+    def _start(self, case: Case, number: int) -> SubmittedJob:
         experiment, system = self._experiment, self._system
         seconds = experiment.before_s + experiment.load_s + experiment.after_s
         each = experiment.size * 8 / (system.link_mbps * 1e6) * 1.3

@@ -13,10 +13,10 @@ from typing import Any
 
 from netfold.testbed.counters import read_contributions, read_verdicts
 from netfold.testbed.errors import RunError
-from netfold.testbed.job import Results
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
 from netfold.testbed.roce.lab import CallReport, Lab
+from netfold.testbed.submitted_job import Results
 from netfold.traffic.errors import TrafficError
 
 RC_COUNTERS = {

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import pytest
 
 from netfold.testbed.errors import ProcessFailedError, RunError
-from netfold.testbed.job import Job, Results
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.submitted_job import Results, SubmittedJob
 from netfold.testbed.testbed import Testbed
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
@@ -44,7 +44,7 @@ def unharmed() -> Iterator[Testbed]:
         yield running
 
 
-def wait_for_progress(system: Testbed, job: Job, lines: int = 2) -> None:
+def wait_for_progress(system: Testbed, job: SubmittedJob, lines: int = 2) -> None:
     """Until the first worker is in the middle of its work."""
     until(lambda: job.progress.exists() and len(job.progress.read_text().splitlines()) >= lines, "progress")
     system.check()
@@ -121,7 +121,7 @@ def test_a_job_goes_on_without_a_killed_worker_if_it_says_so(unharmed: Testbed) 
 
 @contextmanager
 def started_again(
-    system: Testbed, job: Job, host: str, command: str, *flags: object
+    system: Testbed, job: SubmittedJob, host: str, command: str, *flags: object
 ) -> Iterator[ProcessGroup]:
     """Another process of the member, at once, within the lease of the first one, which has been killed."""
     out = job.progress.with_name(f"{host}-again.json")

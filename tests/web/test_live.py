@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 from netfold.controller.recording.recording_file import read_recording
-from netfold.testbed.job import Job
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.submitted_job import SubmittedJob
 from netfold.testbed.testbed import Testbed
 from tests.testbed.environment_runs import PAIR
 from tests.web.chromium import browser, expect, go_to_end, needs_chromium, open_page
@@ -93,7 +93,7 @@ def system(recording: Path) -> Iterator[Testbed]:
 
 
 @pytest.fixture
-def job(system: Testbed) -> Job:
+def job(system: Testbed) -> SubmittedJob:
     return system.submit("training", WORKLOAD, scheme="panama", reroute="off")
 
 
@@ -134,7 +134,7 @@ def screenshot(page: Any, name: str) -> None:
 
 @needs_chromium
 def test_the_page_shows_a_run_and_the_recording_shows_it_again(
-    system: Testbed, job: Job, recording: Path, tmp_path: Path
+    system: Testbed, job: SubmittedJob, recording: Path, tmp_path: Path
 ) -> None:
     root = next(t.root for t in job.plan.trees)
     with browser(tmp_path / "profile") as context:

@@ -38,7 +38,7 @@ class JobStatus:
     connected: tuple[str, ...]
 
 
-class Job:
+class SubmittedJob:
     """A job that runs. `plan`: as admitted, `status` has the present one; `workers`, `servers`: the processes that the
     testbed started, by host; `progress`: file of the first worker's progress; `started`: by time.monotonic."""
 
@@ -68,7 +68,7 @@ class Job:
         return status_of(self._controller.job(self.name))
 
     def explain(self) -> list[str]:
-        """What the job does or waits for, a sentence each. Raises RunError."""
+        """Explains what the job does or waits for, a sentence each. Raises RunError."""
         return self._controller.explain(self.name)
 
     def cancel(self) -> JobStatus:
@@ -76,7 +76,7 @@ class Job:
         return status_of(self._controller.cancel(self.name))
 
     def wait(self, timeout_s: float | None = None) -> JobStatus:
-        """Waits until the job has ended, whoever its members are. Raises RunTimeoutError."""
+        """Waits until the job has ended. Raises RunTimeoutError."""
         return status_of(self._controller.wait_ended(self.name, timeout_s or self._timeouts.step_s))
 
     def result(self, timeout_s: float | None = None, meanwhile: Callable[[], None] = lambda: None) -> Results:
