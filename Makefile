@@ -82,7 +82,7 @@ endif
 
 .PHONY: train
 train: $(VENV)/.ready $(TORCH_VENV)/.ready ## PyTorch's DistributedDataParallel on eight hosts, over netfold and over Gloo
-	$(BIN)/python -m examples.in_mininet --target $(TARGET)
+	$(BIN)/python -m examples.ddp --target $(TARGET)
 
 .PHONY: roce
 roce: $(VENV)/.ready-roce ## four virtual machines with Linux's own RDMA endpoints as hosts: RoCE added up by the leaves

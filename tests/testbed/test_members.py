@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from netfold.testbed.job import Results
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.submitted_job import Results
 from netfold.testbed.testbed import Testbed
 from tests.testbed.test_scenarios import losses, until
 
