@@ -13,6 +13,7 @@ from contextvars import Context
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from netfold.protocol.environment import Variable
 from netfold.testbed.network.modes import NetworkMode, try_mode

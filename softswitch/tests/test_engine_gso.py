@@ -126,7 +126,12 @@ def received(receiver: socket.socket, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--gso",), ("--gso", "--port-rate", "2=1gbit", "--port-queue", "2=64")]
+    "arguments",
+    [
+        pytest.param((), marks=pytest.mark.slow),
+        ("--gso",),
+        ("--gso", "--port-rate", "2=1gbit", "--port-queue", "2=64"),
+    ],
 )
 @pytest.mark.parametrize(
     ("count", "size"),
@@ -150,6 +155,7 @@ def test_a_burst_arrives_packet_by_packet_and_is_counted_so(
         assert switch.port(2)[kind]["tx_bytes"] == count * (42 + size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("--gso",)])
 def test_a_thousand_small_packets_wait_for_a_switch_that_does_not_run(
     start: Callable[..., SwitchProcess], hosts: Hosts, arguments: tuple[str, ...]
@@ -238,6 +244,7 @@ def test_no_packet_is_lost_while_an_offload_is_switched(
     assert switch.port(2)["link"]["tx_dropped"] == 0
 
 
+@pytest.mark.slow
 def test_faults_and_captures_are_those_of_packets(
     start: Callable[..., SwitchProcess], hosts: Hosts, tmp_path: Path
 ) -> None:

@@ -307,6 +307,7 @@ TUTORIAL = (
 )
 
 
+@pytest.mark.slow
 @given(
     text=st.sampled_from([GOOD, CHIPS, TUTORIAL]),
     start=st.integers(0, 400),

@@ -8,7 +8,7 @@ import ctypes
 from dataclasses import astuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netfold.protocol.congestion import Timing
