@@ -179,9 +179,9 @@ def _packets(step: Step, timeline: Timeline) -> Iterator[str]:
 def _caption(step: Step, timeline: Timeline, end: float) -> str:
     found = f"{step.packet} arrives at {' and '.join(step.nodes)}"
     leaves = f"; leaves: {step.leaves}" if step.leaves else ""
-    said = _text(330, 335, f"{step.number}. {found}", "bold")
-    said += f'<g class="{timeline.shown(step.number - 0.4, end)}">{_text(330, 357, f"{step.verdict}{leaves}")}</g>'
-    return f'<g class="{timeline.shown(step.number - 1, end)}">{said}</g>'
+    words = _text(330, 335, f"{step.number}. {found}", "bold")
+    words += f'<g class="{timeline.shown(step.number - 0.4, end)}">{_text(330, 357, f"{step.verdict}{leaves}")}</g>'
+    return f'<g class="{timeline.shown(step.number - 1, end)}">{words}</g>'
 
 
 def draw() -> str:

@@ -90,7 +90,6 @@ def turn(control, marked=0):
     control.on_results(count, min(marked, count), 0.0)
 
 
-@settings(deadline=None)  # the engine may have to be compiled first
 @given(
     kind=st.sampled_from(list(Congestion)),
     limit=st.integers(1, 300),
