@@ -125,6 +125,27 @@ def received(receiver: socket.socket, count: int) -> list[bytes]:
     return [receiver.recv(65536) for _ in range(count)]
 
 
+def ring_bytes(switch: SwitchProcess) -> int:
+    """Memory of a switch's receive rings. The rings of AF_XDP, which are some pages, do not count."""
+    maps = (line.split() for line in Path(f"/proc/{switch.process.pid}/maps").read_text().splitlines())
+    ends = [row[0].split("-") for row in maps if row[-1].startswith("socket:")]
+    sizes = [int(end, 16) - int(start, 16) for start, end in ends]
+    return sum(size for size in sizes if size >= 1 << 20)
+
+
+def test_rings_of_many_ports_share_their_memory(
+    namespace: Namespace, start: Callable[..., SwitchProcess]
+) -> None:
+    alone = start("--gso")
+    assert ring_bytes(alone) == 2 * 32 << 20
+    alone.kill()
+    numbers = range(3, 65)
+    for number in numbers:
+        namespace.run("ip", "link", "add", f"more{number}", "type", "veth", "peer", "name", f"end{number}")
+    switch = start("--gso", *(word for number in numbers for word in ("-i", f"{number}@more{number}")))
+    assert ring_bytes(switch) == 512 << 20
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
