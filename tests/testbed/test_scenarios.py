@@ -76,6 +76,7 @@ def assert_exact(results: Results) -> None:
     assert len({r["digest"] for r in results.values()}) == 1, "the workers' results differ"
 
 
+@pytest.mark.slow
 def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Testbed) -> None:
     with losses(unharmed, 0.05, seed=7):
         job = unharmed.submit("lossy", ["--workload", "digits", "--epochs", 1], scheme="panama")
@@ -97,6 +98,7 @@ def test_two_jobs_share_the_fabric_and_both_are_exact(unharmed: Testbed) -> None
         assert_exact(job.result(FINISH_S))
 
 
+@pytest.mark.slow
 def test_a_killed_worker_fails_the_job_and_the_others_say_so(unharmed: Testbed) -> None:
     job = unharmed.submit("killed", LONG, FEW, scheme="switchml")
     wait_for_progress(unharmed, job)
