@@ -301,7 +301,7 @@ def test_a_parameter_server_adds_up_what_roce_workers_send(lab: Lab):
 
 def test_roce_jobs_and_a_udp_job_share_a_fabric(lab: Lab):
     """A RoCE job at each leaf (a machine has one serial port, so one agent), and one in UDP on hosts beside them."""
-    udp = lab.testbed.start_job(
+    udp = lab.testbed.submit(
         "udp",
         ["--workload", "sizes", "--sizes", "65536", "--iterations", "5"],
         [h for h in lab.testbed.workers if h not in lab.hosts],
@@ -314,7 +314,7 @@ def test_roce_jobs_and_a_udp_job_share_a_fabric(lab: Lab):
     running = [lab.start(name, flags, hosts) for name, hosts in jobs.items()]
     for job in running:
         _assert_right(lab.finish(job, STEP_S), len(job.answers), [65536] * 3)
-    lab.testbed.finish(udp, STEP_S)
+    udp.result(STEP_S)
 
 
 def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):
