@@ -200,4 +200,4 @@ def test_restarts_of_an_elastic_program_leave_no_job_behind(tmp_path: Path, shar
         nodes.join()
         wait_until(lambda: jobs.live() == [], "jobs are left")
         assert jobs.slots_in_use() == 0
-        assert system.submit("all", system.workers, rate=LINK, parameter_servers=0)
+        assert system.submit("all", workers=system.workers, rate=LINK, parameter_servers=0)

@@ -94,7 +94,9 @@ def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(
 ) -> None:
     job = Job(system, "lossy" if loss else "lossless", tmp_path)
     workers = system.workers[:4]
-    system.submit(job.name, workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
+    system.submit(
+        job.name, workers=workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000
+    )
     pauses = ("--late-calls", LATE_CALLS, "--late", 0.7)
     with losses(system, loss, seed=11):
         told = job.run(
@@ -131,8 +133,7 @@ def test_a_worker_that_leaves_stops_no_other_workers_call(
     job = Job(system, f"{scheme}-{'elastic' if elastic else 'fixed'}", tmp_path)
     workers = system.workers[:3]
     loss = "continue" if elastic else "fail"
-    plan = system.submit(job.name, workers, scheme=scheme, on_worker_loss=loss, lease_ms=20000)
-    system.start_servers(job.name, plan, tmp_path)
+    system.submit(job.name, workers=workers, scheme=scheme, on_worker_loss=loss, lease_ms=20000)
     numbers = dict(zip(workers, (20, 20, 5), strict=True))
     told = job.run([job.task(h, "--calls", n) for h, n in numbers.items()])
     had = {h: [row["values"] for row in job.calls(h)] for h in workers}
@@ -149,7 +150,9 @@ def test_a_straggler_of_a_quorum_hears_that_the_others_have_left(system: Testbed
     job = Job(system, "straggler", tmp_path)
     workers = system.workers[:4]
     *others, late = workers
-    system.submit(job.name, workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
+    system.submit(
+        job.name, workers=workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000
+    )
     options = dict.fromkeys(others, ("--calls", 6)) | {late: ("--late-calls", 3, "--late", 6.0)}
     told = job.run([job.task(h, *options[h]) for h in workers])
     had = {h: [row["digest"] for row in job.calls(h)] for h in workers}
@@ -166,7 +169,7 @@ def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members(
     job = Job(system, "job", tmp_path)
     first, lost, added = system.workers[0], system.workers[2], system.workers[3]
     workers = system.workers[:3]
-    system.submit(job.name, workers, scheme="panama", on_worker_loss="continue", lease_ms=4000)
+    system.submit(job.name, workers=workers, scheme="panama", on_worker_loss="continue", lease_ms=4000)
 
     def in_it(*hosts: str) -> None:
         """Until a call of exactly these was done."""
