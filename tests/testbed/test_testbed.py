@@ -16,6 +16,7 @@ from netfold.protocol.environment import Variable
 from netfold.testbed.controller_command import _form_of
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.isolation import run_isolated
+from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.state import RunDirectory, State
 from netfold.testbed.network.targets import choose_target
 from netfold.testbed.step_timeouts import step_timeouts_of
@@ -90,3 +91,9 @@ def test_a_program_at_a_prompt_is_not_run_again(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delattr(sys.modules["__main__"], "__file__")
     with pytest.raises(NetworkError, match="write a script"):
         run_isolated()
+
+
+def test_a_network_without_namespaces_cuts_no_link():
+    network = Testbed("single", mode=NetworkMode.USERLAND)._network(choose_target("softswitch"))
+    with pytest.raises(NetworkError, match="need --network mininet or rootless"):
+        network.set_link("h1-s1", up=False)
