@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job on p4lang's BMv2 in Mininet: `simple_switch_grpc` runs the same P4 program. Mininet's objects are there, too.
 
-python examples/bmv2.py                # needs simple_switch_grpc on PATH
+Run `python examples/bmv2.py`. It needs simple_switch_grpc on PATH.
 """
 
 from netfold.testbed import NetworkError, Testbed, run_isolated

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cross traffic takes half of a link that a job has reserved. The controller sees it, and the job moves.
 
-python examples/cross_traffic.py
+Run `python examples/cross_traffic.py`.
 """
 
 import sys
@@ -17,16 +17,7 @@ def main() -> None:
     run_isolated()
     with Testbed("leaf-spine-2x2") as testbed:
         sender, receiver = testbed.host("h4"), testbed.host("h8")
-        flow = [
-            sys.executable,
-            "-m",
-            "netfold",
-            "host",
-            "background",
-            testbed.address("h8"),
-            "--seconds",
-            120,
-        ]
+        flow = [sys.executable, *f"-m netfold host background {testbed.address('h8')} --seconds 120".split()]
         for name, mbps in (("alone", 0), ("beside", 60)):
             if mbps:
                 receiver.popen([*flow, "--sink"])

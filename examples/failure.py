@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A spine dies under a training. The controller plans other trees, and no sum is lost or counted twice.
 
-python examples/failure.py
+Run `python examples/failure.py`.
 """
 
 from netfold.testbed import Testbed, run_isolated

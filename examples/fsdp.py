@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FSDP2 on four hosts: each has a quarter of the weights, and collectives go through the switches.
 
-python examples/fsdp.py                # starts itself by torchrun in each host; needs PyTorch
+Run `python examples/fsdp.py`. It needs PyTorch, and starts itself by torchrun in each host.
 """
 
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI programs in C and with mpi4py, whose collectives go through the switches. Needs Open MPI, and a C compiler.
 
-python examples/mpi.py [--mpi4py PYTHON]       # the Python that has mpi4py
+Run `python examples/mpi.py [--mpi4py PYTHON]`, where PYTHON has mpi4py.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A planner of one's own beside the published ones: it tries every switch as the root, and takes the best.
 
-python examples/own_planner.py [FABRIC]
+Run `python examples/own_planner.py [FABRIC]`.
 """
 
 import sys

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual machines with Linux's own RDMA endpoints as workers: leaves add up RoCE packets. Takes minutes without KVM.
 
-python examples/roce.py                # needs QEMU; downloads Debian's packages at the first use
+Run `python examples/roce.py`. It needs QEMU, and downloads Debian's packages at the first use.
 """
 
 from netfold.testbed import RunError, run_isolated

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Four workers, one of which pauses. With a quorum of three, the others wait for it no longer than 50 ms a sum.
 
-python examples/straggler.py
+Run `python examples/straggler.py`.
 """
 
 import subprocess

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sweep on the flow level of the simulator: time of a training step by workers, for a ring and for trees.
 
-python examples/sweep.py [--plot sweep.svg]
+Run `python examples/sweep.py [--plot sweep.svg]`.
 """
 
 import argparse
