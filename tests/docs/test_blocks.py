@@ -21,6 +21,7 @@ PAGES = [
     REPOSITORY / "CONTRIBUTING.md",
     *sorted((REPOSITORY / "docs/tutorials").glob("*.md")),
     *sorted((REPOSITORY / "docs/how-to").glob("*.md")),
+    REPOSITORY / "docs/reference/testbed.md",
 ]
 TIMEOUT_S = 600
 WITH_QUICK_BLOCKS = [page for page in PAGES if script(page, network=False)]
