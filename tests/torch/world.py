@@ -48,7 +48,9 @@ class Controller(rpc.ControllerServicer):
         self.jobs: list[dict[str, Any]] = []
         self.refuse = ""
         self.are_links_full = False
-        """Each job takes all of its hosts' links. That of a silent member ends by `expire_leases`."""
+        """Each job takes all of its hosts' links."""
+        self.has_leases = False
+        """The job of a silent member ends by `expire_leases`, not at once."""
         self._start_root = start_root
         self._ended: dict[str, str] = {}  # reasons
         self._left: set[tuple[str, str]] = set()
@@ -194,7 +196,7 @@ class Controller(rpc.ControllerServicer):
         with self._changed:
             self._connected.discard((job, host))
         reason = f"worker {host} is silent"
-        if self.are_links_full:
+        if self.has_leases:
             with self._changed:
                 self._silent.setdefault(job, reason)
                 self._changed.notify_all()
@@ -331,7 +333,10 @@ def _serve(pipe: Any, environment: Mapping[str, str], backend: str, timeout: flo
 
 @contextmanager
 def world(
-    hosts: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None, timeout: float = 0.0
+    hosts: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 0.0,
 ) -> Iterator[tuple[World, Fabric]]:
     """All ranks are up."""
     with ExitStack() as stack:

@@ -10,7 +10,6 @@ import numpy as np
 
 from netfold.protocol.connection import Connection
 from netfold.traffic.membership.jobs import cancel_job
-from netfold.traffic.membership.process_jobs import leave_job
 from netfold.traffic.pytorch.tensor_call import NetworkUse, TensorCall
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.worker import Worker
@@ -44,7 +43,6 @@ class InNetworkReducer:
 
     def close(self) -> None:
         self._worker.close()
-        leave_job(self._job)
 
 
 def submit_to_worker(worker: Worker, call: TensorCall) -> None:

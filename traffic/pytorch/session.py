@@ -23,7 +23,7 @@ from netfold.protocol.connection import connection
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.membership.membership import ControllerMembership
-from netfold.traffic.membership.process_jobs import enter_job
+from netfold.traffic.membership.process_jobs import EnteredJob
 from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
@@ -38,8 +38,9 @@ from netfold.traffic.worker.worker import Worker
 class Session:
     """The calls of a rank. Thread-safe. All ranks submit the same calls in the same order."""
 
-    def __init__(self, reducer: Reducer, reporter: Reporter) -> None:
+    def __init__(self, reducer: Reducer, reporter: Reporter, job: EnteredJob | None) -> None:
         self._reducer = reducer
+        self._job = job
         self.reporter = reporter
         self._calls: queue.SimpleQueue[TensorCall | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # of the two below
@@ -93,6 +94,8 @@ class Session:
         self._thread.join()
         self.reporter.finish(self._network_use())
         self._reducer.close()
+        if self._job is not None:
+            self._job.leave()
 
     def _network_use(self) -> NetworkUse | None:
         """None after the job has ended."""
@@ -105,7 +108,19 @@ class Session:
 def open_session(layout: RankLayout, store: Any, rank: int, timeout: float) -> Session:
     """Joins the layout's job, and the other ranks of this host, within `timeout` seconds. `store`: with the session's
     prefix. Raises TrafficError, ConnectError."""
-    return Session(_open_reducer(layout, store, rank, timeout), _open_reporter(layout, store, rank))
+    job = _enter_job(layout, rank) if layout.job else None
+    try:
+        reducer = _open_reducer(layout, store, rank, timeout)
+    except BaseException:
+        if job is not None:
+            job.leave()
+        raise
+    return Session(reducer, _open_reporter(layout, store, rank), job)
+
+
+def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:
+    host = layout.names[layout.places[rank]]
+    return EnteredJob(connection(), layout.job, host, f"rank {rank} at host {host}")
 
 
 def _open_reporter(layout: RankLayout, store: Any, rank: int) -> Reporter:
@@ -140,7 +155,6 @@ def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[Loc
 def _join(layout: RankLayout, rank: int, deadline: float) -> InNetworkReducer:
     where = connection()
     place = layout.places[rank]
-    enter_job(where, layout.job, layout.names[place])
     membership = ControllerMembership(where, layout.job, layout.names[place])
     try:
         membership.wait(max(0.0, deadline - time.monotonic()))
