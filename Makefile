@@ -136,7 +136,7 @@ test-docs: $(VENV)/.ready-test-mpi ## the commands of README, tutorials and guid
 FRAMEWORK_TESTS := $(addprefix tests/torch/test_,frameworks.py deepspeed.py ray.py torchft.py)
 
 # These tell versions of PyTorch apart.
-VERSION_TESTS := $(addprefix tests/torch/test_,collectives.py operations.py group_jobs.py training.py hook.py)
+VERSION_TESTS := $(addprefix tests/torch/test_,backend.py collectives.py operations.py group_jobs.py training.py hook.py)
 
 .PHONY: test-torch
 test-torch: $(VENV)/.ready $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own

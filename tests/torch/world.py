@@ -256,6 +256,29 @@ def rank_environment(rank: int, hosts: Sequence[str], port: str) -> dict[str, st
     }  # fmt: skip
 
 
+def carrier(group: Any = None) -> str:
+    """What carries the sums of a group, by default the world: netfold or gloo. Called by a rank."""
+    from netfold.traffic.pytorch.collectives import collectives_of  # noqa: PLC0415 (it imports torch)
+
+    return "gloo" if collectives_of(group or _default_group()) is None else "netfold"
+
+
+def packets() -> int:
+    """Packets that this rank's worker has sent; 0: the host's first rank sends for it. Called by a rank."""
+    from netfold.traffic.pytorch.collectives import collectives_of  # noqa: PLC0415 (it imports torch)
+
+    found = collectives_of(_default_group())
+    assert found is not None
+    use = found.session._reducer.network_use()
+    return use.packets if use else 0
+
+
+def _default_group() -> Any:
+    import torch.distributed as dist  # noqa: PLC0415
+
+    return dist.group.WORLD
+
+
 class World:
     """Processes that wait to be told what to do. `hosts`: of each rank."""
 
@@ -337,12 +360,13 @@ def world(
     folder: Path,
     environment: Mapping[str, str] | None = None,
     timeout: float = 0.0,
+    backend: str = "netfold",
 ) -> Iterator[tuple[World, Fabric]]:
     """All ranks are up."""
     with ExitStack() as stack:
         fabric = Fabric(list(dict.fromkeys(hosts)), folder)
         stack.callback(fabric.close)
-        ranks = World(hosts, {**fabric.environment, **(environment or {})}, timeout=timeout)
+        ranks = World(hosts, {**fabric.environment, **(environment or {})}, backend, timeout)
         stack.callback(ranks.close)
         for rank, (good, text) in enumerate(ranks.answers()):
             assert good, f"rank {rank}: {text}"

@@ -38,7 +38,7 @@ if sys.stdin.readline():
 
 
 class Jobs(rpc.ControllerServicer):
-    """Keeps who cancels a job."""
+    """Keeps the requests to cancel jobs."""
 
     # ruff: noqa: N802 (the proto's names)
 

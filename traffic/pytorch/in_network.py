@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
 from netfold.protocol.connection import Connection
 from netfold.traffic.membership.jobs import cancel_job
 from netfold.traffic.pytorch.tensor_call import NetworkUse, TensorCall
+from netfold.traffic.pytorch.work import CALLBACKS
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.worker import Worker
 
@@ -30,6 +32,9 @@ class InNetworkReducer:
 
     def start(self, call: TensorCall) -> None:
         submit_to_worker(self._worker, call)
+
+    def on_end(self, callback: Callable[[Exception], None]) -> None:
+        self._worker.on_end(lambda error: CALLBACKS.run(lambda: callback(error)))
 
     def abort(self, cause: str) -> None:
         """Cancels the job, which ends the calls of all its members."""

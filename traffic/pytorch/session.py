@@ -32,6 +32,7 @@ from netfold.traffic.pytorch.reporter import NoReporter, Reporter, StoreReporter
 from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
 from netfold.traffic.pytorch.step_times import CallTime
 from netfold.traffic.pytorch.tensor_call import NetworkUse, Reducer, TensorCall, can_continue
+from netfold.traffic.pytorch.work import NetfoldWork
 from netfold.traffic.worker.worker import Worker
 
 
@@ -42,12 +43,14 @@ class Session:
         self._reducer = reducer
         self._job = job
         self.reporter = reporter
+        self._watched: set[NetfoldWork] = set()
         self._calls: queue.SimpleQueue[TensorCall | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # of the two below
+        self._lock = threading.Lock()  # of the three below
         self._failure: Exception | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._start_calls, name="netfold torch calls", daemon=True)
         self._thread.start()
+        reducer.on_end(self._fail)
 
     def submit(self, call: TensorCall) -> None:
         """Returns at once; the call ends with its `done`."""
@@ -66,13 +69,41 @@ class Session:
 
     def _complete(self, call: TensorCall, times: CallTime, error: Exception | None) -> None:
         times.done = time.monotonic()
-        if not can_continue(error):
-            with self._lock:
-                is_first = self._failure is None
-                self._failure = self._failure or error
-            if is_first:
-                self._reducer.abort(f"{error}")
+        if error is not None and not can_continue(error):
+            self._fail(error)
         call.done(error)
+
+    def _fail(self, error: Exception) -> None:
+        with self._lock:
+            is_first = self._failure is None
+            self._failure = self._failure or error
+            watched, self._watched = self._watched, set()
+        if is_first:
+            self._reducer.abort(f"{error}")
+        for work in watched:
+            work.finish(error)
+
+    def watch(self, theirs: Any, where: str) -> Any:
+        """A collective of Gloo that ends with the group, too: Gloo itself notices only the end of a neighbor."""
+        try:
+            future = theirs.get_future()
+        except RuntimeError:  # some of Gloo's have none, and are waited for
+            return theirs
+        work = NetfoldWork([], where, self.reporter.waiting)
+
+        def on_done(future: Any) -> None:
+            with self._lock:
+                self._watched.discard(work)
+            work.finish_as(future)
+
+        with self._lock:
+            failure = self._failure
+            if failure is None:
+                self._watched.add(work)
+        if failure is not None:
+            work.finish(failure)
+        future.add_done_callback(on_done)
+        return work
 
     @property
     def failure(self) -> Exception | None:
