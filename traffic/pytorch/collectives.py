@@ -92,11 +92,11 @@ def _on_cuda(arguments: Sequence[Any]) -> bool:
     )
 
 
-def register_gloo(group: Any, gloo: Any) -> None:
-    """Makes a Gloo backend that of a group, for all devices."""
+def register_backend(group: Any, kind: Any, backend: Any) -> None:
+    """Makes a backend that of a group of torch, for all devices. `kind`: of torch's BackendType."""
     for device in ("cpu", "cuda"):
-        group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.GLOO, gloo)
-    group._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
+        group._register_backend(torch.device(device), kind, backend)
+    group._set_default_backend(kind)
 
 
 class Collectives:
@@ -127,7 +127,7 @@ class Collectives:
         self._staging = Staging()
         self._logged: set[tuple[str, str]] = set()
         self._gloo_group = dist.ProcessGroup(options.store, options.group_rank, options.group_size)
-        register_gloo(self._gloo_group, gloo)
+        register_backend(self._gloo_group, dist.ProcessGroup.BackendType.GLOO, gloo)
         if owns_session:
             atexit.register(self._exit)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from netfold.traffic.pytorch.collectives import Collectives, register_gloo
+from netfold.traffic.pytorch.collectives import Collectives, register_backend
 
 
 class NetfoldGroup(Collectives, dist.ProcessGroup):  # type: ignore[misc]
@@ -17,4 +17,4 @@ class NetfoldGroup(Collectives, dist.ProcessGroup):  # type: ignore[misc]
     def __init__(self, options: Any, *parts: Any) -> None:
         dist.ProcessGroup.__init__(self, options.group_rank, options.group_size)
         Collectives.__init__(self, options, *parts)
-        register_gloo(self, self._gloo_backend)
+        register_backend(self, dist.ProcessGroup.BackendType.GLOO, self._gloo_backend)
