@@ -107,7 +107,7 @@ class TrainingReport:
 
     def lines(self) -> list[str]:
         if not self.steps:
-            return [f"netfold: {self.verdict}"]
+            return [f"netfold: {self.verdict}", *self._ways()]
         calls = f"{self.nbytes / 1e6:.2f} MB, {self.goodput_mbps:.1f} Mbit/s while in flight"
         lines = [
             f"netfold: {self.steps} steps of {self.ranks} ranks, {self.step_ms:.1f} ms each (median)",
@@ -121,13 +121,14 @@ class TrainingReport:
         if self.late_rank >= 0:
             late = f"rank {self.late_rank} in {self.late_part:.0%} of steps, {self.late_ms:.1f} ms"
             lines.append(f"  last to arrive          {late}")
-        if self.by_netfold:
-            lines.append(f"  by netfold              {_counts(self.by_netfold)}")
-        if self.by_gloo:
-            lines.append(f"  by Gloo, not measured   {_counts(self.by_gloo)}")
+        lines += self._ways()
         if self.missing:
             lines.append(f"  no times from           ranks {', '.join(map(str, self.missing))}")
         return [*lines, f"  binds                   {self.verdict}"]
+
+    def _ways(self) -> list[str]:
+        ways = {"by netfold           ": self.by_netfold, "by Gloo, not measured": self.by_gloo}
+        return [f"  {way}   {_counts(names)}" for way, names in ways.items() if names]
 
 
 def _counts(names: dict[str, int]) -> str:
