@@ -31,7 +31,7 @@ from netfold.traffic.membership.process_watch import watch_process
 log = logging.getLogger(__name__)
 
 CANCELED_BY = "the program that followed, as a process of the job had ended"
-_CANCEL_S = 10.0
+_CANCEL_S = 5.0
 _KEEP_S = 86_400.0
 """How long files are kept that no process of the same controller has looked at, and folders of other boots and
 namespaces that do not change."""
