@@ -19,7 +19,7 @@ import torch.distributed._functional_collectives as functional  # noqa: E402
 from torch.torch_version import TorchVersion  # noqa: E402
 
 from netfold.traffic.numerics import ReduceOp  # noqa: E402
-from netfold.traffic.pytorch.collectives import Collectives  # noqa: E402
+from netfold.traffic.pytorch.collectives import Collectives, collectives_of  # noqa: E402
 from netfold.traffic.pytorch.tensor_call import SUPPORTED_DTYPES  # noqa: E402
 from tests.torch.world import World, carrier, world  # noqa: E402
 
@@ -354,12 +354,13 @@ def test_tensors_that_cannot_take_the_result_are_refused_at_all_ranks(ranks: Wor
 
 
 def failing_copy_back() -> str:
-    group = dist.distributed_c10d._get_default_group()
+    collectives = collectives_of(dist.group.WORLD)
+    assert collectives is not None
 
     def copy_back() -> None:
         raise OSError("no room")
 
-    work = group._reduce("all-reduce", torch.ones(8), ReduceOp.SUM, [], None, copy_back)
+    work = collectives._reduce("all-reduce", torch.ones(8), ReduceOp.SUM, [], None, copy_back)
     try:
         work.wait(timedelta(seconds=20))
     except dist.DistBackendError as error:
