@@ -164,6 +164,10 @@ test-mpi: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready ## the tests with Open MPI 
 test-mpi4py: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready-mpi4py ## mpi4py's own test suite over four hosts
 	$(ISOLATED) $(BIN)/pytest tests/mpi/test_mpi4py.py -m long $(PYTEST_ARGS)
 
+.PHONY: docs-outputs
+docs-outputs: $(VENV)/.ready-test-mpi ## run the pages' commands, and renew the outputs that the pages show (PYTEST_ARGS="-k first-run")
+	RENEW_OUTPUTS=1 $(ISOLATED) $(BIN)/pytest tests/docs/test_blocks.py -m long --timeout 900 $(PYTEST_ARGS)
+
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs
 	$(ISOLATED) $(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS)
