@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from netfold.controller.planning.plan import Plan
+from netfold.p4src.manifest import ManifestError, check_sources
 from netfold.protocol.wire import mtu_for
 from netfold.testbed import chips
 from netfold.testbed.controller_process import ControllerProcess
@@ -84,6 +85,14 @@ class RunningJob:
     started: float = field(default_factory=time.monotonic)
 
 
+def _check_program_sources() -> None:
+    """Raises RunError, before a network starts for a controller that would refuse its program."""
+    try:
+        check_sources()
+    except ManifestError as error:
+        raise RunError(str(error)) from error
+
+
 class Deployment(ManagedResource):
     """A running system; a context manager."""
 
@@ -106,6 +115,8 @@ class Deployment(ManagedResource):
         self.scale = self._scale_for(self.timeouts.link_mbps)
         if target.name == TofinoModel.name:  # before its models start, which takes long
             self._chip_program = chips.chip_program(self.fabric, setup.program)
+        elif "--p4info" not in setup.controller:
+            _check_program_sources()
         self.target_reason = target_reason(setup.target, target)
         self._on_step(f"network: {DESCRIPTIONS[self.mode]}")
         self._on_step(
