@@ -145,7 +145,8 @@ def _refuse(job: pb.Job, host: str) -> None:
     if host not in workers:
         fail(REFUSED, f"'{host}' is no worker of job '{job.name}'; its workers are {listing(workers)}")
     if not job.packets.trees:
-        fail(REFUSED, f"job '{job.name}' is {state}: it has no entries at switches yet ({job.reason})")
+        why = f" ({job.reason})" if job.reason else ""
+        fail(REFUSED, f"job '{job.name}' is {state}: switches have no entries of it yet{why}")
 
 
 def _enter_host(name: str, host: str, address: str) -> None:
