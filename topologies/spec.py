@@ -27,6 +27,7 @@ the file; or a switch gives the number of each:
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -219,6 +220,46 @@ def load_fabric(name_or_path: str | Path) -> Fabric:
     if is_tutorials_form(document.value):
         return tutorials_fabric(document, path.resolve().parent.name or "tutorials")
     return _build(document, _validate(document))
+
+
+def spec_text(fabric: Fabric) -> str:
+    """A spec, in JSON, which `load_fabric` reads as this fabric. It numbers all ports. Raises FabricError for a unit
+    that specs do not have."""
+    if UNITS.get(fabric.unit.name) != fabric.unit:
+        raise FabricError(f"{fabric.name}: unit {fabric.unit}; expected one of {', '.join(UNITS)}")
+    links = [(x, {"rate": x.rate, "queue": x.queue, "delay_ms": x.delay_ms}) for x in fabric.links]
+    of_host = {end: values for x, values in links for end in (x.a, x.b) if fabric.is_host(end)}
+    spec = {
+        "name": fabric.name,
+        "unit": fabric.unit.name,
+        "switches": {
+            s.name: {
+                "role": s.role,
+                "capacity": s.capacity,
+                "slots": s.slots,
+                "children": s.children,
+                "chip": s.chip,
+                "ports": fabric.ports[s.name],
+                "loopbacks": [asdict(x) for x in s.loopbacks],
+            }
+            for s in fabric.switches
+        },
+        "hosts": {
+            h.name: {
+                "at": fabric.attachment(h.name),
+                "parameter_server": h.parameter_server,
+                "capacity": h.capacity,
+                **of_host[h.name],
+            }
+            for h in fabric.hosts
+        },
+        "links": [
+            {"between": [x.a, x.b], **values}
+            for x, values in links
+            if not (fabric.is_host(x.a) or fabric.is_host(x.b))
+        ],
+    }
+    return json.dumps(spec, indent=1) + "\n"
 
 
 def load_exercise(name_or_path: str | Path) -> Exercise | None:

@@ -18,8 +18,8 @@ from netfold.controller.switches.programs import program_for
 from netfold.p4src import manifest
 from netfold.p4src.manifest import Form, read_manifest
 from netfold.p4src.tools import p4build
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
+from netfold.testbed.testbed import Testbed
 from netfold.topologies.fabric import FabricError
 
 COMPILED = p4build.REPOSITORY / p4build.COMPILED
@@ -74,7 +74,7 @@ def test_a_program_of_other_sources_is_refused(copy: Path, monkeypatch: pytest.M
         program_for([], 64)
     with (
         pytest.raises(RunError, match=r"^p4src/common/sizes.p4 has changed since"),
-        Deployment(Setup("single")),
+        Testbed("single"),
     ):
         pass
     shutil.rmtree(copy / "p4src/common")

@@ -22,6 +22,7 @@ PAGES = [
     REPOSITORY / "CONTRIBUTING.md",
     *sorted((REPOSITORY / "docs/tutorials").glob("*.md")),
     *sorted((REPOSITORY / "docs/how-to").glob("*.md")),
+    REPOSITORY / "docs/reference/testbed.md",
 ]
 TIMEOUT_S = 600
 RENEW = "RENEW_OUTPUTS"

@@ -16,8 +16,8 @@ import pytest
 
 from netfold.p4src.tools import p4build
 from netfold.protocol.environment import Variable
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.network.targets import installed_command
+from netfold.testbed.testbed import Testbed
 from tests.house.imports import REPOSITORY
 
 EXERCISES = REPOSITORY / "docs/tutorials/exercises"
@@ -45,11 +45,11 @@ def apply_patch(patch: Path, folder: Path) -> None:
     subprocess.run(["git", "apply", str(patch)], check=True, cwd=folder, env=environment, timeout=60)
 
 
-def command_of_host(system: Deployment, host: str, *command: object) -> str:
+def command_of_host(system: Testbed, host: str, *command: object) -> str:
     """The output of a command in a host, which finds the network's controller."""
     outer = [installed_command("netfold"), "network", "exec", "--name", system.net.name, host, "--"]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    controller = {str(Variable.CONTROLLER): system.service.address, "PATH": path}
+    controller = {str(Variable.CONTROLLER): system.controller.address, "PATH": path}
     return output(*outer, *command, **controller)
 
 
@@ -57,15 +57,15 @@ def command_of_host(system: Deployment, host: str, *command: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def system() -> Iterator[Deployment]:
-    with Deployment(Setup(target="softswitch", lanes=64, name="exone", first_grpc_port=9960)) as running:
-        running.submit("sandbox", list(VALUES), scheme="panama", sandbox=True)
+def system() -> Iterator[Testbed]:
+    with Testbed(target="softswitch", lanes=64, name="exone", first_grpc_port=9960) as running:
+        running.submit("sandbox", workers=list(VALUES), scheme="panama", sandbox=True)
         yield running
 
 
 @pytest.mark.root
 @pytest.mark.mininet
-def test_a_gradient_made_field_by_field_is_added_up(system: Deployment):
+def test_a_gradient_made_field_by_field_is_added_up(system: Testbed):
     sums = [
         command_of_host(system, host, sys.executable, SOLUTIONS / "gradient.py", "sandbox", host, value)
         for host, value in VALUES.items()
@@ -110,12 +110,13 @@ def test_a_switch_counts_what_comes_again(counting: Path):
         "--program",
         str(counting / f"{PROGRAM}.json"),
     )
-    setup = Setup(target="softswitch", lanes=64, name="extwo", first_grpc_port=9970, controller=program)
-    with Deployment(setup) as system:
-        system.submit("sandbox", list(VALUES), scheme="panama", sandbox=True)
+    with Testbed(
+        target="softswitch", lanes=64, name="extwo", first_grpc_port=9970, controller_options=program
+    ) as system:
+        system.submit("sandbox", workers=list(VALUES), scheme="panama", sandbox=True)
         send = [installed_command("netfold"), "host", "send", "--job", "sandbox", "--host", "h1"]
         for _ in range(3):
-            output(*send, "--name", "extwo", "--controller", system.service.address)
+            output(*send, "--name", "extwo", "--controller", system.controller.address)
         control = system.net.switches["leaf1"].control_socket
         done = subprocess.run(
             [installed_command("softswitch"), "cli", str(control)],

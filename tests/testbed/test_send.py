@@ -16,9 +16,9 @@ from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.environment import Variable
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.send_command import send
+from netfold.testbed.testbed import Testbed
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import asked, code_of, deployed
 
@@ -118,19 +118,19 @@ def test_a_sandbox_is_udp():
 
 
 @pytest.fixture(scope="module")
-def system() -> Iterator[Deployment]:
-    with Deployment(Setup(target="softswitch", lanes=64, name="send", first_grpc_port=9880)) as running:
-        running.submit("sandbox", ["h1", "h2", "h5"], scheme="panama", sandbox=True)
+def system() -> Iterator[Testbed]:
+    with Testbed(target="softswitch", lanes=64, name="send", first_grpc_port=9880) as running:
+        running.submit("sandbox", workers=["h1", "h2", "h5"], scheme="panama", sandbox=True)
         yield running
 
 
 @pytest.fixture
-def by_hand(system: Deployment) -> Callable[..., list[str]]:
+def by_hand(system: Testbed) -> Callable[..., list[str]]:
     """Send a packet of a host; the words of each line, the node first."""
 
     def sent(host: str, *options: str) -> list[str]:
         command = [installed_command("netfold"), "host", "send", "--job", "sandbox", "--host", host, *options]
-        command += ["--controller", system.service.address, "--name", "send"]
+        command += ["--controller", system.controller.address, "--name", "send"]
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
         return [" ".join(line.split()) for line in done.stdout.splitlines()]
 
