@@ -69,19 +69,19 @@ def _check_program_sources() -> None:
 class Testbed(ManagedResource):
     """A fabric as an emulated network on this machine, with its controller; a context manager.
 
-    fabric              the name of a spec, a spec's file, a Fabric, or a networkx graph (`Fabric.from_graph`)
-    target              the switches: "softswitch", "bmv2", "tofino-model", or "auto": softswitch where it can run
-    lanes               elements of a packet: 32, 64, 256 or 512; None: the maximum, up to the target's, of a program
-                        for the fabric's children
-    scale               factor from the fabric's rates to rates on the wire; None: 1, or what the target can carry
-    name                1 to 6 lower-case letters, None: $NETFOLD_NAME or nf; testbeds of different names and ports
-                        coexist
-    first_grpc_port     P4Runtime port of the first switch; the others follow
-    controller_options  further options of `netfold controller run`
-    program             for tofino-model: the chip's folder from `python -m netfold.p4src.tools.tofino`
-    call_timeout_s      of one all-reduce of the workers that `submit` starts; None: the target's default
-    mode                USERLAND: without namespaces; None: in those of this process
-    on_step             receives one line before each step that takes long
+    - `fabric`: the name of a spec, a spec's file, a Fabric, or a networkx graph (`Fabric.from_graph`)
+    - `target`: the switches: "softswitch", "bmv2", "tofino-model", or "auto": softswitch where it can run
+    - `lanes`: elements of a packet: 32, 64, 256 or 512; None: the maximum, up to the target's, of a program for
+      the fabric's children
+    - `scale`: factor from the fabric's rates to rates on the wire; None: 1, or what the target can carry
+    - `name`: 1 to 6 lower-case letters, None: $NETFOLD_NAME or nf; testbeds of different names and ports
+      coexist
+    - `first_grpc_port`: P4Runtime port of the first switch; the others follow
+    - `controller_options`: further options of `netfold controller run`
+    - `program`: for tofino-model: the chip's folder from `python -m netfold.p4src.tools.tofino`
+    - `call_timeout_s`: of one all-reduce of the workers that `submit` starts; None: the target's default
+    - `mode`: USERLAND: without namespaces; None: in those of this process
+    - `on_step`: receives one line before each step that takes long
     """
 
     __test__ = False  # pytest takes classes of this name for tests
