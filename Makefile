@@ -85,7 +85,7 @@ endif
 
 .PHONY: train
 train: $(VENV)/.ready $(TORCH_VENV)/.ready ## PyTorch's DistributedDataParallel on eight hosts, over netfold and over Gloo
-	$(BIN)/python -m examples.in_mininet --target $(TARGET)
+	$(BIN)/python -m examples.ddp --target $(TARGET)
 
 .PHONY: roce
 roce: $(VENV)/.ready-roce ## four virtual machines with Linux's own RDMA endpoints as hosts: RoCE added up by the leaves
@@ -164,23 +164,23 @@ test-mpi: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready ## the tests with Open MPI 
 test-mpi4py: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready-mpi4py ## mpi4py's own test suite over four hosts
 	$(ISOLATED) $(BIN)/pytest tests/mpi/test_mpi4py.py -m long $(PYTEST_ARGS)
 
+.PHONY: docs-outputs
+docs-outputs: $(VENV)/.ready-test-mpi ## run the pages' commands, and renew the outputs that the pages show (PYTEST_ARGS="-k first-run")
+	RENEW_OUTPUTS=1 $(ISOLATED) $(BIN)/pytest tests/docs/test_blocks.py -m long --timeout 900 $(PYTEST_ARGS)
+
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs
 	$(ISOLATED) $(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS)
 	$(BIN)/pytest tests/house/test_bounds.py tests/house/test_release.py -m long $(PYTEST_ARGS)
 
 # An index takes wheels by the oldest C library they run with; auditwheel finds it in the compiled code.
-# ARCH=aarch64 is netfold's wheel for another machine, by Debian's cross compiler (softswitch's is for all).
+# ARCH=aarch64 makes netfold's wheel for another machine, by Debian's cross compiler. softswitch's is for all.
 .PHONY: wheels
 wheels: $(VENV)/.ready-dev ## the source archives and wheels of a release, in DIST
-ifdef ARCH
-	@$(call install-missing,gcc-$(ARCH)-linux-gnu libc6-dev-$(if $(filter aarch64,$(ARCH)),arm64,$(ARCH))-cross)
-	WHEEL_PLATFORM=linux-$(ARCH) CC=$(ARCH)-linux-gnu-gcc LDSHARED="$(ARCH)-linux-gnu-gcc -shared" \
-	  $(BIN)/python -m build --wheel --outdir $(DIST) .
-else
-	$(BIN)/python -m build --outdir $(DIST) .
+	@$(if $(ARCH),$(call install-missing,gcc-$(ARCH)-linux-gnu libc6-dev-$(ARCH:aarch64=arm64)-cross))
+	$(if $(ARCH),WHEEL_PLATFORM=linux-$(ARCH) CC=$(ARCH)-linux-gnu-gcc LDSHARED="$(ARCH)-linux-gnu-gcc -shared") \
+	  $(BIN)/python -m build --outdir $(DIST) .
 	$(BIN)/python -m build --outdir $(DIST) softswitch
-endif
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat auto --wheel-dir $(DIST) $(DIST)/netfold-*-linux_*.whl
 	rm $(DIST)/netfold-*-linux_*.whl
 

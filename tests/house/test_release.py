@@ -62,7 +62,7 @@ def test_a_wheel_for_another_machine_holds_code_for_it(checkout: Wheels, tmp_pat
     command = ["make", "-C", REPOSITORY, "wheels", "ARCH=aarch64", f"DIST={tmp_path}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = tmp_path.glob("netfold-*.whl")
     assert wheel.stem.endswith("_aarch64")
     assert "manylinux_" in wheel.stem
     libraries = [file for file in zipfile.ZipFile(wheel).namelist() if file.endswith(".so")]
