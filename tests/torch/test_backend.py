@@ -107,14 +107,3 @@ def test_a_split_without_this_rank_is_refused(tmp_path: Path):
         ((good, text),) = ranks.answers([1])
         assert not good
         assert text.startswith("DistBackendError: netfold: rank 1 is in none of the groups of split_group")
-
-
-def in_a_checked_group() -> list[float]:
-    return [summed(), summed(dist.new_group())]
-
-
-def test_torch_s_checks_of_collectives_see_netfold_s(tmp_path: Path):
-    environment = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL", "TORCH_CPP_LOG_LEVEL": "INFO"}
-    with world(HOSTS, tmp_path, environment) as (ranks, fabric):
-        assert ranks.run(in_a_checked_group) == [[3.0, 3.0]] * len(HOSTS)
-        assert len(fabric.controller.jobs) == 1

@@ -31,10 +31,6 @@ class NetfoldBackend(Collectives, Backend):  # type: ignore[misc]
     def set_timeout(self, timeout: timedelta) -> None:
         self._gloo_backend.set_timeout(timeout)
 
-    def _get_sequence_number_for_group(self) -> int:
-        """For the checks of TORCH_DISTRIBUTED_DEBUG=DETAIL; of the calls by Gloo."""
-        return int(self._gloo_group._get_sequence_number_for_group())
-
     @property
     def supports_splitting(self) -> bool:
         return True
