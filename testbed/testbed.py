@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from netfold.controller.switches.programs import lanes_for
+from netfold.p4src.manifest import ManifestError, check_sources
 from netfold.protocol.environment import Variable
 from netfold.protocol.wire import mtu_for
 from netfold.testbed import chips
@@ -57,22 +58,30 @@ DESCRIPTIONS = {
 }
 
 
+def _check_program_sources() -> None:
+    """Raises RunError, before a network starts for a controller that would refuse its program."""
+    try:
+        check_sources()
+    except ManifestError as error:
+        raise RunError(str(error)) from error
+
+
 class Testbed(ManagedResource):
     """A fabric as an emulated network on this machine, with its controller; a context manager.
 
-    fabric              the name of a spec, a spec's file, a Fabric, or a networkx graph (`Fabric.from_graph`)
-    target              the switches: "softswitch", "bmv2", "tofino-model", or "auto": softswitch where it can run
-    lanes               elements of a packet: 32, 64, 256 or 512; None: the maximum, up to the target's, of a program
-                        for the fabric's children
-    scale               factor from the fabric's rates to rates on the wire; None: 1, or what the target can carry
-    name                1 to 6 lower-case letters, None: $NETFOLD_NAME or nf; testbeds of different names and ports
-                        coexist
-    first_grpc_port     P4Runtime port of the first switch; the others follow
-    controller_options  further options of `netfold controller run`
-    program             for tofino-model: the chip's folder from `python -m netfold.p4src.tools.tofino`
-    call_timeout_s      of one all-reduce of the workers that `submit` starts; None: the target's default
-    mode                USERLAND: without namespaces; None: in those of this process
-    on_step             receives one line before each step that takes long
+    - `fabric`: the name of a spec, a spec's file, a Fabric, or a networkx graph (`Fabric.from_graph`)
+    - `target`: the switches: "softswitch", "bmv2", "tofino-model", or "auto": softswitch where it can run
+    - `lanes`: elements of a packet: 32, 64, 256 or 512; None: the maximum, up to the target's, of a program for
+      the fabric's children
+    - `scale`: factor from the fabric's rates to rates on the wire; None: 1, or what the target can carry
+    - `name`: 1 to 6 lower-case letters, None: $NETFOLD_NAME or nf; testbeds of different names and ports
+      coexist
+    - `first_grpc_port`: P4Runtime port of the first switch; the others follow
+    - `controller_options`: further options of `netfold controller run`
+    - `program`: for tofino-model: the chip's folder from `python -m netfold.p4src.tools.tofino`
+    - `call_timeout_s`: of one all-reduce of the workers that `submit` starts; None: the target's default
+    - `mode`: USERLAND: without namespaces; None: in those of this process
+    - `on_step`: receives one line before each step that takes long
     """
 
     __test__ = False  # pytest takes classes of this name for tests
@@ -121,6 +130,8 @@ class Testbed(ManagedResource):
         self.lanes = self._wanted_lanes or self._most_lanes()
         if target.name == TofinoModel.name:  # before its models start, which takes long
             self._chip_program = chips.chip_program(self.fabric, self._program)
+        elif "--p4info" not in self._controller_options:
+            _check_program_sources()
         self.target_reason = target_reason(self.wanted_target, target)
         self._on_step(f"network: {DESCRIPTIONS[self.mode]}")
         self._on_step(

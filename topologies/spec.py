@@ -47,7 +47,7 @@ from netfold.topologies.fabric import (
     SwitchRole,
     Unit,
 )
-from netfold.topologies.faults import Place
+from netfold.topologies.faults import Place, hint
 from netfold.topologies.model_errors import model_problems
 from netfold.topologies.ports import LAST_PORT, Chip
 from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
@@ -290,8 +290,8 @@ def _find(name_or_path: str | Path) -> Path:
             return path
     except OSError as error:
         raise FabricError(f"'{path}' cannot be read: {error.strerror}") from error
-    known = ", ".join(spec_names())
-    raise FabricError(f"'{name_or_path}' is neither a file nor a spec of netfold ({known})")
+    known = hint(str(name_or_path), spec_names())
+    raise FabricError(f"'{name_or_path}' is neither a file nor a spec of netfold{known}")
 
 
 def _validate(document: Document) -> FabricSpec:

@@ -254,7 +254,7 @@ def test_not_text_and_no_file(tmp_path: Path) -> None:
     path.write_bytes(b"name: a\nunit: \xff\n")
     with pytest.raises(SpecError, match=r"f\.yaml:2:1: not UTF-8"):
         load_fabric(path)
-    with pytest.raises(FabricError, match=r"nor a spec of netfold .*grid-fig1"):
+    with pytest.raises(FabricError, match=r"nor a spec of netfold; did you mean 'grid-fig1'"):
         load_fabric("grid-fig2")
 
 
