@@ -89,8 +89,8 @@ def test_a_flag_of_any_contribution_sticks_until_the_next_chunk(
 def test_reserved_bits_do_not_get_into_a_sum(bench: Bench, node: TreeAt):
     bench.install(*SETTINGS, node)
     for worker in (1, 2):
-        bench.send(worker, sent(worker, flags=0x3F, reserved=0xFF))
-    ((_, frame), *_) = bench.send(3, sent(3, flags=0x3F))
+        bench.send(worker, sent(worker, flags=0x3D, reserved=0xFF))
+    ((_, frame), *_) = bench.send(3, sent(3, flags=0x3D))
     assert frame[43] == 0
 
 

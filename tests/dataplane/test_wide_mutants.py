@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from netfold.p4src.manifest import Form
-from netfold.protocol.wire import LANE_MAX, LANE_MIN
+from netfold.protocol.target import LaneTarget
+from netfold.protocol.wire import LANE_MAX, LANE_MIN, Flag
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner, root
@@ -19,6 +21,7 @@ from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_wi
 
 LANES, CHUNKS, SEED = 256, 60, 45
 WORDS = "v1model/lanes_wide.p4"
+CLEARS = "        overflows.write(meta.slot.index, 0);"
 READ = "overflows.read(overflow, meta.slot.index);"
 SIGN = "((held ^ hdr.lanes.v##n) & SIGNS)"
 SUM = f"CARRIES(held, hdr.lanes.v##n) ^ {SIGN}"
@@ -31,7 +34,11 @@ MUTANTS = [
     ("a sign that changes is an overflow", " & (hdr.lanes.v##n ^ CARRIES(held, hdr.lanes.v##n))", ""),
     ("the last word alone overflows", "if (((held ^", "overflow = 0; if (((held ^"),
     ("overflows are forgotten", f"{READ}\n#define", "overflow = 0;\n#define"),
-    ("a claim keeps the overflow", "overflows.write(meta.slot.index, 0);", ""),
+    ("a claim keeps the overflow", f"(WORD_CLAIM)\n{CLEARS}", "(WORD_CLAIM)"),
+    ("a short claim keeps the overflow", f"(WORD_CLEAR)\n    {CLEARS}", "(WORD_CLEAR)"),
+    ("a short claim keeps the lanes", "WORD_CLEAR(n) lanes_##n.write(meta.slot.index, 0);", "WORD_CLEAR(n)"),
+    ("a short packet completes without lanes", "hdr.lanes.setValid();", ""),
+    ("a short packet completes with other lanes", "setValid();\n            read();", "setValid();"),
     ("a sum that is sent again has no flag", f"{READ}\n        flag_overflow();", READ),
     ("a claim forgets the lanes", "WORD_CLAIM(n) lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", "WORD_CLAIM(n)"),
     ("a sum is not kept", " \\\n        lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", ""),
@@ -63,7 +70,8 @@ def test_a_mutant_is_found(
 
 def explore(program: Path) -> None:
     """Chunks of three children: small ones, ones in which one lane does not fit, and ones that do not fit in all lanes;
-    each complete sum is asked for again."""
+    each complete sum is asked for again. Some chunks are scatters, whose lanes child 1 wants, the first or the last to
+    contribute."""
     random = Random(SEED)
     with SoftDevice(program, cache=program.parent, wraps=True) as device:
         for node in (root(3), inner(3)):
@@ -72,14 +80,19 @@ def explore(program: Path) -> None:
             bench.install(*SETTINGS, node)
             for round_ in range(CHUNKS):
                 limit = random.choice((10, 2**29, 2**31 - 1))
-                for child in node.children:
+                is_scatter = round_ % 3 == 2
+                for child in node.children[:: random.choice((1, -1))]:
                     lanes = [random.randint(-limit - 1, limit) for _ in range(LANES)]
                     if limit == 10 and round_ % 2:
                         lanes[random.randrange(LANES)] = int(random.choice((LANE_MAX, LANE_MIN)))
-                    send(bench, child.port, round_, lanes)
-                send(bench, 1, round_, [0] * LANES)
+                    send(bench, child.port, round_, lanes, is_scatter)
+                send(bench, 1, round_, [0] * LANES, is_scatter)
 
 
-def send(bench: Bench, worker: int, round_: int, lanes: list[int]) -> None:
+def send(bench: Bench, worker: int, round_: int, lanes: list[int], is_scatter: bool) -> None:
     header = Netfold(tree=TREE, epoch=EPOCH, child=worker, lanes=lanes, round=round_)
+    if is_scatter:
+        is_short = worker == 1
+        flags = 0 if is_short else Flag.DATA
+        header = replace(header, flags=flags, lanes=[] if is_short else lanes, lane_count=LaneTarget(1).field)
     bench.send(worker, gradient(header, Ip(src=f"10.0.0.{worker}")))
