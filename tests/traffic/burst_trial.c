@@ -73,7 +73,7 @@ int64_t nf_core_generation(const struct nf_core *core) { return core ? 1 : 0; }
 int64_t nf_core_send(struct nf_core *core, struct nf_out *out, int64_t room, double now) {
     int64_t n = 0;
     if (core || now < 0) return 0;
-    for (; n < room && n < to_send; n++) out[n] = (struct nf_out){packets[PACKETS - to_send + n], 0};
+    for (; n < room && n < to_send; n++) out[n] = (struct nf_out){packets[PACKETS - to_send + n], 0, STRIDE};
     to_send -= n;
     return n;
 }
