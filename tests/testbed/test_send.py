@@ -60,6 +60,15 @@ async def answer(*arguments: str) -> tuple[int, str]:
         ),
         (("--job", "digits", "--host", "h1"), 3, "job 'digits' is no sandbox"),
         (("--job", "sandbox", "--host", "h1", "--tree", "99"), 3, "job 'sandbox' has no tree 99"),
+        (
+            ("--job", "sandbox", "--host", "h\x1b[31m"),
+            3,
+            r"'h\x1b[31m' is no worker of job 'sandbox'",
+        ),
+        (("--job", "sandbox", "--host", "h1", "--chunk", str(2**40)), 3, f" has no chunk {2**40}: "),
+        (("--job", "sandbox", "--host", "h1", "--timeout", "1e10"), 2, "86400"),
+        (("--job", "sandbox", "--host", "h1", "--timeout", "inf"), 2, "86400"),
+        (("--job", "sandbox", "--host", "h1", "--timeout", "nan"), 2, "86400"),
         (("--job", "sandbox", "--host", "h1"), 6, "of h1, and network 'nf' is not up"),
     ],
 )
