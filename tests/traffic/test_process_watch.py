@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,8 @@ import pytest
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import Connection
+from netfold.traffic.membership.process_jobs import CANCELED_BY, cancel_abandoned_jobs
 from netfold.traffic.membership.process_watch import watch_process
 from tests.process_watches import await_no_watch, watches
 
@@ -53,13 +56,18 @@ for word in sys.stdin:
 
 
 class Jobs(rpc.ControllerServicer):
-    """Keeps the requests to cancel jobs."""
+    """Keeps the requests to cancel jobs. `is_connected`: h1, which is a member of each."""
 
     # ruff: noqa: N802 (the proto's names)
 
     def __init__(self) -> None:
+        self.is_connected = False
         self.canceled_by: list[str] = []
         self._changed = threading.Condition()
+
+    def GetJob(self, request: pb.JobName, context: Any) -> pb.Job:
+        members = [pb.Member(host="h1", connected=self.is_connected)]
+        return pb.Job(name=request.name, state=pb.RUNNING, members=members)
 
     def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
         with self._changed:
@@ -188,6 +196,22 @@ def test_a_cleaner_of_the_folder_does_not_end_the_watch(
     member.kill()
     assert jobs.await_cancel().startswith("train the watch of rank 3")
     await_no_watch(tmp_path)
+
+
+def test_a_late_watch_leaves_the_job_of_the_program_that_followed(
+    jobs: Jobs, member: subprocess.Popen[str], tmp_path: Path
+):
+    (watch,) = watches(tmp_path)
+    os.kill(watch, signal.SIGSTOP)
+    member.kill()
+    member.wait()
+    with pytest.MonkeyPatch.context() as following:
+        following.setattr(tempfile, "tempdir", str(tmp_path))
+        assert cancel_abandoned_jobs(Connection(f"unix:{tmp_path}/c"), 10) == ["train"]
+    jobs.is_connected = True
+    os.kill(watch, signal.SIGCONT)
+    await_no_watch(tmp_path)
+    assert jobs.canceled_by == [f"train {CANCELED_BY}"]
 
 
 def test_a_forked_child_neither_leaves_the_job_nor_keeps_its_watch(

@@ -87,11 +87,13 @@ class EnteredJob:
 
 
 def cancel_entered(path: str, text: str) -> None:
-    """Cancels the job of a process that has ended. `text`: of its file, which may be gone."""
+    """Cancels the job of a process that has ended. `text`: of its file. If the file is gone, the program that followed
+    may have canceled the job, and one of the same name may be its own: it is canceled only if this member is lost."""
     entry = ProcessJob(**json.loads(text))
     by = f"the watch of {entry.member}: its process {entry.pid} has ended"
     where = connection(entry.controller)
-    has_ended = cancel_job(where, entry.job, by, _CANCEL_S)
+    is_own = path != "" and Path(path).exists()
+    has_ended = is_own and cancel_job(where, entry.job, by, _CANCEL_S)
     if has_ended or cancel_lost(where, entry.job, entry.host, by, _CANCEL_S) is False:
         with contextlib.suppress(OSError):
             Path(path).unlink()
