@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import subprocess
 from collections.abc import Callable, Iterator
 
+import grpc
 import pytest
 from typer.testing import CliRunner
 
@@ -119,6 +121,16 @@ def test_a_sandbox_reserves_little_of_its_links():
     rate = fabric.link("h1", "s1").rate
     assert resolve_job(SANDBOX, fabric).file.rate == pytest.approx(rate / 1000)
     assert resolve_job(SANDBOX + "rate: 5\n", fabric).file.rate == 5
+
+
+def test_a_full_switch_names_the_sandboxes_that_hold_its_slots(tmp_path, monkeypatch):
+    async def scenario(deployment, stub):
+        with pytest.raises(grpc.aio.AioRpcError, match="when they are canceled: sandbox, sandbox0, "):
+            for number in itertools.count():
+                named = SANDBOX.replace("name: sandbox", f"name: sandbox{number}")
+                await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=named))
+
+    in_service(tmp_path, monkeypatch, scenario)
 
 
 def test_a_sandbox_is_udp():
