@@ -5,7 +5,9 @@ cancels the job that it has not left. The kernel's word is evidence, where a bro
 restarted controller and a partition break streams, too.
 
 It imports nothing but the interpreter's own modules while it waits, and is a session of its own, which signals to the
-program's process group do not reach.
+program's process group do not reach. A process that executes another program in its place has not ended, so its job is
+canceled when that program ends. The watch has no parent that knows it: init, or the process that adopts orphans in its
+place, has to reap it, as the first process of a container does not always.
 """
 
 import os
