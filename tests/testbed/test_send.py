@@ -125,10 +125,13 @@ def test_a_sandbox_reserves_little_of_its_links():
 
 def test_a_full_switch_names_the_sandboxes_that_hold_its_slots(tmp_path, monkeypatch):
     async def scenario(deployment, stub):
-        with pytest.raises(grpc.aio.AioRpcError, match="when they are canceled: sandbox, sandbox0, "):
+        async def fill():
             for number in itertools.count():
                 named = SANDBOX.replace("name: sandbox", f"name: sandbox{number}")
                 await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=named))
+
+        with pytest.raises(grpc.aio.AioRpcError, match="when they are canceled: sandbox, sandbox0, "):
+            await fill()
 
     in_service(tmp_path, monkeypatch, scenario)
 
