@@ -92,7 +92,9 @@ class Controller:
         on(ElementsFailed, planning.migrations.on_elements_failed)  # FailureMonitor
         on(ElementsFailed, planning.placements.on_elements_failed)  # FailureMonitor
         on(CapacityFreed, planning.placements.on_capacity_freed)  # FailureMonitor, Lifecycle, Epochs, Members
+        on(CapacityFreed, planning.migrations.on_capacity_freed)  # FailureMonitor, Lifecycle, Epochs, Members
         on(JobRunning, jobs.members.on_job_running)  # Lifecycle
+        on(JobRunning, planning.migrations.on_job_running)  # Lifecycle
         on(LeaseExpired, jobs.members.on_lease_expired)  # Leases
         on(EpochsExhausted, planning.migrations.on_epochs_exhausted)  # Epochs
         on(JobStranded, planning.migrations.on_job_stranded)  # Lifecycle, Members
@@ -109,6 +111,7 @@ class Controller:
                 self._resume(job)
         switches.failure_monitor.start()
         self.planning.placements.try_queue()
+        self.state.tasks.spawn(self.planning.maintenance.resume(), "jobs over what was drained before")
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(switches.fleet.run())

@@ -9,7 +9,7 @@ import asyncio
 import logging
 
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.capacity import uses_failed
+from netfold.controller.lifecycle.capacity import unavoidable, uses_failed
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
@@ -38,6 +38,7 @@ class Lifecycle:
         leases: Leases,
     ) -> None:
         self.changes = state.changes
+        self._fabric = state.fabric
         self._registry = state.registry
         self._member_status = state.member_status
         self._tasks = state.tasks
@@ -68,6 +69,14 @@ class Lifecycle:
         return job.placement is not None and uses_failed(
             job.placement.plan, self._failures.of(job.name), job.excluded
         )
+
+    def is_over_drained(self, job: JobRecord) -> bool:
+        """Whether the placement of the job uses drained elements that a plan of its members may avoid."""
+        drained = self._failures.drained
+        if job.placement is None or not drained:
+            return False
+        avoidable = drained - unavoidable(self._fabric, job.workers)
+        return uses_failed(job.placement.plan, avoidable, ())
 
     # ---- changes ----------------------------------------------------------------------------------------
 
@@ -109,16 +118,22 @@ class Lifecycle:
     def retarget(self) -> int:
         return self._fleet.set_desired(
             self._desired_state.contents(
-                self._registry.all(), self._failures.failed, self._registry.revisions()
+                self._registry.all(),
+                self._failures.failed,
+                self._registry.revisions(),
+                self._failures.drained,
             )
         )
 
     async def compute_routes(self) -> None:
         """Compute the routes before the first desired state is set."""
-        await asyncio.to_thread(self._desired_state.compute_routes, self._failures.failed)
+        await asyncio.to_thread(
+            self._desired_state.compute_routes, self._failures.failed, self._failures.drained
+        )
 
     def on_failures_changed(self, _: FailuresChanged) -> None:
-        """Give switches routes around failed elements; in a large fabric once a thread has computed them."""
+        """Give switches routes around failed and drained elements; in a large fabric once a thread has computed
+        them."""
         if self._desired_state.is_small:
             self.retarget()
         elif not self._is_computing:
@@ -127,8 +142,11 @@ class Lifecycle:
 
     async def _compute_routes(self) -> None:
         try:
-            while not self._desired_state.has_routes(failed := self._failures.failed):
-                await asyncio.to_thread(self._desired_state.compute_routes, failed)
+            while True:
+                around = (self._failures.failed, self._failures.drained)
+                if self._desired_state.has_routes(*around):
+                    return
+                await asyncio.to_thread(self._desired_state.compute_routes, *around)
                 self.retarget()
         finally:
             self._is_computing = False
@@ -212,8 +230,8 @@ class Lifecycle:
         self._events.publish(JobStranded(name, why, is_final=refused))
 
     def _can_roll_back(self, job: JobRecord) -> bool:
-        """Whether the job can stay on its previous placement: failed elements of it may work again, but other jobs may
-        have its capacity."""
+        """Whether the job can stay on its previous placement, also on a drained one: failed elements of it may work
+        again, but other jobs may have its capacity."""
         if job.previous is None or uses_failed(job.previous.plan, self._failures.failed, job.excluded):
             return False
         return self._registry.fits(job, job.previous)
@@ -229,7 +247,7 @@ class Lifecycle:
         self.commit(job.model_copy(update={**stays, "reason": f"it stays where it was: {why}"}))
         self._awaited.pop(job.name, None)
         self.retarget()
-        self._events.publish(CapacityFreed())
+        self._events.publish(CapacityFreed(rolled_back=job.name))
 
     def _forget(self, name: str) -> None:
         self._awaited.pop(name, None)

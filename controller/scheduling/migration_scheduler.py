@@ -1,7 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Decides when installed jobs are planned again, and migrates them. plan_scheduler.py orders planning tasks,
-planning_client.py requests the plans."""
+planning_client.py requests the plans.
+
+A job that has to move leaves failed elements and lost members: its repair may break it before it is made again, may end
+it, and may use what is withdrawn where there is no other plan. A job that only leaves drained elements stays where it
+is until the new placement is installed, or for good if there is none."""
 
 from __future__ import annotations
 
@@ -15,12 +19,14 @@ from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
-from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError, unavoidable
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import (
+    CapacityFreed,
     ElementsFailed,
     EpochsExhausted,
     FailuresChanged,
+    JobRunning,
     JobStranded,
     MembersRejoining,
 )
@@ -31,6 +37,7 @@ from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanningClient, PlanTimeoutError
+from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +47,13 @@ WORTH_MOVING = 1.05
 
 PLAN_AGAIN_S = 10.0
 """Seconds between a plan that was not found in time and the next attempt: the machine may only be busy."""
+
+LEAVES = "it leaves what is drained"
+"""Reason of a job that moves although it need not."""
+
+LEAVE_AGAIN_S = 10.0
+"""Seconds between a move off drained elements that was not possible in time, or that switches or the store did not
+take, and the next attempt."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +85,7 @@ class MigrationScheduler:
         plan_scheduler: PlanScheduler,
         queue: JobQueue,
     ) -> None:
+        self._fabric = state.fabric
         self._registry = state.registry
         self._tasks = state.tasks
         self._failures = state.failures
@@ -83,6 +98,10 @@ class MigrationScheduler:
         self._renewing: set[str] = set()
         self._postponed: dict[tuple[str, str], _Postponed] = {}
         """Postponed steps by job and kind."""
+        self._leaving: dict[str, bool] = {}
+        """Jobs that are to leave drained elements; true: something has changed since the attempt began."""
+        self._stays: dict[str, str] = {}
+        """The reasons why jobs could not leave drained elements at the last attempt."""
 
     # ---- events ---------------------------------------------------------------------------------
 
@@ -107,6 +126,15 @@ class MigrationScheduler:
     def on_failures_changed(self, _: FailuresChanged) -> None:
         self._retry_postponed()
 
+    def on_capacity_freed(self, event: CapacityFreed) -> None:
+        """Let jobs leave drained elements that had no other plan before."""
+        self.leave_drained(besides=event.rolled_back)
+        if event.rolled_back:
+            self._leave_later(event.rolled_back)
+
+    def on_job_running(self, event: JobRunning) -> None:
+        self.leave(event.job)
+
     # ---- commands -------------------------------------------------------------------------------
 
     def repair(self, name: str, why: str, *, fail: bool = True) -> None:
@@ -122,6 +150,28 @@ class MigrationScheduler:
         self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
         if waits is None:
             self._tasks.spawn(self._repair(name), f"repair of job {name}", on_error)
+
+    def leave_drained(self, besides: str = "") -> None:
+        """Migrate installed jobs off drained elements, each in a task."""
+        installed = [j.name for j in self._registry.all() if j.state.is_installed]
+        self._stays = {n: why for n, why in self._stays.items() if n in installed}
+        for name in installed:
+            if name != besides:
+                self.leave(name)
+
+    def leave(self, name: str) -> None:
+        """Migrate an installed job off drained elements, in a task. If there is no other plan, it stays."""
+
+        def on_error(_: Exception) -> None:
+            self._leave_later(name)
+
+        if name not in self._registry or not self._may_leave(self._registry.get(name)):
+            return
+        if name in self._leaving:
+            self._leaving[name] = True
+        else:
+            self._leaving[name] = False
+            self._tasks.spawn(self._leave(name), f"job {name} leaves drained elements", on_error)
 
     def renew(self, name: str, epoch: int, why: str) -> None:
         """Migrate an installed job in its last epoch, in a task, to slots that have epochs left. If there are none, it
@@ -147,13 +197,14 @@ class MigrationScheduler:
             self._tasks.spawn(self._admit(name), f"new workers of job {name}", on_error)
 
     async def replan(self, name: str) -> bool:
-        """Migrate a running job that gains enough or uses failed elements. Raises UnknownJobError."""
+        """Migrate a running job that gains enough or uses failed or drained elements. Raises UnknownJobError."""
 
         async def work(is_final_attempt: bool) -> bool:
             job = self._registry.get(name)
             if job.state is not JobState.RUNNING or job.placement is None:
                 return False
-            better = 0.0 if self._lifecycle.is_affected(job) else WORTH_MOVING * job.placement.plan.rate
+            has_to_move = self._lifecycle.is_affected(job) or self._lifecycle.is_over_drained(job)
+            better = 0.0 if has_to_move else WORTH_MOVING * job.placement.plan.rate
             return await self._gain(job, "replanned", better, is_urgent=is_final_attempt)
 
         return await self._plan_scheduler.run(PlanPriority.REPLAN, work)
@@ -191,6 +242,10 @@ class MigrationScheduler:
         """The reasons why an installed job waits to move."""
         return [p.why for (job, _), p in self._postponed.items() if job == name]
 
+    def stays_because(self, name: str) -> str:
+        """The reason why an installed job could not leave drained elements at the last attempt; "": none is known."""
+        return self._stays.get(name, "")
+
     def _postpone(self, name: str, kind: str, error: RefusedError, retry: Callable[[], None]) -> bool:
         """Postpone `retry` if a switch or link may be back shortly, or if time was short. True: it is postponed, or the
         job has ended and there is nothing to do."""
@@ -227,7 +282,7 @@ class MigrationScheduler:
                 job, before = self._registry.get(name), conditions()
                 if not job.state.is_installed or not self._lifecycle.is_affected(job):
                     return  # it has ended, or an earlier migration has solved it
-                await self._move(job, request.why, 0.0, (), is_urgent=True)
+                await self._move_off(job, request.why)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
                 must_retry = conditions() != before or self._failures.forgive_slow(name)
@@ -248,6 +303,58 @@ class MigrationScheduler:
             await asyncio.sleep(STORE_RETRY_S)
             self.repair(name, latest.why, fail=latest.fail)
 
+    async def _leave(self, name: str) -> None:
+        async def work(_: bool) -> None:
+            job = self._registry.get(name)
+            self._leaving[name] = False
+            if not self._may_leave(job):
+                return
+            self._stays.pop(name, None)
+            try:
+                await self._move(job, LEAVES, 0.0, (), is_urgent=True, is_leave=True)
+            except RefusedError as error:
+                log.info("job %s stays over drained elements: %s", name, error)
+                self._stays[name] = str(error)
+                if isinstance(error, PlanTimeoutError):
+                    self._leave_later(name)
+
+        try:
+            await self._plan_scheduler.run(PlanPriority.LEAVE, work)
+        except UnknownJobError:
+            log.debug("job %s is forgotten", name)
+        except StoreError as error:
+            log.error("job %s: %s", name, error)
+            self._leave_later(name)
+        finally:
+            must_retry = self._leaving.pop(name)
+        if must_retry:
+            self.leave(name)
+
+    def _may_leave(self, job: JobRecord) -> bool:
+        """Whether the job is over drained elements. One that has to move leaves them by its repair."""
+        return (
+            job.state.is_installed
+            and self._lifecycle.is_over_drained(job)
+            and not self._lifecycle.is_affected(job)
+        )
+
+    def _leave_later(self, name: str) -> None:
+        self._tasks.call_later(LEAVE_AGAIN_S, self.leave, name, job=name)
+
+    async def _move_off(self, job: JobRecord, why: str, joining: frozenset[str] = frozenset()) -> None:
+        """Migrate a job that has to move: off withdrawn elements, too, if there is such a plan. Raises RefusedError."""
+        try:
+            await self._move(job, why, 0.0, (), is_urgent=True, joining=joining)
+        except RefusedError:
+            if not self._failures.withdrawn:
+                raise
+            job = self._registry.get(job.name)
+            if not job.state.is_installed:
+                raise
+            await self._move(
+                job, why, 0.0, (), is_urgent=True, joining=joining, may_use=self._failures.withdrawn
+            )
+
     def _end_or_postpone(self, name: str, request: _Repair, error: RefusedError) -> None:
         retry = functools.partial(self.repair, name, request.why, fail=request.fail)
         if not self._postpone(name, "repair", error, retry) and request.fail:
@@ -260,7 +367,7 @@ class MigrationScheduler:
             if not job.state.is_installed or job.epoch != epoch:
                 return  # another migration has solved it
             try:
-                await self._move(job, why, 0.0, (), is_urgent=True)
+                await self._move_off(job, why)
             except RefusedError as error:
                 if self._postpone(name, "epochs", error, lambda: self.renew(name, epoch, why)):
                     return
@@ -291,7 +398,7 @@ class MigrationScheduler:
                 return
             try:
                 why = f"{', '.join(sorted(joining))} joined"
-                await self._move(job, why, 0.0, (), is_urgent=True, joining=joining)
+                await self._move_off(job, why, joining)
             except RefusedError as error:
                 if not self._postpone(name, "newcomers", error, lambda: self.admit(name)):
                     self._refuse_newcomers(name, str(error))
@@ -329,10 +436,14 @@ class MigrationScheduler:
         must_gain: bool = False,
         joining: frozenset[str] = frozenset(),
         assumed_loads: Loads = NO_LOADS,
+        is_leave: bool = False,
+        may_use: FailedElements = NO_ELEMENTS,
     ) -> bool:
         """Replan an installed job and migrate it in a new epoch if the rate is `min_rate` or more. With `must_gain` the
-        job may stay where it is, and only a rate in addition to cross traffic counts. `joining` members take part.
-        Raises RefusedError."""
+        job may stay where it is, and only a rate in addition to cross traffic counts. `joining` members take part. A
+        job that only leaves drained elements (`is_leave`) does not break for it, and stays if they are given back while
+        it is planned. It `may_use` these elements if they are only withdrawn, and those that no plan of its members
+        avoids. Raises RefusedError."""
         resolved, before = self._registry.resolved_job(job.name), job
         current_plan = job.placement.plan if must_gain and job.placement is not None else None
         lost = self._planning.lost(job.name, joining)
@@ -343,6 +454,7 @@ class MigrationScheduler:
             is_urgent=is_urgent,
             current_plan=current_plan,
             assumed_loads=assumed_loads,
+            may_use=may_use | unavoidable(self._fabric, (*job.workers, *joining)),
         )
         job = self._registry.get(job.name)
         if not joining <= set(job.rejoining):  # a member has left again: plan without it
@@ -350,9 +462,12 @@ class MigrationScheduler:
             return False
         if plan.rate < min_rate or not job.state.is_installed or (must_gain and job.epoch != before.epoch):
             return False
+        if is_leave and not self._may_leave(job):
+            return False
         with self._registry.change():
             moved = _joined_by(
-                self._placed(job, resolved, plan, reservations, may_break=not must_gain), joining
+                self._placed(job, resolved, plan, reservations, may_break=not (must_gain or is_leave)),
+                joining,
             )
             self._registry.write(moved.model_copy(update={"reason": why}))
         if moved.previous is None:

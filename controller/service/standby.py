@@ -18,6 +18,7 @@ from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobErr
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.service.explain import explain_from_store
+from netfold.controller.service.fabric_status import fabric_status
 from netfold.controller.service.messages import (
     Context,
     StandbyError,
@@ -102,7 +103,23 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
             )
             for s in self._config.addresses.switches.values()
         ]
-        return pb.Status(version=version(), primary=False, switches=rows, primary_address=self._primary())
+        withdrawn = [w.element for w in self._current().withdrawals]
+        return pb.Status(
+            version=version(),
+            primary=False,
+            switches=rows,
+            primary_address=self._primary(),
+            withdrawn_elements=withdrawn,
+        )
+
+    async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
+        return fabric_status(
+            self._config.fabric,
+            self._current(),
+            failed=[],
+            stays_because=lambda job: "",
+            standby_of=self._primary(),
+        )
 
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
         return hosts_message(self._config)
@@ -120,6 +137,16 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         await refuse(context, StandbyError(self._redirection()))
 
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._redirection()))
+
+    async def WithdrawElements(
+        self, request: pb.WithdrawElementsRequest, context: Context
+    ) -> pb.FabricStatus:
+        await refuse(context, StandbyError(self._redirection()))
+
+    async def GiveBackElements(
+        self, request: pb.GiveBackElementsRequest, context: Context
+    ) -> pb.FabricStatus:
         await refuse(context, StandbyError(self._redirection()))
 
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
@@ -224,6 +251,9 @@ for _name in (
     "ReadSlot",
     "Replan",
     "GetStatus",
+    "WithdrawElements",
+    "GiveBackElements",
+    "GetFabricStatus",
     "ListHosts",
 ):
     setattr(ServiceProxy, _name, _forwarded(_name))

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from netfold.controller.jobs.records import Transport
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.protocol import netfold_pb2 as pb
 from tests.simulation.disk import CommitFault
 from tests.simulation.loop import VirtualLoop
@@ -245,6 +246,19 @@ class Actions:
     def end_cross_traffic(self, a: str, b: str) -> None:
         self._world.set_cross_traffic(a, b, 0.0)
 
+    # ---- maintenance ----------------------------------------------------------------------------------
+
+    def drain(self, element: str, lasts_s: float) -> None:
+        """A switch, a link such as leaf1-spine1, or a host."""
+        self._withdraw(element, Intent.DRAIN, lasts_s)
+
+    def cordon(self, element: str, lasts_s: float) -> None:
+        self._withdraw(element, Intent.CORDON, lasts_s)
+
+    def _withdraw(self, element: str, intent: Intent, lasts_s: float) -> None:
+        self._world.operator.want(element, intent)
+        self._for(("withdrawn", element), lasts_s, lambda: self._world.operator.want(element, None))
+
     # ---- the end --------------------------------------------------------------------------------------
 
     def heal(self) -> None:
@@ -262,6 +276,7 @@ class Actions:
         for a, b in world.links():
             self.end_cross_traffic(a, b)
             self.end_cross_traffic(b, a)
+        world.operator.want_all_back()
         for program in world.programs.values():
             program.work_left_s = min(program.work_left_s, LAST_WORK_S)
         for name, switch in world.switches.items():

@@ -18,6 +18,7 @@ from tests.simulation.member import Member
 from tests.simulation.overtaken import Overtaken
 from tests.simulation.reservations import IDLE_S, Reservations
 from tests.simulation.underserved import UnderServed
+from tests.simulation.withdrawn import over_drained
 from tests.simulation.world import ViolationError, World
 
 STAY_S = 25.0
@@ -44,6 +45,7 @@ class Liveness:
         self._fitting: Lasting[tuple[str, int, bool]] = Lasting()
         self._untried: Lasting[tuple[str, int, int]] = Lasting()
         self._over_failed: Lasting[str] = Lasting()
+        self._over_drained: Lasting[tuple[str, FailedElements, object]] = Lasting()
         self._apart: Lasting[tuple[str, str, int, object]] = Lasting()
         self._absent: Lasting[tuple[int, str]] = Lasting()
         self._overtaken = Overtaken(world)
@@ -62,6 +64,7 @@ class Liveness:
             self._overtaken.look(jobs)
         if world.disk.is_full or is_busy or now - world.started_at < world.controller.state.timeouts.start:
             self._over_failed.clear()
+            self._over_drained.clear()
             self._fitting.clear()
             self._untried.clear()
             self._apart.clear()
@@ -69,6 +72,7 @@ class Liveness:
             self._reservations.clear()
             return
         self._check_repairs(jobs)
+        self._check_drains(jobs)
         self._check_members()
         self._check_queue(jobs)
         self._under_served.look(jobs)
@@ -110,6 +114,18 @@ class Liveness:
             if possible_plan(world, world.controller.state.registry.get(name)):
                 raise ViolationError(f"{name} stays over {sorted(down)}, though there is a plan")
 
+    def _check_drains(self, jobs: list[JobRecord]) -> None:
+        """A job does not stay over what is drained, if there is another plan beside jobs that stay as they are."""
+        world = self._world
+        assert world.controller is not None
+        state = frozenset((j.name, j.state, j.epoch) for j in jobs if not j.state.is_terminal)
+        over = [(j.name, avoided, state) for j, avoided in over_drained(world.controller, jobs)]
+        limit_s = STAY_S + SLOW_PLANS_S * len(over) * world.plans.is_slow
+        for name, avoided, _ in self._over_drained.update(over, limit_s):
+            job = world.controller.state.registry.get(name)
+            if fits(world, job, avoided, background_of(j for j in jobs if j.name != name)):
+                raise ViolationError(f"{name} stays over drained elements, though there is a plan")
+
     def _check_members(self) -> None:
         """Each worker that the controller hears of takes part in its job, if that runs."""
         world = self._world
@@ -141,7 +157,7 @@ class Liveness:
         running, reserved, fitting = background_of(jobs), NO_LOADS, []
         waiting, failed = (
             world.controller.planning.placements.queued(),
-            world.controller.state.failures.failed,
+            world.controller.state.failures.avoided,
         )
         plans, is_slow = world.plans, world.plans.is_slow and not world.draws.is_calm
         for job in waiting:

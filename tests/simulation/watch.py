@@ -59,6 +59,8 @@ class Watch:
         for program in world.programs.values():
             self._check_program(program)
         self._check_leases()
+        if lost := world.operator.lost(world.controller.state.registry.withdrawals):
+            raise ViolationError(lost)
         self._liveness.look(jobs)
 
     # ---- programs -------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.service.daemon import fingerprint
@@ -45,6 +46,7 @@ from tests.simulation.process import Process
 from tests.simulation.program import JobSpec, Program
 from tests.simulation.server import RpcError, Server
 from tests.simulation.switch import PACKET_BYTES, SimulatedSwitch
+from tests.simulation.withdrawn import Operator, check_written
 
 MARK = 40_000
 """The store's management tree, which it would draw by itself."""
@@ -103,6 +105,7 @@ class World:
         self.switches = {s.name: SimulatedSwitch(s.name, draws, history) for s in fabric.switches}
         for switch in self.switches.values():
             switch.deliver = self._deliver
+        self.operator = Operator(self._withdraw)
         self.cut: set[frozenset[str]] = set()
         self.changed_at: dict[object, float] = {}
         """When a link or switch last failed, or came back, or was failing."""
@@ -163,7 +166,7 @@ class World:
             switch = self.switches[request.endpoint.name]
             return SimulatedConnection(switch, request, process, config.device(switch.name).cpu_port)
 
-        disk = SimulatedStore(store, self.disk, process)
+        disk = SimulatedStore(store, self.disk, process, self._on_written)
         plans = self.plans.of(process)
         self.controller = process.context.copy().run(
             lambda: Controller(config, disk, self._options, term, plans, clock=LoopClock(), connect=connect)
@@ -257,6 +260,7 @@ class World:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
         shutil.copyfile(self._backup, self._path)
         self.history.add("world", "the store is restored")
+        self.operator.on_restore()
         for program in self.programs.values():
             program.on_restore()
         for switch in self.switches:
@@ -271,11 +275,12 @@ class World:
 
     def call(
         self, what: str, name: str, request: Any, then: Callable[[Any], None] = lambda answer: None
-    ) -> None:
+    ) -> asyncio.Task[Any]:
         """A call of an operator, beside all else; it has to end within CALL_LIMIT_S."""
         task = asyncio.create_task(self._call(what, name, request, then))
         self.calls[task] = None
         task.add_done_callback(lambda t: self.calls.pop(t, None))
+        return task
 
     async def _call(self, what: str, name: str, request: Any, then: Callable[[Any], None]) -> None:
         self.history.add("operator", what)
@@ -296,6 +301,21 @@ class World:
         except Exception as error:
             # gRPC answers UNKNOWN; the operator sees the exception's text
             self.history.add("operator", f"{what}: {error!r}")
+
+    def _withdraw(
+        self, element: str, intent: Intent | None, answered: Callable[[], None]
+    ) -> asyncio.Task[Any]:
+        if intent is None:
+            name, request = "GiveBackElements", pb.GiveBackElementsRequest(elements=[element])
+        else:
+            name = "WithdrawElements"
+            request = pb.WithdrawElementsRequest(elements=[element], intent=pb.Intent.Value(intent.name))
+        return self.call(f"{intent or 'give back'} {element}", name, request, lambda _: answered())
+
+    def _on_written(self, before: JobRecord | None, after: JobRecord) -> None:
+        assert self._store is not None
+        if wrong := check_written(self.fabric, self._store.withdrawals(), before, after):
+            self.violations.append(wrong)
 
     # ---- programs -------------------------------------------------------------------------------------
 

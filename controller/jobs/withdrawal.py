@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The stored intent of an operator to free an element of the fabric."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from netfold.controller.jobs.records import Record
+
+
+class Intent(StrEnum):
+    """What an operator wants of an element that works.
+
+    cordon  plans avoid it; jobs and routes that use it stay
+    drain   plans avoid it; jobs and routes leave it where there is another way
+    """
+
+    CORDON = "cordon"
+    DRAIN = "drain"
+
+
+class Withdrawal(Record):
+    """A withdrawn element. It is stored until an operator gives the element back, so that it outlives the controller.
+
+    element  name of a switch or host; of a link the names of its ends, in order, as in `leaf1-spine1`
+    reason   free text of the operator
+    since    wall clock, in seconds
+    """
+
+    element: str
+    intent: Intent
+    reason: str = ""
+    since: float = 0.0
