@@ -207,8 +207,7 @@ class Lifecycle:
         version = self._awaited.get(name, 0)
         unfinished = self._switches.unfinished(job, version)
         why = f"switches did not take its entries in {seconds:g} s: {self._switches.listed(unfinished)}"
-        if unfinished and self._can_roll_back(job):
-            self._roll_back(job, why)
+        if unfinished and self.roll_back(job, why):
             return
         if not self._switches.are_refusing(
             unfinished
@@ -236,8 +235,11 @@ class Lifecycle:
             return False
         return self._registry.fits(job, job.previous)
 
-    def _roll_back(self, job: JobRecord, why: str) -> None:
-        """Let the job stay on its previous placement, where it has run all the time, in its old epoch."""
+    def roll_back(self, job: JobRecord, why: str) -> bool:
+        """Let a job that moves stay on its previous placement, where it has run all the time, in its old epoch. False:
+        it has none that works."""
+        if not self._can_roll_back(job):
+            return False
         log.warning("job %s stays where it was: %s", job.name, why)
         assert job.previous is not None
         there = {e.child for tree in job.previous.plan.trees for e in tree.edges}
@@ -248,6 +250,7 @@ class Lifecycle:
         self._awaited.pop(job.name, None)
         self.retarget()
         self._events.publish(CapacityFreed(rolled_back=job.name))
+        return True
 
     def _forget(self, name: str) -> None:
         self._awaited.pop(name, None)

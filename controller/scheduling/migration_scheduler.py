@@ -37,7 +37,7 @@ from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanningClient, PlanTimeoutError
-from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 
 log = logging.getLogger(__name__)
 
@@ -282,6 +282,8 @@ class MigrationScheduler:
                 job, before = self._registry.get(name), conditions()
                 if not job.state.is_installed or not self._lifecycle.is_affected(job):
                     return  # it has ended, or an earlier migration has solved it
+                if self._lifecycle.roll_back(job, request.why):
+                    return  # only the placement that it moves to is affected
                 await self._move_off(job, request.why)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
@@ -352,7 +354,7 @@ class MigrationScheduler:
             if not job.state.is_installed:
                 raise
             await self._move(
-                job, why, 0.0, (), is_urgent=True, joining=joining, may_use=self._failures.withdrawn
+                job, why, 0.0, (), is_urgent=True, joining=joining, may_use=lambda: self._failures.withdrawn
             )
 
     def _end_or_postpone(self, name: str, request: _Repair, error: RefusedError) -> None:
@@ -437,16 +439,17 @@ class MigrationScheduler:
         joining: frozenset[str] = frozenset(),
         assumed_loads: Loads = NO_LOADS,
         is_leave: bool = False,
-        may_use: FailedElements = NO_ELEMENTS,
+        may_use: Callable[[], FailedElements] | None = None,
     ) -> bool:
         """Replan an installed job and migrate it in a new epoch if the rate is `min_rate` or more. With `must_gain` the
         job may stay where it is, and only a rate in addition to cross traffic counts. `joining` members take part. A
         job that only leaves drained elements (`is_leave`) does not break for it, and stays if they are given back while
-        it is planned. It `may_use` these elements if they are only withdrawn, and those that no plan of its members
-        avoids. Raises RefusedError."""
+        it is planned. It `may_use` these elements if they are only withdrawn; by default those that no plan of its
+        members avoids. Raises RefusedError."""
         resolved, before = self._registry.resolved_job(job.name), job
         current_plan = job.placement.plan if must_gain and job.placement is not None else None
         lost = self._planning.lost(job.name, joining)
+        bound = unavoidable(self._fabric, (*job.workers, *joining))
         plan = await self._planning.plan(
             resolved,
             lost,
@@ -454,7 +457,7 @@ class MigrationScheduler:
             is_urgent=is_urgent,
             current_plan=current_plan,
             assumed_loads=assumed_loads,
-            may_use=may_use | unavoidable(self._fabric, (*job.workers, *joining)),
+            may_use=may_use or (lambda: bound),
         )
         job = self._registry.get(job.name)
         if not joining <= set(job.rejoining):  # a member has left again: plan without it

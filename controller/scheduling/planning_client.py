@@ -74,11 +74,11 @@ class PlanningClient:
         is_urgent: bool,
         current_plan: Plan | None = None,
         assumed_loads: Loads = NO_LOADS,
-        may_use: FailedElements = NO_ELEMENTS,
+        may_use: Callable[[], FailedElements] = FailedElements,
     ) -> Plan:
         """A plan on the capacity that running jobs, reservations and cross traffic leave; the plan of a job with
         `reroute: off` ignores cross traffic. `assumed_loads` replaces the measured cross traffic of its links. It
-        `may_use` these elements if they are only withdrawn. Raises RefusedError."""
+        `may_use` these elements, at the time of the call, if they are only withdrawn. Raises RefusedError."""
         background = self._background(resolved.file.name, reservations)
         cross_traffic = NO_LOADS
         if resolved.file.reroute is not Reroute.OFF:
@@ -142,14 +142,15 @@ class PlanningClient:
         cross_traffic: Loads = NO_LOADS,
         current_plan: Plan | None = None,
         avoids_failed: bool = True,
-        may_use: FailedElements = NO_ELEMENTS,
+        may_use: Callable[[], FailedElements] = FailedElements,
     ) -> tuple[Plan | RefusedError, FailedElements]:
         """A plan that is valid when it arrives, or the reason why there is none; and the elements that plans avoided
         when the last one was requested. After a failure, a withdrawal or a loss during planning another plan is
         requested, all within one deadline."""
 
         def avoided_now() -> FailedElements:
-            return self._failures.avoided_by(resolved.file.name, may_use) if avoids_failed else NO_ELEMENTS
+            name = resolved.file.name
+            return self._failures.avoided_by(name, may_use()) if avoids_failed else NO_ELEMENTS
 
         def without_now(avoided: FailedElements) -> frozenset[str]:
             return lost() | avoided.switches.intersection(resolved.parameter_servers)

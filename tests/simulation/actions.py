@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 
 from netfold.controller.jobs.records import Transport
@@ -295,7 +296,8 @@ class Actions:
         self._later(seconds, lambda: end() if self._until.get(what) == mine else None)
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_later(seconds, call)
+        """In the world, also when a controller that dies at a commit has led here: its own timers die with it."""
+        asyncio.get_running_loop().call_later(seconds, call, context=contextvars.Context())
 
     def _say(self, text: str) -> None:
         self._world.history.add("world", text)

@@ -147,6 +147,8 @@ class Liveness:
         job = self._world.controller.state.registry.get(member.job)
         if member.assignment is None or member.assignment.epoch != job.epoch:
             return True
+        if member.unusable_epoch == job.epoch and not self._world.controller.jobs.lifecycle.is_affected(job):
+            return True
         has_ring = member.ring_epoch == job.epoch
         return job.transport is Transport.ROCE and job.roce_installed_epoch == job.epoch and not has_ring
 

@@ -39,7 +39,7 @@ QUEUE_MUTANTS = (
     Mutant(
         "what fails during planning is not looked at again",
         "scheduling/planning_client.py",
-        "if not uses_failed(plan, current_failures(), lost()):",
+        "if not uses_failed(plan, avoided_now(), lost()):",
         "if True:",
     ),
     Mutant(

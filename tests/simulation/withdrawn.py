@@ -75,9 +75,15 @@ class Operator:
 
 
 def check_written(
-    fabric: Fabric, stored: Iterable[Withdrawal], before: JobRecord | None, after: JobRecord
+    fabric: Fabric,
+    stored: Iterable[Withdrawal],
+    failed: FailedElements,
+    before: JobRecord | None,
+    after: JobRecord,
 ) -> str:
     """What is wrong with a job that was just written; empty: nothing."""
+    if after.reason.startswith("there is no place for") and "(withdrawn)" in after.reason:
+        return f"{after.name} refuses a worker for what is withdrawn alone"
     if after.state is not JobState.INSTALLING or after.placement is None:
         return ""
     withdrawn = dict.fromkeys(Intent, NO_ELEMENTS)
@@ -86,6 +92,8 @@ def check_written(
     is_first = before is None or before.state is JobState.QUEUED
     if is_first and uses_failed(after.placement.plan, withdrawn[Intent.CORDON] | withdrawn[Intent.DRAIN], ()):
         return f"{after.name} is placed over withdrawn elements"
+    if before is not None and before.reason == LEAVES and _gives_up(before, after, failed):
+        return f"{after.name} was leaving drained elements, and is broken though it might stay there"
     if before is None or before.placement is None or after.reason != LEAVES or before.epoch == after.epoch:
         return ""
     if not uses_failed(before.placement.plan, withdrawn[Intent.DRAIN], ()):
@@ -93,6 +101,16 @@ def check_written(
     if before.state is JobState.RUNNING and after.previous is None:
         return f"{after.name} is broken to leave drained elements"
     return ""
+
+
+def _gives_up(before: JobRecord, after: JobRecord, failed: FailedElements) -> bool:
+    """A move gives up the placement from which the job moved before, which works."""
+    assert before.placement is not None
+    assert after.placement is not None
+    if before.previous is None or after.previous is not None:
+        return False
+    has_moved = before.placement.plan is not after.placement.plan
+    return has_moved and not uses_failed(before.previous.plan, failed, after.excluded)
 
 
 def over_drained(controller: Controller, jobs: Iterable[JobRecord]) -> list[tuple[JobRecord, FailedElements]]:

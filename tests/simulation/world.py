@@ -313,8 +313,10 @@ class World:
         return self.call(f"{intent or 'give back'} {element}", name, request, lambda _: answered())
 
     def _on_written(self, before: JobRecord | None, after: JobRecord) -> None:
-        assert self._store is not None
-        if wrong := check_written(self.fabric, self._store.withdrawals(), before, after):
+        if self._store is None or self.controller is None:
+            return
+        failed = self.controller.state.failures.failed
+        if wrong := check_written(self.fabric, self._store.withdrawals(), failed, before, after):
             self.violations.append(wrong)
 
     # ---- programs -------------------------------------------------------------------------------------
