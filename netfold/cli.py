@@ -135,6 +135,12 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="drain",
         extra="controller",
     ),
+    "fabric hold": Command(
+        "controller.operator.fabric_commands",
+        "Let switches be away for a while.",
+        attribute="hold",
+        extra="controller",
+    ),
     "fabric undrain": Command(
         "controller.operator.fabric_commands",
         "Give switches, links and hosts back.",

@@ -14,10 +14,12 @@ class Intent(StrEnum):
 
     cordon  plans avoid it; jobs and routes that use it stay
     drain   plans avoid it; jobs and routes leave it where there is another way
+    hold    plans avoid it; for some time a switch may be away, and no job or member is lost for it
     """
 
     CORDON = "cordon"
     DRAIN = "drain"
+    HOLD = "hold"
 
 
 class Withdrawal(Record):
@@ -26,9 +28,11 @@ class Withdrawal(Record):
     element  name of a switch or host; of a link the names of its ends, in order, as in `leaf1-spine1`
     reason   free text of the operator
     since    wall clock, in seconds
+    until    of a hold: wall clock, in seconds
     """
 
     element: str
     intent: Intent
     reason: str = ""
     since: float = 0.0
+    until: float = 0.0

@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import operator
 from collections.abc import Iterable, Mapping
 
 from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 
 
@@ -21,9 +24,11 @@ class FailureState:
     known    set when each switch has been ready since the start, or its start timeout has passed
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._failed = NO_ELEMENTS
         self._withdrawn: dict[Intent, FailedElements] = {}
+        self._held: dict[str, float] = {}
         self.changes = 0
         self.awaited: frozenset[str | frozenset[str]] = frozenset()
         self.known = asyncio.Event()
@@ -39,10 +44,15 @@ class FailureState:
         self._failed = elements
         self.changes += 1
 
-    def withdraw(self, elements: Mapping[Intent, FailedElements]) -> None:
-        """Set the elements that operators have withdrawn."""
+    def withdraw(self, elements: Mapping[Intent, FailedElements], held: Mapping[str, float]) -> None:
+        """Set the elements that operators have withdrawn, and until when switches are held (wall clock, in seconds)."""
         self._withdrawn = dict(elements)
+        self._held = dict(held)
         self.changes += 1
+
+    def held_s(self, switch: str) -> float:
+        """Seconds for which the switch may still be away; 0: it is not held."""
+        return max(0.0, self._held.get(switch, 0.0) - self._clock.wall_s())
 
     @property
     def drained(self) -> FailedElements:
@@ -52,7 +62,7 @@ class FailureState:
     @property
     def withdrawn(self) -> FailedElements:
         """Elements that plans avoid although they work."""
-        return self.drained | self._withdrawn.get(Intent.CORDON, NO_ELEMENTS)
+        return functools.reduce(operator.or_, self._withdrawn.values(), NO_ELEMENTS)
 
     @property
     def avoided(self) -> FailedElements:

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold fabric cordon`, `drain`, `undrain` and `status`: parts of a fabric are withdrawn for maintenance."""
+"""`netfold fabric cordon`, `drain`, `hold`, `undrain` and `status`: parts of a fabric are withdrawn for maintenance."""
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Annotated, Any
 
@@ -12,11 +13,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from netfold.controller.operator.controller_client import call_controller, note_standby, plain, print_json
+from netfold.controller.operator.controller_client import (
+    BAD_INPUT,
+    call_controller,
+    fail,
+    note_standby,
+    plain,
+    print_json,
+)
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
-cordon, drain, undrain, status = (typer.Typer() for _ in range(4))
+cordon, drain, hold, undrain, status = (typer.Typer() for _ in range(5))
 
 Elements = Annotated[
     list[str], typer.Argument(metavar="ELEMENT", help="Switches, hosts, and links such as leaf1-spine2.")
@@ -48,10 +56,26 @@ def _drain(
     _withdraw(where, elements, pb.DRAIN, reason, as_json=as_json)
 
 
+@hold.command()
+@reaches_controller
+def _hold(
+    where: ControllerOptions,
+    switches: Annotated[list[str], typer.Argument(metavar="SWITCH", help="Switches, such as a leaf.")],
+    duration: Annotated[str, typer.Option("--for", help="Duration, such as 90s, 5m or 1h.")],
+    reason: Reason = "",
+    as_json: AsJson = False,
+) -> None:
+    """Let switches be away for a while. No job and no member is lost for it until then: calls wait.
+
+    Exit codes: 0 stored, 2 no such switch or a bad duration, 4 no controller answers.
+    """
+    _withdraw(where, switches, pb.HOLD, reason, as_json=as_json, hold_s=_seconds(duration))
+
+
 @undrain.command()
 @reaches_controller
 def _undrain(where: ControllerOptions, elements: Elements, as_json: AsJson = False) -> None:
-    """Give cordoned and drained elements back.
+    """Give cordoned, drained and held elements back.
 
     Exit codes: 0 stored, 2 no such element, 4 no controller answers.
     """
@@ -71,10 +95,23 @@ def _status(where: ControllerOptions, as_json: AsJson = False) -> None:
 
 
 def _withdraw(
-    where: ControllerOptions, elements: list[str], intent: pb.Intent, reason: str, *, as_json: bool
+    where: ControllerOptions,
+    elements: list[str],
+    intent: pb.Intent,
+    reason: str,
+    *,
+    as_json: bool,
+    hold_s: float = 0.0,
 ) -> None:
-    request = pb.WithdrawElementsRequest(elements=elements, intent=intent, reason=reason)
+    request = pb.WithdrawElementsRequest(elements=elements, intent=intent, reason=reason, hold_s=hold_s)
     _show(call_controller(where, lambda stub: stub.WithdrawElements(request, timeout=10)), as_json=as_json)
+
+
+def _seconds(duration: str) -> float:
+    found = re.fullmatch(r"(\d+)([smh])", duration)
+    if found is None:
+        fail(BAD_INPUT, f"--for is '{duration}'; expected a number and s, m or h, such as 5m")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def _show(answer: pb.FabricStatus, *, as_json: bool) -> None:
@@ -85,13 +122,21 @@ def _show(answer: pb.FabricStatus, *, as_json: bool) -> None:
     if answer.elements:
         table = Table("element", "intent", "since", "reason", "used by")
         for element in answer.elements:
-            since = time.strftime("%Y-%m-%d %H:%M", time.localtime(element.since))
-            table.add_row(element.name, _intent(element), since, Text(element.reason), Text(_use(element)))
+            intent = _intent(element)
+            if element.intent == pb.HOLD:
+                intent += f" until {_clock(element.until)}"
+            table.add_row(
+                element.name, intent, _clock(element.since), Text(element.reason), Text(_use(element))
+            )
         Console().print(table)
     else:
         typer.echo("nothing is withdrawn")
     if answer.failed_elements:
         typer.echo(f"failed: {', '.join(answer.failed_elements)}")
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def _use(element: pb.WithdrawnElement) -> str:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of operators who free elements of the fabric for maintenance: cordon, drain, give back.
+"""Requests of operators who free elements of the fabric for maintenance: cordon, drain, hold, give back.
 
 An intent is in the store before it has an effect, and stays there until it is taken back. Whether a drained element is
 free follows from the placements of jobs, and is not stored."""
@@ -17,8 +17,16 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged
 from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
-from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements, element_named
+from netfold.controller.switches.failed_elements import (
+    NO_ELEMENTS,
+    FailedElements,
+    UnknownElementError,
+    element_named,
+)
+from netfold.protocol.listing import listing
 from netfold.topologies.fabric import Fabric
+
+MAX_HOLD_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -46,13 +54,16 @@ class Maintenance:
         await self._state.failures.known.wait()
         self._migrations.leave_drained()
 
-    def withdraw(self, names: Iterable[str], intent: Intent, reason: str = "") -> None:
-        """Cordon or drain elements; the last intent for an element counts. Raises UnknownElementError, StoreError."""
+    def withdraw(self, names: Iterable[str], intent: Intent, reason: str = "", hold_s: float = 0.0) -> None:
+        """Cordon, drain or hold elements; the last intent for an element counts. `hold_s`: for how long switches are
+        held. Raises UnknownElementError, StoreError."""
         elements, now = self._named(names), self._state.clock.wall_s()
+        if intent is Intent.HOLD:
+            self._check_hold(elements, hold_s)
         with self._state.registry.change():
             for name in elements.names:
                 self._state.registry.withdraw(
-                    Withdrawal(element=name, intent=intent, reason=reason, since=now)
+                    Withdrawal(element=name, intent=intent, reason=reason, since=now, until=now + hold_s)
                 )
         self._apply()
         self._state.events.publish(FailuresChanged())
@@ -76,12 +87,24 @@ class Maintenance:
             elements |= element_named(self._state.fabric, name)
         return elements
 
+    def _check_hold(self, elements: FailedElements, hold_s: float) -> None:
+        """Raises UnknownElementError."""
+        switches = {s.name for s in self._state.fabric.switches}
+        others = [name for name in elements.names if name not in switches]
+        if others:
+            raise UnknownElementError(f"{listing(others)} cannot be held: only switches can")
+        if not 0 < hold_s <= MAX_HOLD_S:
+            raise UnknownElementError(
+                f"a switch is held for at most {MAX_HOLD_S:g} s, and not for {hold_s:g}"
+            )
+
     def _apply(self) -> None:
         """Make plans and routes avoid what the store has."""
-        chosen = dict.fromkeys(Intent, NO_ELEMENTS)
-        for withdrawal in self._state.registry.withdrawals:
+        chosen, stored = dict.fromkeys(Intent, NO_ELEMENTS), self._state.registry.withdrawals
+        for withdrawal in stored:
             chosen[withdrawal.intent] |= element_named(self._state.fabric, withdrawal.element)
-        self._state.failures.withdraw(chosen)
+        held = {w.element: w.until for w in stored if w.intent is Intent.HOLD}
+        self._state.failures.withdraw(chosen, held)
 
 
 def withdrawn_elements(

@@ -16,7 +16,7 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
 from netfold.topologies.fabric import Fabric
 
-INTENTS = {pb.CORDON: Intent.CORDON, pb.DRAIN: Intent.DRAIN}
+INTENTS = {pb.CORDON: Intent.CORDON, pb.DRAIN: Intent.DRAIN, pb.HOLD: Intent.HOLD}
 """The intents by their numbers in requests."""
 
 
@@ -53,6 +53,7 @@ def _element(
         intent=numbers[intent],
         reason=found.withdrawal.reason,
         since=found.withdrawal.since,
+        until=found.withdrawal.until if intent is Intent.HOLD else 0.0,
         jobs=[pb.StayingJob(name=job.name, reason=reason(job)) for job in found.jobs],
     )
 

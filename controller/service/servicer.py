@@ -175,8 +175,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         def withdraw() -> pb.FabricStatus:
             intent = INTENTS.get(request.intent)
             if intent is None:
-                raise UnknownElementError("an element is withdrawn with the intent CORDON or DRAIN")
-            self._maintenance.withdraw(request.elements, intent, request.reason)
+                raise UnknownElementError("an element is withdrawn with the intent CORDON, DRAIN or HOLD")
+            self._maintenance.withdraw(request.elements, intent, request.reason, request.hold_s)
             return self._fabric_status()
 
         return await self._call(context, withdraw)

@@ -256,6 +256,22 @@ class Actions:
     def cordon(self, element: str, lasts_s: float) -> None:
         self._withdraw(element, Intent.CORDON, lasts_s)
 
+    def hold(self, switch: str, hold_s: float) -> None:
+        """It is given back when all is well."""
+        self._world.operator.want(switch, Intent.HOLD, hold_s)
+
+    def black_out(self, leaf: str, lasts_s: float) -> None:
+        """A power cut of a leaf, over which its hosts reach the controller, too."""
+        world = self._world
+        self.power_cut(leaf, lasts_s)
+        world.cut_off.add(leaf)
+        for program in world.programs.values():
+            for host, member in program.members.items():
+                if world.fabric.attachment(host) == leaf:
+                    program.excuses.append(f"{host} did not reach the controller")
+                    member.break_stream(half_open=True)
+        self._for(("cut off", leaf), lasts_s, lambda: world.cut_off.discard(leaf))
+
     def _withdraw(self, element: str, intent: Intent, lasts_s: float) -> None:
         self._world.operator.want(element, intent)
         self._for(("withdrawn", element), lasts_s, lambda: self._world.operator.want(element, None))
@@ -278,6 +294,7 @@ class Actions:
             self.end_cross_traffic(a, b)
             self.end_cross_traffic(b, a)
         world.operator.want_all_back()
+        world.cut_off.clear()
         for program in world.programs.values():
             program.work_left_s = min(program.work_left_s, LAST_WORK_S)
         for name, switch in world.switches.items():

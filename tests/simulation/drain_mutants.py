@@ -139,7 +139,7 @@ DRAIN_MUTANTS = (
         MAINTENANCE,
         "        elements, now = self._named(names), self._state.clock.wall_s()\n",
         "        elements, now = self._named(names), self._state.clock.wall_s()\n"
-        "        self._state.failures.withdraw({intent: elements})\n        self._migrations.leave_drained()\n",
+        "        self._state.failures.withdraw({intent: elements}, {})\n        self._migrations.leave_drained()\n",
         "the disk is full when a spine is drained",
     ),
     Mutant(
@@ -148,6 +148,41 @@ DRAIN_MUTANTS = (
         "        self._state.events.publish(CapacityFreed())\n",
         "",
         "a spine is given back while a queued job waits for it",
+    ),
+    Mutant(
+        "a job fails while a switch is held",
+        "health/failure_monitor.py",
+        "        if held_s := self._failures.held_s(switch):",
+        "        if held_s := 0.0:",
+        "a leaf is away for as long as it is held",
+    ),
+    Mutant(
+        "a job fails for a link of a switch that is held",
+        "health/failure_monitor.py",
+        "            if held_s := max(map(self._failures.held_s, link)):",
+        "            if held_s := 0.0:",
+        "the links of a leaf that is held are down",
+    ),
+    Mutant(
+        "a member is lost while its leaf is held",
+        "lifecycle/members.py",
+        "            if self._held_s(host):",
+        "            if False:",
+        "a leaf is away for as long as it is held",
+    ),
+    Mutant(
+        "a member has to join while its leaf is held",
+        "lifecycle/members.py",
+        "        if held_s := max(map(self._held_s, absent)):",
+        "        if held_s := 0.0:",
+        "a worker has not joined when its leaf is held",
+    ),
+    Mutant(
+        "a hold lasts no longer than a controller",
+        MAINTENANCE,
+        "for w in stored if w.intent is Intent.HOLD}",
+        "for w in stored if w.intent is Intent.HOLD and w.since > self._state.clock.wall_s() - 3.0}",
+        "the controller starts again while a leaf is held",
     ),
     Mutant(
         "a drained parameter server stays in plans",

@@ -89,8 +89,8 @@ DRAIN_SCENARIOS = {
     ),
     "the controller starts again right after it has answered a drain": (
         Step(1.0, "submit", (long_job("a", "h1", "h3"),)),
-        Step(12.0, "drain", ("spine1", 47.0)),
-        Step(12.4, "restart_controller", (1.0,)),
+        Step(6.0, "drain", ("spine1", 53.0)),
+        Step(6.4, "restart_controller", (1.0,)),
     ),
     "another job ends while a job is planned to leave a drained spine": (
         Step(1.0, "submit", (long_job("a", "h1", "h3", rate=60, min_rate=60, scheme="switchml"),)),
@@ -101,6 +101,29 @@ DRAIN_SCENARIOS = {
     "a spine is given back while a job is planned to leave it": (
         Step(1.0, "submit", (long_job("a", "h1", "h3", work_s=20.0),)),
         Step(12.0, "drain", ("spine1", 0.4)),
+    ),
+    "a leaf is away for as long as it is held": (
+        Step(1.0, "submit", (long_job("a", "h1", "h3"),)),
+        Step(1.0, "submit", (long_job("b", "h2", "h4", is_elastic=True),)),
+        Step(10.0, "hold", ("leaf1", 45.0)),
+        Step(11.0, "black_out", ("leaf1", 40.0)),
+    ),
+    "the links of a leaf that is held are down": (
+        Step(1.0, "submit", (long_job("a", "h1", "h3"),)),
+        Step(10.0, "hold", ("leaf1", 49.0)),
+        Step(11.0, "cut_link", ("leaf1", "spine1", 44.0)),
+        Step(11.0, "cut_link", ("leaf1", "spine2", 44.0)),
+    ),
+    "the controller starts again while a leaf is held": (
+        Step(1.0, "submit", (long_job("a", "h1", "h3"),)),
+        Step(10.0, "hold", ("leaf1", 49.0)),
+        Step(11.0, "black_out", ("leaf1", 40.0)),
+        Step(15.0, "restart_controller", (1.0,)),
+    ),
+    "a worker has not joined when its leaf is held": (
+        Step(1.0, "submit", (long_job("a", "h1", "h3"),)),
+        Step(1.1, "keep_away", ("a", "h1")),
+        Step(10.0, "hold", ("leaf1", 49.0)),
     ),
     "a drained parameter server is a job's": (
         Step(1.0, "submit", (long_job("a", "h1", "h3", scheme="atp"),)),

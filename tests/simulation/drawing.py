@@ -156,6 +156,7 @@ THEMES = {
         {
             "drain": 8,
             "cordon": 1,
+            "maintenance": 1,
             "power_cut": 1,
             "cut_link": 1,
             "restart_controller": 1,
@@ -420,10 +421,20 @@ def _faults(
         (kind,) = chosen.choices(list(theme.faults), list(theme.faults.values()))
         if kind == "restore_store":
             yield Step(at - chosen.uniform(0.5, 30.0), "back_up_store")
+        if kind == "maintenance":
+            yield from _maintenance(chosen, fabric, at, lasts())
+            continue
         if kind == "rack":
             yield from _rack_failure(chosen, fabric, jobs, at, lasts())
             continue
         yield Step(at, kind, arguments[kind]())
+
+
+def _maintenance(chosen: random.Random, fabric: Fabric, at: float, lasts_s: float) -> Iterator[Step]:
+    """A leaf is held, and away for a while: mostly for less than it is held."""
+    leaf = chosen.choice(sorted({fabric.attachment(h.name) for h in fabric.hosts}))
+    yield Step(at, "hold", (leaf, lasts_s + chosen.choice((-5.0, 5.0, 10.0, 30.0)) + 1.0))
+    yield Step(at + 1.0, "black_out", (leaf, lasts_s))
 
 
 def _rack_failure(

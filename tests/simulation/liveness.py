@@ -82,7 +82,8 @@ class Liveness:
         """No job waits for ever for a worker that does not come, however often the controller starts again."""
         world = self._world
         assert world.controller is not None
-        if world.disk.is_full:
+        failures = world.controller.state.failures
+        if world.disk.is_full or any(failures.held_s(s) for s in world.switches):
             self._absent.clear()
         absent = [
             (job.seq, member.host)

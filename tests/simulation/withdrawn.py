@@ -6,7 +6,7 @@ stays there that has another plan, and no intent is lost."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,11 @@ ASK_AGAIN_S = 1.0
 
 @dataclass
 class Wish:
-    """What the operator wants of an element; None: it is given back. `is_answered`: a controller has said that it is
-    so."""
+    """What the operator wants of an element; None: it is given back. `hold_s`: for how long it is held. `is_answered`:
+    a controller has said that it is so."""
 
     intent: Intent | None
+    hold_s: float = 0.0
     is_answered: bool = False
 
 
@@ -35,13 +36,13 @@ class Operator:
     """Wants elements withdrawn, and calls until a controller has answered, one call for an element at a time. `call`
     starts a task that makes a request, and does something with its answer."""
 
-    def __init__(self, call: Callable[[str, Intent | None, Callable[[], None]], asyncio.Task[Any]]) -> None:
+    def __init__(self, call: Callable[[str, Wish, Callable[[], None]], asyncio.Task[Any]]) -> None:
         self._call = call
         self._wishes: dict[str, Wish] = {}
         self._calls: dict[str, asyncio.Task[Any]] = {}
 
-    def want(self, element: str, intent: Intent | None) -> None:
-        wish = self._wishes[element] = Wish(intent)
+    def want(self, element: str, intent: Intent | None, hold_s: float = 0.0) -> None:
+        wish = self._wishes[element] = Wish(intent, hold_s)
         self._ask(element, wish)
 
     def want_all_back(self) -> None:
@@ -52,7 +53,7 @@ class Operator:
     def on_restore(self) -> None:
         """The store is an older one: what was answered may be gone."""
         for element, wish in list(self._wishes.items()):
-            self.want(element, wish.intent)
+            self.want(element, wish.intent, wish.hold_s)
 
     def lost(self, stored: Iterable[Withdrawal]) -> str:
         """What was answered, and is not in the store; empty: nothing."""
@@ -70,36 +71,61 @@ class Operator:
             wish.is_answered = True
 
         if element not in self._calls or self._calls[element].done():
-            self._calls[element] = self._call(element, wish.intent, answered)
+            self._calls[element] = self._call(element, wish, answered)
         asyncio.get_running_loop().call_later(ASK_AGAIN_S, self._ask, element, wish)
 
 
 def check_written(
     fabric: Fabric,
-    stored: Iterable[Withdrawal],
+    stored: Collection[Withdrawal],
     failed: FailedElements,
+    now: float,
     before: JobRecord | None,
     after: JobRecord,
 ) -> str:
-    """What is wrong with a job that was just written; empty: nothing."""
+    """What is wrong with a job that was just written; empty: nothing. `now`: wall clock."""
+    for w in stored:
+        if (
+            w.until > now
+            and before is not None
+            and (wrong := _lost_by_hold(fabric, w.element, before, after))
+        ):
+            return wrong
     if after.reason.startswith("there is no place for") and "(withdrawn)" in after.reason:
         return f"{after.name} refuses a worker for what is withdrawn alone"
     if after.state is not JobState.INSTALLING or after.placement is None:
         return ""
-    withdrawn = dict.fromkeys(Intent, NO_ELEMENTS)
+    drained, withdrawn = NO_ELEMENTS, NO_ELEMENTS
     for w in stored:
-        withdrawn[w.intent] |= element_named(fabric, w.element)
+        withdrawn |= element_named(fabric, w.element)
+        if w.intent is Intent.DRAIN:
+            drained |= element_named(fabric, w.element)
     is_first = before is None or before.state is JobState.QUEUED
-    if is_first and uses_failed(after.placement.plan, withdrawn[Intent.CORDON] | withdrawn[Intent.DRAIN], ()):
+    if is_first and uses_failed(after.placement.plan, withdrawn, ()):
         return f"{after.name} is placed over withdrawn elements"
     if before is not None and before.reason == LEAVES and _gives_up(before, after, failed):
         return f"{after.name} was leaving drained elements, and is broken though it might stay there"
     if before is None or before.placement is None or after.reason != LEAVES or before.epoch == after.epoch:
         return ""
-    if not uses_failed(before.placement.plan, withdrawn[Intent.DRAIN], ()):
+    if not uses_failed(before.placement.plan, drained, ()):
         return f"{after.name} leaves what is not drained"
     if before.state is JobState.RUNNING and after.previous is None:
         return f"{after.name} is broken to leave drained elements"
+    return ""
+
+
+def _lost_by_hold(fabric: Fabric, switch: str, before: JobRecord, after: JobRecord) -> str:
+    """What a job has lost because a switch is away that is held; empty: nothing."""
+    if after.state is JobState.FAILED and not before.state.is_terminal:
+        links = (f"link {'-'.join(sorted((switch, near)))} is down" for near in fabric.neighbors[switch])
+        if any(why in after.reason for why in (f"switch {switch} is unreachable", *links)):
+            return f"{after.name} failed, though {switch} is held: {after.reason}"
+    for host in (h for h in fabric.neighbors[switch] if fabric.is_host(h)):
+        is_late = any(why in after.reason for why in (f"the lease of {host} expired", f"{host} did not join"))
+        if is_late and (host in after.excluded) > (host in before.excluded):
+            return f"{after.name} has lost {host}, though {switch} is held"
+        if is_late and after.state is JobState.FAILED and not before.state.is_terminal:
+            return f"{after.name} failed, though {switch} is held: {after.reason}"
     return ""
 
 
@@ -109,7 +135,7 @@ def _gives_up(before: JobRecord, after: JobRecord, failed: FailedElements) -> bo
     assert after.placement is not None
     if before.previous is None or after.previous is not None:
         return False
-    has_moved = before.placement.plan is not after.placement.plan
+    has_moved = before.placement.plan != after.placement.plan
     return has_moved and not uses_failed(before.previous.plan, failed, after.excluded)
 
 

@@ -19,7 +19,6 @@ from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.jobs.store import Store
-from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.service.daemon import fingerprint
@@ -46,7 +45,7 @@ from tests.simulation.process import Process
 from tests.simulation.program import JobSpec, Program
 from tests.simulation.server import RpcError, Server
 from tests.simulation.switch import PACKET_BYTES, SimulatedSwitch
-from tests.simulation.withdrawn import Operator, check_written
+from tests.simulation.withdrawn import Operator, Wish, check_written
 
 MARK = 40_000
 """The store's management tree, which it would draw by itself."""
@@ -107,6 +106,8 @@ class World:
             switch.deliver = self._deliver
         self.operator = Operator(self._withdraw)
         self.cut: set[frozenset[str]] = set()
+        self.cut_off: set[str] = set()
+        """Leaves whose hosts do not reach the controller."""
         self.changed_at: dict[object, float] = {}
         """When a link or switch last failed, or came back, or was failing."""
         self.busy_until = 0.0
@@ -302,21 +303,21 @@ class World:
             # gRPC answers UNKNOWN; the operator sees the exception's text
             self.history.add("operator", f"{what}: {error!r}")
 
-    def _withdraw(
-        self, element: str, intent: Intent | None, answered: Callable[[], None]
-    ) -> asyncio.Task[Any]:
-        if intent is None:
+    def _withdraw(self, element: str, wish: Wish, answered: Callable[[], None]) -> asyncio.Task[Any]:
+        if wish.intent is None:
             name, request = "GiveBackElements", pb.GiveBackElementsRequest(elements=[element])
         else:
-            name = "WithdrawElements"
-            request = pb.WithdrawElementsRequest(elements=[element], intent=pb.Intent.Value(intent.name))
-        return self.call(f"{intent or 'give back'} {element}", name, request, lambda _: answered())
+            name, intent = "WithdrawElements", pb.Intent.Value(wish.intent.name)
+            request = pb.WithdrawElementsRequest(elements=[element], intent=intent, hold_s=wish.hold_s)
+        return self.call(f"{wish.intent or 'give back'} {element}", name, request, lambda _: answered())
 
     def _on_written(self, before: JobRecord | None, after: JobRecord) -> None:
         if self._store is None or self.controller is None:
             return
         failed = self.controller.state.failures.failed
-        if wrong := check_written(self.fabric, self._store.withdrawals(), failed, before, after):
+        if wrong := check_written(
+            self.fabric, self._store.withdrawals(), failed, LoopClock().wall_s(), before, after
+        ):
             self.violations.append(wrong)
 
     # ---- programs -------------------------------------------------------------------------------------
@@ -349,10 +350,14 @@ class World:
             return
         if first is not None and first.is_alive:
             program.replaced.append(first)
-        member = Member(job, host, lambda: self._server, self._qpns, self.history)
+        member = Member(job, host, lambda: self._server_of(host), self._qpns, self.history)
         member.on_assignment = self._on_assignment
         program.members[host] = member
         member.start()
+
+    def _server_of(self, host: str) -> Server | None:
+        """The controller, as the host reaches it."""
+        return None if self.fabric.attachment(host) in self.cut_off else self._server
 
     def _on_assignment(self, member: Member) -> None:
         """Note the placement that belongs to the epoch."""
