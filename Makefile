@@ -7,6 +7,8 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS   += --no-builtin-rules
 
+Q := $(if $(V),,@)
+
 PYTHON ?= python3
 VENV   := .venv
 SHELL_VENV := .venv-p4rt-shell
@@ -47,6 +49,7 @@ help: ## this list
 	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 	@echo
 	@echo "  TARGET=softswitch|bmv2|tofino-model chooses the switch of \`make run\` (default: softswitch where a C compiler is)"
+	@echo "  V=1 shows the commands of the set-up"
 	@echo "  WEB=1 serves a live page of \`make run\` at http://127.0.0.1:8090/"
 
 # ---- using it ---------------------------------------------------------------------------------------------------
@@ -56,7 +59,7 @@ FAST := $(if $(filter auto softswitch,$(TARGET)),--fast-mbps 1000)
 
 .PHONY: run
 run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-spine, and show what happened
-	$(BIN)/netfold run --target $(TARGET) $(if $(WEB),--web) $(FAST) $(RUN_ARGS)
+	$(Q)$(BIN)/netfold run --target $(TARGET) $(if $(WEB),--web) $(FAST) $(RUN_ARGS)
 
 # The chip's model takes a program of its own, and few packets a second: a small perceptron, one switch killed under its
 # training, and frames lost on every link (docs/how-to/tofino.md, section 3). FABRIC=tofino-leaf is half of it;
@@ -90,11 +93,11 @@ roce: $(VENV)/.ready-roce ## four virtual machines with Linux's own RDMA endpoin
 
 .PHONY: stop
 stop: $(VENV)/.ready ## take down whatever a run has left
-	$(BIN)/netfold network down
+	$(Q)$(BIN)/netfold network down
 
 .PHONY: doctor
 doctor: $(VENV)/.ready ## what is here, what is missing and how to get it
-	$(BIN)/netfold doctor
+	$(Q)$(BIN)/netfold doctor
 
 .PHONY: bench
 bench: $(VENV)/.ready-dev ## the benchmarks, as ratios against peers in the same run
@@ -251,27 +254,31 @@ shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold network
 
 # Modules are compiled here: root writes no bytecode in a run, and pip does so for packages that are not editable only.
 $(VENV)/.ready: $(VENV)/.installed protocol/netfold.proto
-	$(BIN)/python -W ignore setup.py --quiet stubs
-	-$(BIN)/python -m compileall -q netfold $(wildcard netfold/*/) softswitch/softswitch
-	touch $@
+	@echo "set-up: compile netfold's modules"
+	$(Q)$(BIN)/python -W ignore setup.py --quiet stubs
+	$(Q)$(BIN)/python -m compileall -q netfold $(wildcard netfold/*/) softswitch/softswitch || true
+	$(Q)touch $@
 
 $(VENV)/.installed: pyproject.toml setup.py softswitch/pyproject.toml requirements.lock
 	@$(call install-missing,$(APT))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "netfold needs Python 3.11 or newer; $$($(PYTHON) --version) is on PATH. Set PYTHON=/path/to/python3.11"; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) 'setuptools>=70.1' grpcio-tools  # build both packages, and the stubs whenever netfold.proto changes
-	$(PIP_INSTALL) --no-build-isolation --editable ./softswitch --editable '.[testbed,web]'
-	touch $@
+	@echo "set-up: install netfold and what it needs into $(VENV), in a minute or two"
+	$(Q)test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(Q)$(PIP_INSTALL) 'setuptools>=70.1' grpcio-tools  # build both packages, and the stubs whenever netfold.proto changes
+	$(Q)$(PIP_INSTALL) --no-build-isolation --editable ./softswitch --editable '.[testbed,web]'
+	$(Q)touch $@
 
 $(VENV)/.ready-all: $(VENV)/.ready
-	$(PIP_INSTALL) --no-build-isolation --editable '.[all]'
-	touch $@
+	@echo "set-up: install what all commands need"
+	$(Q)$(PIP_INSTALL) --no-build-isolation --editable '.[all]'
+	$(Q)touch $@
 
 # Those of all commands, test frameworks and linters: all but what docs and PyTorch need.
 $(VENV)/.ready-dev: $(VENV)/.ready
 	@$(call install-missing,$(APT_DEV))
-	$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
-	touch $@
+	@echo "set-up: install test frameworks and linters"
+	$(Q)$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
+	$(Q)touch $@
 
 # p4runtime-shell pins an old protobuf, so it lives alone: the operator's shell, and an independent client in the tests.
 $(SHELL_VENV)/.ready:
@@ -352,7 +359,7 @@ if [ -n "$$missing" ]; then \
   if [ -z "$(SUDO)" ] && [ "$$(id -u)" != 0 ]; then \
     echo "missing, and without sudo for root to install: apt-get install$$missing"; exit 1; \
   fi; \
-  echo "installing$$missing"; \
+  echo "set-up: install Debian's$$missing"; \
   $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
 fi
 endef

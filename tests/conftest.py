@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The event loops of tests, of which a process has many, one after the other; and the namespaces of their networks,
-which are those of pytest."""
+"""The event loops of tests, of which a process has many, one after the other; the namespaces of their networks, which
+are those of pytest; and Hypothesis without a clock."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from contextvars import Context
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from netfold.protocol.environment import Variable
 from netfold.testbed.network.modes import NetworkMode, try_mode
@@ -21,6 +22,10 @@ from netfold.testbed.network.namespaces import identity
 # Commands that tests call, or start, make and find networks in here: they would run pytest again in others.
 os.environ[Variable.NAMESPACE] = str(identity("net"))
 os.environ.pop(Variable.NAME, None)
+
+# A machine that is busy with something else is slow, too.
+settings.register_profile("netfold", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("netfold")
 
 
 class _Loop(asyncio.SelectorEventLoop):

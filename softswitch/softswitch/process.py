@@ -203,7 +203,7 @@ async def _data_plane(settings: Settings, files: _Files) -> AsyncIterator[tuple[
 def _set_up_ports(settings: Settings, switch: Switch, engine: Engine) -> None:
     for port, link in settings.links.items():
         switch.port_config(port, link.rate_bps, link.queue_packets)
-    engine.set_gso(settings.gso)
+    engine.set_gso(settings.gso, len(settings.ports))
     for port, interface in settings.ports.items():
         engine.add_port(port, interface)
     for port, descriptor in settings.sockets.items():

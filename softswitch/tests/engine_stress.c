@@ -132,7 +132,7 @@ static void disturb(struct ss_engine **engines, uint32_t threads, const char *fo
         ss_engine_set_capture(engines[rand_r(seed) % threads], rand_r(seed) % 2 ? folder : NULL);
         break;
     case 9:
-        ss_engine_set_gso(engines[rand_r(seed) % threads], rand_r(seed) % 2);
+        ss_engine_set_gso(engines[rand_r(seed) % threads], rand_r(seed) % 2, 4 << 20);
         break;
     case 10:
         ss_engine_set_steering(engine, steps, (uint32_t)rand_r(seed) % 2);

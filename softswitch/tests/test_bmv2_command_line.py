@@ -164,6 +164,7 @@ def test_a_json_alone_runs_and_a_controller_may_push_later(tmp_path: Path) -> No
         assert switch.stop() == 0
 
 
+@pytest.mark.slow
 def test_under_bmv2s_name_it_is_the_switch(tmp_path: Path) -> None:
     (link,) = [path for path in shim.install(tmp_path) if path.name == "simple_switch_grpc"]
     assert shim.install(tmp_path)[0].exists()

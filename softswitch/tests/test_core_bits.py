@@ -43,6 +43,7 @@ def bits(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return library
 
 
+@pytest.mark.slow
 @settings(max_examples=2000, deadline=None, print_blob=True)
 @given(
     header=st.binary(min_size=24, max_size=24),

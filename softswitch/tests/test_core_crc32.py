@@ -38,6 +38,7 @@ def crc32(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[bytes], i
     return lambda data: int(function(data, len(data)))
 
 
+@pytest.mark.slow
 def test_it_is_zlib_s_at_every_length_and_alignment(crc32: Callable[[bytes], int]):
     data = random.Random(1).randbytes(2500)
     for length in range(1200):

@@ -58,6 +58,7 @@ def sanitized(
     return done.stdout
 
 
+@pytest.mark.slow
 def test_only_processor_time_is_limited(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import time; time.sleep(3.0); print('done')")

@@ -125,8 +125,34 @@ def received(receiver: socket.socket, count: int) -> list[bytes]:
     return [receiver.recv(65536) for _ in range(count)]
 
 
+def ring_bytes(switch: SwitchProcess) -> int:
+    """Memory of a switch's receive rings. The rings of AF_XDP, which are some pages, do not count."""
+    maps = (line.split() for line in Path(f"/proc/{switch.process.pid}/maps").read_text().splitlines())
+    ends = [row[0].split("-") for row in maps if row[-1].startswith("socket:")]
+    sizes = [int(end, 16) - int(start, 16) for start, end in ends]
+    return sum(size for size in sizes if size >= 1 << 20)
+
+
+def test_rings_of_many_ports_share_their_memory(
+    namespace: Namespace, start: Callable[..., SwitchProcess]
+) -> None:
+    alone = start("--gso")
+    assert ring_bytes(alone) == 2 * 32 << 20
+    alone.kill()
+    numbers = range(3, 65)
+    for number in numbers:
+        namespace.run("ip", "link", "add", f"more{number}", "type", "veth", "peer", "name", f"end{number}")
+    switch = start("--gso", *(word for number in numbers for word in ("-i", f"{number}@more{number}")))
+    assert ring_bytes(switch) == 512 << 20
+
+
 @pytest.mark.parametrize(
-    "arguments", [(), ("--gso",), ("--gso", "--port-rate", "2=1gbit", "--port-queue", "2=64")]
+    "arguments",
+    [
+        pytest.param((), marks=pytest.mark.slow),
+        ("--gso",),
+        ("--gso", "--port-rate", "2=1gbit", "--port-queue", "2=64"),
+    ],
 )
 @pytest.mark.parametrize(
     ("count", "size"),
@@ -150,6 +176,7 @@ def test_a_burst_arrives_packet_by_packet_and_is_counted_so(
         assert switch.port(2)[kind]["tx_bytes"] == count * (42 + size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("--gso",)])
 def test_a_thousand_small_packets_wait_for_a_switch_that_does_not_run(
     start: Callable[..., SwitchProcess], hosts: Hosts, arguments: tuple[str, ...]
@@ -238,6 +265,7 @@ def test_no_packet_is_lost_while_an_offload_is_switched(
     assert switch.port(2)["link"]["tx_dropped"] == 0
 
 
+@pytest.mark.slow
 def test_faults_and_captures_are_those_of_packets(
     start: Callable[..., SwitchProcess], hosts: Hosts, tmp_path: Path
 ) -> None:

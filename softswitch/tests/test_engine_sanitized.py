@@ -94,6 +94,7 @@ def test_nothing_is_misused_while_ports_on_sockets_come_and_go(
                 end.close()
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces and packet sockets")
 @pytest.mark.parametrize("threads", [1, 2])

@@ -254,6 +254,7 @@ def test_a_super_frame_of_ipv6_or_with_vlan_tags_is_cut(segments: Segments, tags
     assert segments.cut(header, frame) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None, print_blob=True)
 @given(
     frame=st.binary(max_size=120), kind=st.integers(0, 255), size=st.integers(0, 200), known=st.integers(0, 3)

@@ -182,6 +182,7 @@ def assert_no_handover(switch: SwitchProcess, host: Host) -> None:
     assert stats(switch)["handed_over"] == before, "the kernel gives each frame to its thread"
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @needs_root[1]
 def test_a_link_that_goes_and_comes_back_at_once_keeps_the_order_of_the_threads(

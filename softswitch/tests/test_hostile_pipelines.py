@@ -64,6 +64,7 @@ def test_no_text_of_the_json_reaches_c_but_checked_names(traced: bool) -> None:
     assert not re.search(r"/\*[^\n]*[^A-Za-z0-9_ \n*/][^\n]*\*/", "\n".join(re.findall(r"/\*.*?\*/", source)))
 
 
+@pytest.mark.slow
 def test_mutations_are_refused_or_translated() -> None:
     rng = random.Random(1)
     bases = [base(name) for name in ("wire", "wire", "kinds", "copies", "parsing")]

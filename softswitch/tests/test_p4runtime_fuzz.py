@@ -182,6 +182,7 @@ def few(examples: int) -> settings:
 seeds = st.integers(0, 2**32)
 
 
+@pytest.mark.slow
 @few(50)
 @given(seed=seeds)
 def test_any_write_is_answered_and_a_refused_one_leaves_nothing(

@@ -156,6 +156,7 @@ def test_a_flood_of_streams_is_refused_and_keeps_no_controller_out(switch: Switc
     assert "Traceback" not in switch.log()
 
 
+@pytest.mark.slow
 def test_a_flood_of_idle_connections_is_refused_and_keeps_no_controller_out(switch: SwitchProcess) -> None:
     def files() -> int:
         return len(list(Path(f"/proc/{switch.process.pid}/fd").iterdir()))

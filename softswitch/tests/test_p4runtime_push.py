@@ -295,6 +295,7 @@ def test_a_client_that_gives_up_on_a_push_leaves_the_switch_as_it_was(tmp_path: 
         switch.kill()
 
 
+@pytest.mark.slow
 def test_a_primary_that_loses_its_place_during_a_push_does_not_commit(tmp_path: Path) -> None:
     """With a cold cache the translation takes a second or two: time for another to take over."""
     switch = SwitchProcess(None, tmp_path, "--cache-dir", tmp_path / "cache")

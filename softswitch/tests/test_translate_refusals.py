@@ -119,6 +119,7 @@ def test_a_refused_push_leaves_the_cache_empty(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, print_blob=True)
 @given(st.data())
 def test_damaged_json_is_an_error_of_ours(data: st.DataObject) -> None:

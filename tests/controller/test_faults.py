@@ -122,6 +122,7 @@ def test_a_job_that_cannot_do_without_a_switch_fails_with_a_reason(tmp_path):
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_do_without_a_link_has_the_restart_timeout_for_it_to_come_back(tmp_path):
     """Also where another link of the same pair of racks is wrongly called down for a moment."""
 

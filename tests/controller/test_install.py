@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netfold.controller.switches import tables
@@ -46,7 +46,6 @@ def _contents(trees: set[int], marks: int) -> Contents:
     return {e.key: e for e in entities}
 
 
-@settings(deadline=None)
 @given(st.sets(TREES), st.sets(TREES), st.integers(1, 3), st.integers(1, 3))
 def test_whatever_admits_has_its_way_out_after_every_step(before, after, marks_before, marks_after):
     held, wanted = _contents(before, marks_before), _contents(after, marks_after)

@@ -75,6 +75,7 @@ def test_members_of_a_running_job_hardly_notice_a_new_controller(tmp_path):
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_a_member_from_before_the_restart_has_to_return_within_the_lease(tmp_path):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:

@@ -206,6 +206,7 @@ def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_ea
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_a_reading_is_of_when_the_switch_counted(
     tmp_path: Path, fabric: Fabric, monkeypatch: pytest.MonkeyPatch
 ):

@@ -232,6 +232,7 @@ def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
     _run(tmp_path, scenario)
 
 
+@pytest.mark.slow
 def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_path):
     async def scenario(operator: Operator):
         async with operator.controller("--watchdog-timeout", "1") as process:

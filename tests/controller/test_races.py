@@ -242,6 +242,7 @@ class NeverDone(PlanThread):
         return await super().plan(request)
 
 
+@pytest.mark.slow
 def test_a_repair_that_finds_no_plan_in_time_is_made_again_and_ends_no_job(tmp_path, monkeypatch):
     """First jobs may wait for their switch, then they may not: a job under way or in line is asked for once at a
     time."""

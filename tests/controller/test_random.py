@@ -181,14 +181,14 @@ def _assert_carries(deployment: Deployment) -> None:
             assert walk.results == dict.fromkeys(workers, 1)
 
 
-@settings(max_examples=12, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, print_blob=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(STEPS, min_size=2, max_size=10))
 def test_random_sequences(steps):
     asyncio.run(_whole(steps))
 
 
 @pytest.mark.long
-@settings(max_examples=300, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, print_blob=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(STEPS, min_size=2, max_size=25))
 def test_random_sequences_at_length(steps):
     asyncio.run(_whole(steps))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netfold.controller.jobs.records import LAST_EPOCH
@@ -14,7 +14,6 @@ from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, 
 SIZES = st.sampled_from([16, 32, 64, 128, 256])
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(SIZES, st.integers(0, 15)), max_size=60), st.sampled_from([64, 256, 1000, 4096]))
 def test_taking_and_giving_back(operations, slots):
     """An operation is a size to take or the number of a range to give back."""

@@ -117,7 +117,6 @@ def test_more_hosts_under_a_leaf_than_32_are_one_node_with_a_wider_program(hosts
 @pytest.mark.slow
 @settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],
     print_blob=True,

@@ -109,7 +109,6 @@ def fresh(devices: Devices, target: str, tally: Tally) -> Iterator[list[Bench]]:
 
 # Without shrinking, which takes minutes here: the calls of a failure are few and carry seeds.
 COMMON = settings(
-    deadline=None,
     print_blob=True,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of docs/explanation/how-a-sum-is-made.md are those of the slot machine."""
+"""The steps of docs/explanation/how-a-sum-is-made.md are those of the slot machine, and its picture shows them."""
 
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,3 +41,9 @@ def test_each_gradient_does_what_the_page_says():
         kind = "RESULT" if pool.root else "GRADIENT"
         sent = "" if outcome.packet is None else f"{kind} {outcome.packet.lanes[0]}"
         assert re.sub(r" to .*", "", leaves) == sent
+
+
+def test_the_picture_shows_the_steps_of_the_table():
+    script = PAGE.parents[1] / "sum_picture.py"
+    drawn = runpy.run_path(str(script))["draw"]()
+    assert (PAGE.parents[1] / "images/sum.svg").read_text() == drawn, f"stale: run python {script}"

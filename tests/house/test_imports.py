@@ -101,6 +101,7 @@ def test_the_simulate_command_imports_jobs_and_admission_only(graph: Graph):
     assert [b for b in beyond if not b.removeprefix("netfold.").startswith(allowed)] == []
 
 
+@pytest.mark.slow
 def test_everything_is_imported_by_its_one_name():
     own = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     wrong = [

@@ -65,6 +65,7 @@ def test_one_that_cannot_be_loaded_is_an_error_of_the_job_that_names_it(package:
     assert "scheme 'lost' (mine:plan_lost) cannot be loaded" in " ".join(found.stderr.split())
 
 
+@pytest.mark.slow
 def test_one_of_netfolds_own_cannot_be_replaced(package: Path):
     (package / "job.yaml").write_text(JOB.replace("mine", "auto"))
     found = netfold(package, "plan", "leaf-spine-2x2", "job.yaml", "--json")

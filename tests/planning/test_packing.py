@@ -173,6 +173,7 @@ def test_two_unequal_trees_pass_an_uneven_middle_tier() -> None:
         assert plan.bound == pytest.approx(30.0, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["packing", "auto"])
 def test_more_racks_than_a_node_takes_are_added_up_by_more_levels_of_nodes(scheme: str) -> None:
     """Two spines add up 32 racks each, and a leaf adds up the two."""
@@ -192,6 +193,7 @@ def levels(plan: Plan, number: int) -> int:
     return max(depth(child) for child in parent)
 
 
+@pytest.mark.slow
 def test_a_job_over_64_racks_of_16_hosts_has_the_rate_of_its_links() -> None:
     fabric = leaf_spine(64, 16, 16)
     plan = make_plan(fabric, job_on(fabric))

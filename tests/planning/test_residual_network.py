@@ -24,7 +24,7 @@ from tests.planning.cases import job_on, random_fabrics, star
 from tests.topologies.graphs import switch_graph
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(fabric=random_fabrics())
 def test_small_fabrics_have_every_simple_path_as_a_candidate(fabric: Fabric) -> None:
     network = ResidualNetwork(fabric, limits=Limits(small=7))
@@ -59,7 +59,7 @@ def test_pairs_get_different_ones_of_their_equal_paths() -> None:
     assert len(spines) >= 6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(fabric=random_fabrics(), seed=st.integers(0, 1000))
 def test_cheapest_links_lead_along_cheapest_paths(fabric: Fabric, seed: int) -> None:
     network, graph, rng = ResidualNetwork(fabric), switch_graph(fabric), random.Random(seed)

@@ -36,7 +36,7 @@ def in_units(fabric: Fabric, factor: float) -> Fabric:
     )
 
 
-@pytest.mark.parametrize("factor", [1e-9, 1e-5, 1e12])
+@pytest.mark.parametrize("factor", [1e-9, pytest.param(1e-5, marks=pytest.mark.slow), 1e12])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_fabric_s_unit_changes_nothing_but_the_numbers(scheme: str, factor: float) -> None:
     fabric = tiny_fabric(4, 1)
@@ -108,6 +108,7 @@ def _route(network: ResidualNetwork, *path: str) -> tuple[int, ...]:
     return tuple(network.link_id[hop] for hop in pairwise(path))
 
 
+@pytest.mark.slow
 def test_optimal_takes_no_point_at_which_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """HiGHS may have found but the empty point when it is stopped."""
     fabric = tiny_fabric(0, 2)
@@ -128,6 +129,7 @@ def test_optimal_takes_no_point_at_which_nothing_is_sent(monkeypatch: pytest.Mon
     assert plan.stopped is Stopped.STEPS
 
 
+@pytest.mark.slow
 def test_what_the_clock_stops_is_the_rounded_plan_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     fabric = tiny_fabric(0, 2)
     inart = make_plan(fabric, job_on(fabric, "inart"))

@@ -133,7 +133,7 @@ def test_more_than_32_children_are_refused_at_a_switch_but_not_at_a_server() -> 
         validate(fabric, job, plan)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(fabric=random_fabrics(), scheme=st.sampled_from(sorted(SCHEMES)), seed=st.integers(0, 99))
 def test_every_scheme_makes_valid_plans_or_says_why_not(fabric: Fabric, scheme: str, seed: int) -> None:
     job = job_on(fabric, scheme, time_limit=1.0, roundings=3)
@@ -148,7 +148,7 @@ def test_every_scheme_makes_valid_plans_or_says_why_not(fabric: Fabric, scheme: 
         assert plan.rate <= plan.bound * (1 + 1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(fabric=random_fabrics(), seed=st.integers(0, 99))
 def test_a_second_job_fits_beside_the_first(fabric: Fabric, seed: int) -> None:
     job = job_on(fabric, "inart", roundings=2)

@@ -51,7 +51,7 @@ def networks(draw: st.DrawFn) -> tuple[list[float], list[Stream]]:
     return capacity, rows
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(networks(), st.data())
 def test_rates_are_those_of_the_textbook(network: tuple[list[float], list[Stream]], data: st.DataObject):
     capacity, rows = network

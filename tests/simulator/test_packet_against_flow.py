@@ -48,6 +48,7 @@ def scenario(hosts: int, load: float, flows: int, seed: int = 1) -> Scenario:
     return Scenario(fabric, (job,), tuple(found), settings=NetworkSettings(queue_bytes=1_000_000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hosts", "load", "trains"),
     [

@@ -158,6 +158,7 @@ def test_a_straggler_of_a_quorum_hears_that_the_others_have_left(system: Deploym
     assert "left the job after 6 calls" in told[late]["error"]
 
 
+@pytest.mark.slow
 def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members(
     system: Deployment, tmp_path: Path
 ) -> None:

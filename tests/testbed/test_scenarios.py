@@ -74,6 +74,7 @@ def assert_exact(results: Results) -> None:
     assert len({r["digest"] for r in results.values()}) == 1, "the workers' results differ"
 
 
+@pytest.mark.slow
 def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Deployment) -> None:
     with losses(unharmed, 0.05, seed=7):
         job = unharmed.start_job("lossy", ["--workload", "digits", "--epochs", 1], scheme="panama")
@@ -95,6 +96,7 @@ def test_two_jobs_share_the_fabric_and_both_are_exact(unharmed: Deployment) -> N
         assert_exact(unharmed.finish(job, FINISH_S))
 
 
+@pytest.mark.slow
 def test_a_killed_worker_fails_the_job_and_the_others_say_so(unharmed: Deployment) -> None:
     job = unharmed.start_job("killed", LONG, FEW, scheme="switchml")
     wait_for_progress(unharmed, job)

@@ -38,7 +38,7 @@ def _check(fabric: Fabric) -> None:
 
 
 @given(leaves=st.integers(1, 9), spines=st.integers(1, 3), hosts=st.integers(1, 6), servers=st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_unique_and_consistent(leaves: int, spines: int, hosts: int, servers: int) -> None:
     _check(g.leaf_spine(leaves, spines, hosts, parameter_servers=servers))
 

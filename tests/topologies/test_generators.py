@@ -38,7 +38,7 @@ def test_sizes_of_the_papers() -> None:
 
 
 @given(k=st.sampled_from([2, 4, 6, 8]))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_fat_tree_has_all_shortest_paths(k: int) -> None:
     """Al-Fares et al.: k^3/4 hosts, 5k^2/4 switches of k ports, (k/2)^2 shortest paths between pods."""
     fabric = g.fat_tree(k)
@@ -50,7 +50,7 @@ def test_fat_tree_has_all_shortest_paths(k: int) -> None:
 
 
 @given(leaves=st.integers(1, 6), spines=st.integers(1, 4), hosts=st.integers(1, 5), servers=st.integers(0, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_leaf_spine_is_complete(leaves: int, spines: int, hosts: int, servers: int) -> None:
     fabric = g.leaf_spine(leaves, spines, hosts, parameter_servers=servers)
     assert len(fabric.links) == leaves * spines + leaves * hosts + servers

@@ -307,6 +307,7 @@ TUTORIAL = (
 )
 
 
+@pytest.mark.slow
 @given(
     text=st.sampled_from([GOOD, CHIPS, TUTORIAL]),
     start=st.integers(0, 400),
@@ -318,7 +319,7 @@ TUTORIAL = (
         ),
     ),
 )
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_specs_are_read_or_refused(
     tmp_path: Path, text: str, start: int, length: int, new: str
 ) -> None:

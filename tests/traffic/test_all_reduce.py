@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netfold.protocol.wire import LANES_MAX
@@ -59,7 +59,7 @@ def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lan
     assert wrong_elements(after[0], before, scheme) == 0
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(
     workers=st.integers(1, 5),
     size=st.integers(1, 700),
@@ -394,7 +394,7 @@ def test_each_call_is_reported():
     assert worker.stats.trees() == (tree,)  # what a closed worker said last
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(at=st.integers(1, 250), loss=st.sampled_from([0.0, 0.1]), seed=st.integers(0, 99))
 def test_a_new_epoch_in_the_middle_of_a_call_changes_nothing_but_time(at, loss, seed):
     """The epoch is raised when the server has sent `at` packets, wherever the workers are in their first

@@ -57,7 +57,7 @@ def begin(fabric: Slow, shares: tuple[float, ...], epoch: int) -> None:
             fabric.step()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     workers=st.integers(1, 3),
     rows=st.lists(st.integers(1, 100), min_size=1, max_size=3),

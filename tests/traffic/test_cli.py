@@ -104,6 +104,7 @@ def test_what_cannot_be_is_one_line_and_exit_code_1(arguments, message):
     assert output == ""
 
 
+@pytest.mark.slow
 def test_background_traffic_is_sent_and_taken():
     sink = netfold("background", "127.44.0.50", "--sink", "--port", "5999", "--seconds", "4")
     try:

@@ -98,7 +98,7 @@ def rows(width: int, dtype: np.dtype[Any], elements: st.SearchStrategy[Any]) -> 
     return st.lists(one, min_size=1, max_size=17)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(rows(2 * LANES, FLOAT32, float32s), st.booleans())
 def test_16x2_lanes_are_numpys_never_near_a_limit_and_keep_the_documented_bound(parts, average):
     workers = len(parts)
@@ -136,7 +136,7 @@ def test_the_largest_16x2_lanes_of_all_signs_are_separated(workers, sign):
 
 
 @pytest.mark.parametrize("dtype", [FLOAT16, BFLOAT16], ids=str)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(parts=rows(2 * LANES, FLOAT32, st.floats(-6e4, 6e4, width=32)))
 def test_short_floats_in_16x2_lanes_are_the_rounded_sums_of_their_float32(dtype, parts):
     workers = len(parts)
@@ -152,7 +152,7 @@ def test_short_floats_in_16x2_lanes_are_the_rounded_sums_of_their_float32(dtype,
     assert short.unpack(sums, bits, 2 * LANES)[0].tobytes() == expected.tobytes()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(rows(LANES // 4, FLOAT64, float64s | st.floats(-1, 1)))
 def test_float64_keeps_the_documented_bound(parts):
     workers = len(parts)
@@ -177,7 +177,7 @@ def test_float64_keeps_the_documented_bound(parts):
             assert value == float(total), "rounded once"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(rows(LANES // 4, INT64, st.integers(-(2**63), 2**63 - 1)))
 def test_int64_sums_are_exact_or_named(parts):
     codec = Codec(INT64, SHARED, len(parts))

@@ -8,7 +8,7 @@ import ctypes
 from dataclasses import astuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netfold.protocol.congestion import Timing
@@ -90,7 +90,6 @@ def turn(control, marked=0):
     control.on_results(count, min(marked, count), 0.0)
 
 
-@settings(deadline=None)  # the engine may have to be compiled first
 @given(
     kind=st.sampled_from(list(Congestion)),
     limit=st.integers(1, 300),

@@ -47,7 +47,7 @@ def numbers(rng: np.random.Generator, dtype: str, size: int) -> np.ndarray:
     return values
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     workers=st.integers(1, 4),
     sizes=st.lists(st.integers(1, 150), min_size=1, max_size=4),
@@ -105,7 +105,7 @@ def test_all_workers_have_the_same_right_sums_despite_losses_and_new_epochs(
             np.testing.assert_array_equal(results[0][special].astype(np.float64), exact[special])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     one=st.tuples(st.integers(1, 40), st.sampled_from(["float32", "int32"]), st.sampled_from(list(ReduceOp))),
     other=st.tuples(

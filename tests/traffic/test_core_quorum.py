@@ -251,7 +251,7 @@ def test_a_late_worker_beyond_the_scale_contributes_to_reencoded_rows_after_anot
     assert np.isnan(arrays[0][row]).all() == special  # as not all were asked which of them are infinite
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(2, 5),
     st.booleans(),

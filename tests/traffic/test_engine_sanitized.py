@@ -89,6 +89,7 @@ def fuzz(fuzzer: Path, seed: int, steps: int) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_packets_do_not_corrupt_the_core(fuzzer: Path, seed: int):
     assert "calls done" in fuzz(fuzzer, seed, 30_000)

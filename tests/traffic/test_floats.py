@@ -28,7 +28,7 @@ from tests.traffic.rig import rig
 from tests.traffic.test_core import into_epoch, run, team
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     workers=st.integers(1, 4),
     sizes=st.lists(st.integers(1, 150), min_size=1, max_size=4),

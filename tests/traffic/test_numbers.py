@@ -42,7 +42,7 @@ def lanes_of(name: str, values: np.ndarray, *arguments: Any) -> list[int]:
     return out.tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(anything)
 def test_exponents_and_special_codes_are_numpys(values):
     block = values[None, :]
@@ -56,7 +56,7 @@ def test_exponents_and_special_codes_are_numpys(values):
     assert cleared.tobytes() == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(finite, anything, st.integers(-96, 126), st.integers(1, 1000))
 def test_lanes_are_numpys(values, others, bits, workers):
     exponent = oracle.block_exponents(values[None, :])
@@ -72,7 +72,7 @@ def test_lanes_are_numpys(values, others, bits, workers):
     assert (out.tolist(), bool(said)) == (lanes[0].tolist(), bool(cut[0]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sums, st.integers(-100, 130), st.integers(1, 1000), hnp.arrays(np.int32, (LANES,)))
 def test_sums_and_averages_are_numpys(words, bits, divisor, kinds):
     with np.errstate(over="ignore"):
@@ -97,7 +97,7 @@ def test_every_short_float_becomes_the_float32_that_it_is(dtype):
 
 
 @pytest.mark.parametrize("dtype", SHORT_FLOATS, ids=str)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(hnp.arrays(np.uint32, (200,), elements=st.integers(0, 2**32 - 1)), st.integers(-20, 20))
 def test_float32_becomes_short_as_in_numpy(dtype, bits, shift):
     values = bits.view(np.float32)

@@ -20,7 +20,7 @@ floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 blocks = hnp.arrays(np.float32, (LANES,), elements=floats)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(blocks, min_size=1, max_size=9))
 def test_a_shared_exponent_never_overflows_and_keeps_the_documented_bound(parts):
     workers = len(parts)

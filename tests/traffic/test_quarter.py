@@ -55,7 +55,7 @@ def unpack(lanes: np.ndarray, range_byte: int, divisor: int, number: int = 3) ->
     return values, observed
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from([4, 8, 16, 32, 128, 256, 1024, 4 * LANES_MAX]),
     st.data(),

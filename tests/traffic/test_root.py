@@ -129,7 +129,7 @@ def expected(pools: dict[int, SlotPool], one: Sent) -> tuple[int, Packet | None]
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(sent, max_size=60))
 def test_every_packet_has_the_oracles_verdict_and_result(traffic):
     root = Root()
@@ -150,7 +150,7 @@ def test_every_packet_has_the_oracles_verdict_and_result(traffic):
         root.close()
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.permutations(MANY), st.lists(st.integers(-(2**31), 2**31 - 1), min_size=70, max_size=70))
 def test_a_sum_of_seventy_children_is_complete_with_the_last_one(order, values):
     root, pool = Root(), SlotPool(2, LANES, len(MANY), True)

@@ -37,7 +37,7 @@ def quorum_packets(draw) -> Packet:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(quorum_packets(), st.booleans()), max_size=60), st.integers(1, 5))
 def test_every_packet_under_a_quorum_has_the_oracles_verdict_and_result(traffic, least):
     children = OWN + BELOW

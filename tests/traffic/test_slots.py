@@ -122,7 +122,7 @@ def test_any_number_of_children(children):
 lane = st.one_of(st.integers(MIN, MAX), st.sampled_from([MIN, MIN + 1, -1, 0, 1, MAX - 1, MAX]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(values=st.lists(lane, min_size=1, max_size=6))
 def test_the_sum_is_exact_or_flagged(values):
     node = SlotPool(1, 1, len(values), True)

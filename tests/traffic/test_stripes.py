@@ -117,7 +117,7 @@ def test_calls_that_are_not_striped(code: ctypes.CDLL, how: dict[str, Any]):
     assert balance_of(code, 10_000, (0.5, 0.5)) is not None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     rows=st.integers(200, 100_000),
     weights=st.lists(st.integers(0, 9), min_size=2, max_size=6).filter(lambda w: sum(n > 0 for n in w) > 1),

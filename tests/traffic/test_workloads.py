@@ -27,6 +27,7 @@ def test_the_digits_are_those_of_scikit_learn():
     assert total == datasets.load_digits().data.sum() / 16
 
 
+@pytest.mark.slow
 def test_the_perceptron_learns_and_the_gradient_is_right():
     model = Mlp(inputs=6, hidden=5, classes=3)
     rng = np.random.default_rng(2)

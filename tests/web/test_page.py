@@ -20,6 +20,7 @@ from netfold.controller.planning.planner import make_plan
 from netfold.controller.recording.history import History
 from netfold.controller.recording.lines import (
     RecordingSource,
+    change_line,
     event_line,
     fabric_line,
     plan_row,
@@ -428,3 +429,35 @@ def test_texts_have_contrast(context: Any, dark: bool):
                }"""
         )
     assert [r for r in ratios if r[2] < 4.5] == []
+
+
+def test_a_job_that_is_over_shows_how_it_ran(context: Any):
+    """Its row of the state has neither plan nor reports any more."""
+    lines = example()
+    first = json.loads(lines[1])
+    running = first["state"]["jobs"]["training"]
+    over = {**running, "state": "done", "reason": "every worker left", "trees": []}
+    for of_plan in ("scheme", "rate", "unit"):
+        del over[of_plan]
+    gone = dict.fromkeys(first["state"]["members"])
+    lines.append(change_line(START_S + SECONDS + 1, {"jobs": {"training": over}, "members": gone}))
+    with replayed(lines) as address, open_page(context, address) as page:
+        go_to_end(page)
+        page.click("#tab-jobs")
+        row = page.locator("#jobs tbody tr", has_text="training")
+        expect(row.locator("td")).to_contain_text(
+            [
+                "done",
+                "1",
+                "panama",
+                "100 Mbit/s",
+                "Mbit/s, mean",
+                f"{len(running['workers'])} took part",
+                "",
+                "left",
+            ]
+        )
+        page.get_by_role("button", name="training").click()
+        worker = page.locator("#workers tbody tr").first.locator("td")
+        expect(worker.nth(1)).to_have_text("no")
+        expect(worker.last).to_have_text(f"{1000 * SECONDS}")

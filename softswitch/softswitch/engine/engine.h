@@ -75,8 +75,9 @@ int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int directio
 /* Sets whether frames of one flow and length that follow each other leave as one frame, which the device or the receiver
  * segments. Where the device does not (`ethtool -k`), and while another socket captures on the interface, they leave one by
  * one. It is off initially: a packet socket at the other end of a veth pair sees such frames unsegmented. Ports without a rate
- * that are added later receive such frames in their rings, others with a system call each. */
-void ss_engine_set_gso(struct ss_engine *engine, int on);
+ * that are added later receive such frames in rings of `ring_bytes`, a power of two of at least 2 MB. Others take a system call
+ * for each. */
+void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes);
 
 /* Captures every port's frames in `directory`/IFNAME_in.pcap and IFNAME_out.pcap; NULL ends it. */
 int ss_engine_set_capture(struct ss_engine *engine, const char *directory);

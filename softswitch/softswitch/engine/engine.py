@@ -26,6 +26,11 @@ MAX_FRAME = 65535
 SEED_STEP = 0x9E3779B97F4A7C15
 """Between the seeds of a port's threads."""
 
+RUN_RINGS_BYTES = 512 << 20
+"""Memory of the receive rings of all ports and threads, where their frames hold runs."""
+RUN_RING_LIMITS = 2 << 20, 32 << 20
+"""Bytes of one of these rings: those of a ring without runs at least, those of 1,024 frames at most."""
+
 
 class Direction(IntEnum):
     """Direction of a link, as the switch sees it."""
@@ -193,10 +198,14 @@ class Engine:
             )
             self._check(result, f"port {number}", _NO_PORT)
 
-    def set_gso(self, on: bool) -> None:
-        """Whether runs of frames leave as one, where the device segments them (`PortStatus.merges`)."""
+    def set_gso(self, on: bool, ports: int) -> None:
+        """Sets whether runs of frames leave as one, where the device segments them (`PortStatus.merges`). Each of the
+        `ports` that will be added has an equal part of RUN_RINGS_BYTES in each thread, within RUN_RING_LIMITS."""
+        part = RUN_RINGS_BYTES // max(1, ports * len(self._handles))
+        smallest, largest = RUN_RING_LIMITS
+        ring_bytes = min(max(1 << part.bit_length() - 1, smallest), largest)
         for handle in self._handles:
-            self._library.ss_engine_set_gso(handle, int(on))
+            self._library.ss_engine_set_gso(handle, int(on), ring_bytes)
 
     def set_capture(self, folder: Path | None) -> None:
         """Captures every port to `folder`/IFNAME_in.pcap and IFNAME_out.pcap, further threads to IFNAME_in.1.pcap

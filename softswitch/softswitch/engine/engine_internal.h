@@ -48,6 +48,7 @@ struct ss_engine {
     char *capture_directory;
     uint64_t now_ns, next_tap_check_ns;
     bool merges_runs; /* sends runs of frames as one: ss_engine_set_gso */
+    uint32_t run_ring_bytes; /* of a port that receives such frames in its ring */
     bool times_frames; /* timestamp each frame of the batch, not the batch */
     struct ss_steering steering; /* of the first thread: of all ports */
     struct ss_taps taps;

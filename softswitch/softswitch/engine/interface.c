@@ -25,7 +25,6 @@ enum {
     MTU_MAX = 65535, /* an IP packet has no more bytes */
     SEND_BUFFER = 8 * 1024 * 1024,
     RING_BYTES = 8 * 1024 * 1024,
-    RUN_RING_BYTES = 32 * 1024 * 1024, /* so that as many short frames can wait as in the other ring */
     RING_RUN = 16, /* frames of a run that the receive ring holds: netfold's hosts send no more at once */
 };
 
@@ -65,8 +64,8 @@ static int set_flag(int fd, int option, int value) {
 
 static int open_ring(struct ss_interface *interface, int fd) {
     uint32_t frame = interface->mtu + LINK_OVERHEAD, run = RING_RUN * frame;
-    if (!interface->rings_runs) return ss_ring_open(&interface->ring, fd, frame, RING_BYTES);
-    return ss_ring_open(&interface->ring, fd, run < SS_RING_LONGEST ? run : SS_RING_LONGEST, RUN_RING_BYTES);
+    if (!interface->run_ring_bytes) return ss_ring_open(&interface->ring, fd, frame, RING_BYTES);
+    return ss_ring_open(&interface->ring, fd, run < SS_RING_LONGEST ? run : SS_RING_LONGEST, interface->run_ring_bytes);
 }
 
 static int configure(struct ss_interface *interface, int fd, int ifindex) {

@@ -36,7 +36,7 @@ struct ss_interface {
     uint32_t number;
     char ifname[IF_NAMESIZE];
     uint32_t mtu;
-    bool rings_runs; /* set before it opens: the receive ring's frames hold runs of others; 32 MB in place of 2 */
+    uint32_t run_ring_bytes; /* set before it opens: of a receive ring whose frames hold runs of others; 0: of the usual one */
 
     struct ss_frame_socket *socket; /* NULL of a port on a network interface */
 

@@ -188,11 +188,11 @@ static int check_new_port(const struct ss_engine *engine, uint32_t number, const
 }
 
 /* Emulated links are slow, and many: their ports keep the small ring. */
-static bool rings_runs(struct ss_engine *engine, uint32_t number) {
+static uint32_t run_ring_bytes(struct ss_engine *engine, uint32_t number) {
     ss_engine_lock(engine);
-    bool merges_runs = engine->merges_runs;
+    uint32_t bytes = engine->merges_runs ? engine->run_ring_bytes : 0;
     ss_engine_unlock(engine);
-    return merges_runs && !ss_port_rate(engine->sw, number);
+    return ss_port_rate(engine->sw, number) ? 0 : bytes;
 }
 
 static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd, const char *directory,
@@ -201,7 +201,7 @@ static int make_port(struct ss_engine *engine, uint32_t number, const char *ifna
     if (!port) return -ENOMEM;
     port->engine = engine;
     int error = ss_interface_init(&port->interface, number, ifname, engine->thread_index, engine->threads);
-    port->interface.rings_runs = rings_runs(engine, number);
+    port->interface.run_ring_bytes = run_ring_bytes(engine, number);
     if (!error) error = open_captures(port, directory);
     if (!error) error = open_port(engine, port, fd);
     if (error && error != -ENODEV) {
@@ -288,9 +288,10 @@ int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int directio
     return port ? 0 : -ENOENT;
 }
 
-void ss_engine_set_gso(struct ss_engine *engine, int on) {
+void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes) {
     ss_engine_lock(engine);
     engine->merges_runs = on != 0;
+    engine->run_ring_bytes = ring_bytes;
     for (uint32_t i = 0; i < engine->port_count; i++) ss_interface_update_merging(&engine->ports[i]->interface, on != 0);
     ss_engine_unlock(engine);
 }

@@ -52,6 +52,7 @@ def test_json_rows_are_the_cost_model_of_500_mb(said: str) -> None:
         assert row["ms"] == pytest.approx(1e3 * seconds[row["scheme"]], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_csv_and_pictures_lie_beside_the_json(out: Path, said: str) -> None:
     assert (out / "reproduce-netreduce.json").read_text().strip() == said.strip()
     with (out / "reproduce-netreduce.csv").open() as file:

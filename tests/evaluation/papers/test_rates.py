@@ -32,6 +32,7 @@ def test_setups_have_the_papers_sizes() -> None:
         assert setup.fabric != INART.draw(figure, figure.x[-1], 1).fabric
 
 
+@pytest.mark.slow
 def test_reproduced_columns_stand_in_the_right_order() -> None:
     point = next(iter(InArt(1, no_cache=True, draws=1, only=["8a"]).rows(print)))
     v = point.values

@@ -33,6 +33,7 @@ def is_fair(found: shares.SharesRow) -> None:
     assert sum(found.shares) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("transport", "flows"), [(t, n) for t, n in CASES if n != 2])
 def test_a_job_and_tcp_flows_share_a_link(transport: TcpVariant, flows: int):
     is_fair(shares.simulated(shared_link.TESTBED, transport, flows, [JOB]))

@@ -50,6 +50,7 @@ def in_the_system_python() -> bool:
     return done.stdout.split() == [str(n) for n in sys.version_info[:2]]
 
 
+@pytest.mark.slow
 @needs_network
 @needs_softswitch
 @pytest.mark.skipif(

@@ -370,6 +370,7 @@ def test_softswitch_emulates_delays_and_faults(place: Place) -> None:
     assert place.leftovers(net._run) == []
 
 
+@pytest.mark.slow
 @needs_network
 @pytest.mark.skipif(is_only_user() or not is_root(), reason="SKIPPED: XDP programs need the machine's root")
 @pytest.mark.parametrize(("sender", "receiver"), [("h1", "leaf1"), ("leaf1", "h1"), ("leaf1", "spine1")])

@@ -84,6 +84,7 @@ def test_switches_and_host_commands_end_with_their_parent(place: Place) -> None:
     assert place.leftovers(run) == []
 
 
+@pytest.mark.slow
 @needs_network
 def test_next_run_cleans_up_after_a_crash(place: Place) -> None:
     process, run = start_holder(place)
@@ -119,6 +120,7 @@ def test_the_supervisor_holds_the_network_until_it_is_taken_down(place: Place) -
     assert place.leftovers(state.run) == []
 
 
+@pytest.mark.slow
 @needs_network
 def test_the_supervisor_starts_beside_calls_of_grpc(place: Place) -> None:
     options = {"target": FakeTarget(FABRIC), "name": place.name, "first_grpc_port": place.first_grpc_port}

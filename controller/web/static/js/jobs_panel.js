@@ -58,18 +58,28 @@ export class JobsPanel {
   }
 
   _cells(name, job) {
-    const rows = this._membersOf(name, job).map(([, row]) => row).filter((row) => row?.connected);
-    const goodput = rows.length ? `${short(Math.min(...rows.map((row) => row.goodput_mbps)))} Mbit/s` : "";
+    const isOver = ENDED.includes(job.state);
+    const plan = isOver ? this._recording.summaryOf(name, job.sequence) : job;
     return [
       job.state + (job.moving ? ", moving" : ""),
       job.epoch || "",
-      job.scheme ?? "",
-      job.rate === undefined ? "" : `${short(job.rate)} ${job.unit}`,
-      goodput,
-      `${rows.length}/${job.workers?.length ?? 0}`,
+      plan.scheme ?? "",
+      plan.rate === undefined ? "" : `${short(plan.rate)} ${plan.unit}`,
+      ...(isOver ? this._pastCells(job, plan) : this._presentCells(name, job)),
       job.straggler ?? "",
       job.reason,
     ];
+  }
+
+  _presentCells(name, job) {
+    const rows = this._membersOf(name, job).map(([, row]) => row).filter((row) => row?.connected);
+    const goodput = rows.length ? `${short(Math.min(...rows.map((row) => row.goodput_mbps)))} Mbit/s` : "";
+    return [goodput, `${rows.length}/${job.workers?.length ?? 0}`];
+  }
+
+  _pastCells(job, { goodput, workers }) {
+    const count = job.workers.filter((host) => workers.has(host)).length;
+    return [goodput === null ? "" : `${short(goodput)} Mbit/s, mean`, count ? `${count} took part` : ""];
   }
 
   _membersOf(name, job) {
@@ -100,7 +110,9 @@ export class JobsPanel {
 
   _workerRows() {
     const job = section(this._state, "jobs").get(this._job);
-    return this._membersOf(this._job, job).map(([host, row]) => {
+    const past = ENDED.includes(job.state) ? this._recording.summaryOf(this._job, job.sequence).workers : new Map();
+    return this._membersOf(this._job, job).map(([host, present]) => {
+      const row = present ?? (past.has(host) ? { ...past.get(host), connected: false } : undefined);
       if (!row) return [host, "no", "", "", "", "", "", ""];
       const mean = (name) => (row.trees.length ? d3.mean(row.trees, (tree) => tree[name]) : null);
       const numbers = [short(row.goodput_mbps), short(mean("rtt_ms")), short(mean("min_rtt_ms")), percent(mean("retransmitted")), percent(mean("marked")), row.chunks];

@@ -6,6 +6,7 @@
 const MAX_LINES = 200_000;
 const MAX_EVENTS = 5_000;
 const MAX_SAMPLES = 50_000; // of a job's time line
+const MAX_SUMMARIES = 1_000; // of jobs
 
 export class Recording {
   constructor() {
@@ -14,6 +15,8 @@ export class Recording {
     this.series = new Map(); // job -> samples of its time line
     this._times = []; // of `lines`
     this._members = new Map(); // job -> host -> row: the newest, for `series`
+    this._summaries = new Map(); // "job sequence" -> what the state forgets when the job ends
+    this._sequences = new Map(); // job -> the sequence of the newest job of this name
     this._cursor = null;
   }
 
@@ -55,7 +58,10 @@ export class Recording {
       this._fixTimesOfFabric();
       this._members.clear();
     }
-    if (line.state) this._sample(line);
+    if (line.state) {
+      this._keepPlans(line.state.jobs ?? {});
+      this._sample(line);
+    }
     if (this.lines.length > MAX_LINES) this._dropOldest();
   }
 
@@ -73,6 +79,33 @@ export class Recording {
       apply(cursor, this.lines[cursor.index]);
     }
     return cursor;
+  }
+
+  /**
+   * What was known of a job while it ran: `{scheme, rate, unit, goodput, workers}`. `goodput` is the mean of the samples
+   * in which all workers received sums, `workers` maps each host to its last report.
+   */
+  summaryOf(name, sequence) {
+    const { goodputs, ...summary } = this._summary(name, sequence);
+    return { ...summary, goodput: goodputs.count ? goodputs.sum / goodputs.count : null };
+  }
+
+  _summary(name, sequence) {
+    const key = `${name} ${sequence}`;
+    if (!this._summaries.has(key)) {
+      this._summaries.set(key, { workers: new Map(), goodputs: { sum: 0, count: 0 } });
+      if (this._summaries.size > MAX_SUMMARIES) this._summaries.delete(this._summaries.keys().next().value);
+    }
+    return this._summaries.get(key);
+  }
+
+  _keepPlans(jobs) {
+    for (const [name, job] of Object.entries(jobs)) {
+      if (job === null) continue;
+      this._sequences.set(name, job.sequence);
+      const { scheme, rate, unit } = job;
+      if (scheme !== undefined) Object.assign(this._summary(name, job.sequence), { scheme, rate, unit });
+    }
   }
 
   _indexAt(time) {
@@ -115,7 +148,10 @@ export class Recording {
       const [job, host] = key.split(" ");
       if (!this._members.has(job)) this._members.set(job, new Map());
       if (row === null) this._members.get(job).delete(host);
-      else this._members.get(job).set(host, row);
+      else {
+        this._members.get(job).set(host, row);
+        this._summary(job, this._sequences.get(job)).workers.set(host, row);
+      }
       jobs.add(job);
     }
     for (const job of jobs) {
@@ -123,6 +159,11 @@ export class Recording {
       const sample = sampleOf(line.at, this._members.get(job));
       const samples = this.series.get(job);
       if (sample) samples.push(sample);
+      if (sample?.goodput > 0) {
+        const { goodputs } = this._summary(job, this._sequences.get(job));
+        goodputs.sum += sample.goodput;
+        goodputs.count += 1;
+      }
       if (samples.length > MAX_SAMPLES) samples.splice(0, MAX_SAMPLES / 2);
     }
   }
