@@ -10,7 +10,7 @@ from netfold.controller.jobs.records import Record
 
 
 class Intent(StrEnum):
-    """What an operator wants of an element that works.
+    """The intent of an operator for an element that works.
 
     cordon  plans avoid it; jobs and routes that use it stay
     drain   plans avoid it; jobs and routes leave it where there is another way

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of operators who free elements of the fabric for maintenance: cordon, drain, hold, give back.
+"""Maintenance requests of operators: cordon, drain and hold elements of the fabric, and give them back.
 
 An intent is in the store before it has an effect, and stays there until it is taken back. Whether a drained element is
 free follows from the placements of jobs, and is not stored."""
@@ -20,7 +20,7 @@ from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
 from netfold.controller.switches.failed_elements import (
     NO_ELEMENTS,
     FailedElements,
-    UnknownElementError,
+    WithdrawalError,
     element_named,
 )
 from netfold.protocol.listing import listing
@@ -56,7 +56,7 @@ class Maintenance:
 
     def withdraw(self, names: Iterable[str], intent: Intent, reason: str = "", hold_s: float = 0.0) -> None:
         """Cordon, drain or hold elements; the last intent for an element counts. `hold_s`: for how long switches are
-        held. Raises UnknownElementError, StoreError."""
+        held. Raises WithdrawalError, StoreError."""
         elements, now = self._named(names), self._state.clock.wall_s()
         if intent is Intent.HOLD:
             self._check_hold(elements, hold_s)
@@ -71,7 +71,7 @@ class Maintenance:
         self._placements.try_queue()
 
     def give_back(self, names: Iterable[str]) -> None:
-        """Let plans, jobs and routes use elements again. Raises UnknownElementError, StoreError."""
+        """Let plans, jobs and routes use elements again. Raises WithdrawalError, StoreError."""
         elements = self._named(names)
         with self._state.registry.change():
             for name in elements.names:
@@ -81,22 +81,20 @@ class Maintenance:
         self._state.events.publish(CapacityFreed())
 
     def _named(self, names: Iterable[str]) -> FailedElements:
-        """All these elements. Raises UnknownElementError."""
+        """All these elements. Raises WithdrawalError."""
         elements = NO_ELEMENTS
         for name in names:
             elements |= element_named(self._state.fabric, name)
         return elements
 
     def _check_hold(self, elements: FailedElements, hold_s: float) -> None:
-        """Raises UnknownElementError."""
+        """Raises WithdrawalError."""
         switches = {s.name for s in self._state.fabric.switches}
         others = [name for name in elements.names if name not in switches]
         if others:
-            raise UnknownElementError(f"{listing(others)} cannot be held: only switches can")
+            raise WithdrawalError(f"{listing(others)} cannot be held: only switches can")
         if not 0 < hold_s <= MAX_HOLD_S:
-            raise UnknownElementError(
-                f"a switch is held for at most {MAX_HOLD_S:g} s, and not for {hold_s:g}"
-            )
+            raise WithdrawalError(f"a switch is held for at most {MAX_HOLD_S:g} s, and not for {hold_s:g}")
 
     def _apply(self) -> None:
         """Make plans and routes avoid what the store has."""

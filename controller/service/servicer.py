@@ -30,7 +30,7 @@ from netfold.controller.service.messages import (
 )
 from netfold.controller.service.slot_reading import read_slot
 from netfold.controller.subsystems import Jobs, Planning, Switches
-from netfold.controller.switches.failed_elements import UnknownElementError
+from netfold.controller.switches.failed_elements import WithdrawalError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
@@ -175,7 +175,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         def withdraw() -> pb.FabricStatus:
             intent = INTENTS.get(request.intent)
             if intent is None:
-                raise UnknownElementError("an element is withdrawn with the intent CORDON, DRAIN or HOLD")
+                raise WithdrawalError("an element is withdrawn with the intent CORDON, DRAIN or HOLD")
             self._maintenance.withdraw(request.elements, intent, request.reason, request.hold_s)
             return self._fabric_status()
 

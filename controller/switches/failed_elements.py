@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from netfold.topologies.fabric import Fabric
 
 
-class UnknownElementError(Exception):
-    """The fabric has no link, switch or host of that name."""
+class WithdrawalError(Exception):
+    """An element cannot be withdrawn: the fabric has none of that name, or the request lacks what its intent needs."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ NO_ELEMENTS = FailedElements()
 
 
 def element_named(fabric: Fabric, name: str) -> FailedElements:
-    """The switch, host or link (as `a-b` or `b-a`) of this name. Raises UnknownElementError."""
+    """The switch, host or link (as `a-b` or `b-a`) of this name. Raises WithdrawalError."""
     nodes = [*(s.name for s in fabric.switches), *(h.name for h in fabric.hosts)]
     if name in nodes:
         return FailedElements(switches=frozenset((name,)))
@@ -54,4 +54,4 @@ def element_named(fabric: Fabric, name: str) -> FailedElements:
             return FailedElements(frozenset((frozenset((link.a, link.b)),)))
     close = difflib.get_close_matches(name, [*nodes, *(f"{k.a}-{k.b}" for k in fabric.links)], n=1)
     hint = f"; did you mean '{close[0]}'?" if close else ""
-    raise UnknownElementError(f"'{name}' is no switch, link or host of fabric '{fabric.name}'{hint}")
+    raise WithdrawalError(f"'{name}' is no switch, link or host of fabric '{fabric.name}'{hint}")
