@@ -170,9 +170,12 @@ test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with a
 	$(BIN)/pytest tests/house/test_bounds.py tests/house/test_release.py -m long $(PYTEST_ARGS)
 
 # An index takes wheels by the oldest C library they run with; auditwheel finds it in the compiled code.
+# ARCH=aarch64 makes netfold's wheel for another machine, by Debian's cross compiler. softswitch's is for all.
 .PHONY: wheels
 wheels: $(VENV)/.ready-dev ## the source archives and wheels of a release, in DIST
-	$(BIN)/python -m build --outdir $(DIST) .
+	@$(if $(ARCH),$(call install-missing,gcc-$(ARCH)-linux-gnu libc6-dev-$(ARCH:aarch64=arm64)-cross))
+	$(if $(ARCH),WHEEL_PLATFORM=linux-$(ARCH) CC=$(ARCH)-linux-gnu-gcc LDSHARED="$(ARCH)-linux-gnu-gcc -shared") \
+	  $(BIN)/python -m build --outdir $(DIST) .
 	$(BIN)/python -m build --outdir $(DIST) softswitch
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat auto --wheel-dir $(DIST) $(DIST)/netfold-*-linux_*.whl
 	rm $(DIST)/netfold-*-linux_*.whl

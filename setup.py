@@ -6,6 +6,7 @@ All else is in pyproject.toml."""
 
 from __future__ import annotations
 
+import os
 import runpy
 import subprocess
 import sys
@@ -15,6 +16,9 @@ from setuptools import Command, Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+
+if other := os.environ.get("WHEEL_PLATFORM"):  # what CC compiles for, where that is another machine
+    os.environ["_PYTHON_HOST_PLATFORM"] = other
 
 recipe = runpy.run_path("netfold/traffic/engine/recipe.py")
 simulator = runpy.run_path("netfold/simulator/recipe.py")

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import shutil
+import struct
 import subprocess
 import zipfile
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from tests.house.distributions import Wheels, build
 from tests.house.imports import REPOSITORY
 
+ELF_MACHINE_AARCH64 = 183
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
@@ -50,3 +53,21 @@ def test_the_source_archive_holds_all_that_the_wheel_of_a_checkout_holds(
 
     assert len(list(release.glob(f"{name}-*.tar.gz"))) == 1
     assert files(next(release.glob(f"{name}-*.whl"))) == files(getattr(checkout, name))
+
+
+@pytest.mark.skipif(
+    shutil.which("aarch64-linux-gnu-gcc") is None, reason="SKIPPED: aarch64-linux-gnu-gcc is not on PATH"
+)
+def test_a_wheel_for_another_machine_holds_code_for_it(checkout: Wheels, tmp_path: Path):
+    command = ["make", "-C", REPOSITORY, "wheels", "ARCH=aarch64", f"DIST={tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("netfold-*.whl")
+    assert wheel.stem.endswith("_aarch64")
+    assert "manylinux_" in wheel.stem
+    libraries = [file for file in zipfile.ZipFile(wheel).namelist() if file.endswith(".so")]
+    own = [file for file in zipfile.ZipFile(checkout.netfold).namelist() if file.endswith(".so")]
+    assert len(libraries) == len(own) == 3
+    for library in libraries:
+        header = zipfile.ZipFile(wheel).read(library)[:20]
+        assert struct.unpack("<4s14xH", header) == (b"\x7fELF", ELF_MACHINE_AARCH64)

@@ -6,7 +6,7 @@ build. Imports nothing but the standard library."""
 from __future__ import annotations
 
 import hashlib
-import platform
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,5 +61,7 @@ def library_name(sources: Sequence[Path], options: Sequence[str] = ("-lm",)) -> 
     """Returns the file name of the library that `sources` (headers among them) are built into with FLAGS and
     `options` on this kind of machine."""
     text = b"\0".join(source.read_bytes() for source in sources)
-    key = hashlib.sha256(text + " ".join((*FLAGS, *options, platform.machine())).encode()).hexdigest()[:16]
+    key = hashlib.sha256(text + " ".join((*FLAGS, *options, sysconfig.get_platform())).encode()).hexdigest()[
+        :16
+    ]
     return f"{sources[0].stem}-{key}.so"
