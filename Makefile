@@ -85,7 +85,7 @@ endif
 
 .PHONY: train
 train: $(VENV)/.ready $(TORCH_VENV)/.ready ## PyTorch's DistributedDataParallel on eight hosts, over netfold and over Gloo
-	$(BIN)/python -m examples.in_mininet --target $(TARGET)
+	$(BIN)/python -m examples.ddp --target $(TARGET)
 
 .PHONY: roce
 roce: $(VENV)/.ready-roce ## four virtual machines with Linux's own RDMA endpoints as hosts: RoCE added up by the leaves
@@ -163,6 +163,10 @@ test-mpi: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready ## the tests with Open MPI 
 .PHONY: test-mpi4py
 test-mpi4py: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready-mpi4py ## mpi4py's own test suite over four hosts
 	$(ISOLATED) $(BIN)/pytest tests/mpi/test_mpi4py.py -m long $(PYTEST_ARGS)
+
+.PHONY: docs-outputs
+docs-outputs: $(VENV)/.ready-test-mpi ## run the pages' commands, and renew the outputs that the pages show (PYTEST_ARGS="-k first-run")
+	RENEW_OUTPUTS=1 $(ISOLATED) $(BIN)/pytest tests/docs/test_blocks.py -m long --timeout 900 $(PYTEST_ARGS)
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs

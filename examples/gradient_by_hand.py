@@ -4,7 +4,7 @@
 
     netfold network exec h1 -- python -m examples.gradient_by_hand JOB h1 40
 
-Submit a job of its own for it (docs/how-to/p4.md): packets by hand take the place of a worker's.
+The job is a sandbox (docs/tutorials/a-gradient-by-hand.md): elsewhere packets by hand take the place of a worker's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     options = parser.parse_args()
 
     shown = subprocess.run(
-        ["netfold", "job", "show", options.job, "--json"], check=True, capture_output=True, timeout=20
+        ["netfold", "job", "show", options.job, "--json"], check=True, capture_output=True, timeout=120
     )
     job = json.loads(shown.stdout)
     packets, tree = job["packets"], job["packets"]["trees"][0]

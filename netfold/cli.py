@@ -168,7 +168,12 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "host ring": Command(
         "traffic.cli", "Run a worker of the peer, a TCP ring.", attribute="ring", extra="testbed"
     ),
-    "host send": Command("traffic.cli", "Craft gradient packets by hand.", attribute="send", extra="testbed"),
+    "host send": Command(
+        "testbed.send_command",
+        "Send one gradient made by hand; see what the switches do with it.",
+        attribute="send",
+        extra="testbed",
+    ),
     "host background": Command("traffic.cli", "Send or take background traffic.", attribute="background"),
     "roce": Command(
         "testbed.roce.cli", "RDMA endpoints as workers: try it, their agent, their program.", FABRICS

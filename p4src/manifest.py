@@ -117,6 +117,25 @@ def _program_of(p4info: Path, digest: str) -> Program:
     return program
 
 
+def check_sources() -> None:
+    """Check that netfold's programs for v1model are compiled from the present sources, as far as these are installed.
+    Raises ManifestError, which names a source that has changed."""
+    root = COMPILED.parents[1]
+    recorded = read_manifest(COMPILED).sources
+    changed = [name for name, digest in recorded.items() if _differs(root / name, digest)]
+    if changed:
+        more = f" and {len(changed) - 1} more have" if len(changed) > 1 else " has"
+        raise ManifestError(
+            f"{changed[0]}{more} changed since the programs in p4src/compiled were compiled. Compile them (`make p4`; "
+            "`netfold doctor` names where p4c-bm2-ss is from), run a program of your own (`netfold controller run "
+            "--p4info FILE --program FILE`), or undo the change"
+        )
+
+
+def _differs(source: Path, digest: str) -> bool:
+    return source.is_file() and sha256(source) != digest
+
+
 def _of_chip(chip: str | None) -> list[Program]:
     """The programs for a chip, or for v1model."""
     return [p for p in own_programs().values() if p.chip == chip and p.form is not Form.BMV2]

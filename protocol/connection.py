@@ -100,8 +100,12 @@ def connection(
     try:
         trusted = None if ca is None else ca.read_bytes()
         shown = [] if file is None else file.read_text().split()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConnectError(f"certificate or token cannot be read: {error}") from error
+    except OSError as error:
+        raise ConnectError(
+            f"certificate or token cannot be read: {error.filename}: {error.strerror}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConnectError(f"certificate or token cannot be read: {file}: {error}") from error
     if trusted is not None and b"-----BEGIN CERTIFICATE-----" not in trusted:
         raise ConnectError(f"{ca}: no certificate is in it; a file in PEM is expected")
     if file is not None and not shown:

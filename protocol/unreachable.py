@@ -9,6 +9,7 @@ import re
 from netfold.protocol.connection import Connection
 
 _AUTHORITY = "--tls-ca (NETFOLD_TLS_CA)"
+_START = "`netfold controller run FABRIC` starts a controller"
 _NAME = "--tls-server-name (NETFOLD_TLS_SERVER_NAME)"
 
 
@@ -29,8 +30,8 @@ def unreachable_reason(where: Connection, details: str | None) -> str:
             f"its certificate is not for '{name}'; give a name that is in it with {_NAME}",
         ),
         ("WRONG_VERSION_NUMBER|wrong version number", "what listens there does not speak TLS"),
-        ("Connection refused", "no process listens there"),
-        ("No such file or directory", "there is no such socket"),
+        ("Connection refused", f"no process listens there; {_START}"),
+        ("No such file or directory", f"there is no such socket; {_START}"),
         (
             "Network is unreachable|No route to host|Connection timed out|connect timed out|FD Shutdown",
             "this host has no route to it; a host of an emulated network reaches a controller of the same machine by "

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -149,15 +150,11 @@ def run_command(
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
 
-    from netfold.controller.switches.programs import lanes_for
-    from netfold.testbed.deployment import Setup
     from netfold.testbed.fault_injection import FaultInjection
-    from netfold.testbed.network.targets import choose_target
     from netfold.testbed.run import Run, RunObserver, RunOptions
-    from netfold.testbed.step_timeouts import step_timeouts_of
+    from netfold.testbed.testbed import Testbed
     from netfold.topologies.cli import BAD_INPUT, FAILED, fail
     from netfold.topologies.fabric import FabricError
-    from netfold.topologies.spec import load_fabric
 
     console = Console()
 
@@ -178,19 +175,19 @@ def run_command(
     try:
         with Progress(*columns, console=console, transient=True) as bars:
             bar = bars.add_task("", total=1.0)
-            most_lanes = step_timeouts_of(choose_target(network.target).name).lanes
-            setup = Setup(
+            testbed = partial(
+                Testbed,
                 network.fabric,
-                network.target,
-                network.lanes or lanes_for(load_fabric(network.fabric).switches, most_lanes),
-                network.scale,
-                network.name,
+                target=network.target,
+                lanes=network.lanes,
+                scale=network.scale,
+                name=network.name,
                 program=network.program,
-                call_s=timeouts.call_timeout,
+                call_timeout_s=timeouts.call_timeout,
                 mode=mode,
             )
             options = RunOptions(
-                setup,
+                testbed,
                 workload.scheme,
                 workload.epochs,
                 workload.size,

@@ -25,6 +25,7 @@ from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import last_line
 
 READY_S = 90.0
+REQUEST_S = 30.0
 STATUS_POLL_S = 0.2
 """Other jobs may leave it little processor time."""
 
@@ -87,11 +88,33 @@ class ControllerProcess(ManagedResource):
         with _rpc_errors():
             job = self._stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec_yaml), timeout=timeout_s)
             for state in self.watch(job.name, timeout_s):
-                if state.state == pb.RUNNING:
-                    return plan_from_document(json.loads(state.plan_json))
+                if state.state == pb.RUNNING and (plan := plan_of(state)) is not None:
+                    return plan
                 if state.state in (pb.FAILED, pb.CANCELED, pb.DONE):
                     raise RunError(f"job {job.name} did not start: {state.reason}")
         raise RunError(f"job {job.name} ended before it started")
+
+    def job(self, name: str) -> pb.Job:
+        """Raises RunError."""
+        with _rpc_errors():
+            found: pb.Job = self._stub.GetJob(pb.JobName(name=name), timeout=REQUEST_S)
+        return found
+
+    def jobs(self) -> list[pb.Job]:
+        """All jobs, the ended ones too. Raises RunError."""
+        with _rpc_errors():
+            return list(self._stub.ListJobs(pb.ListJobsRequest(all=True), timeout=REQUEST_S).jobs)
+
+    def explain(self, name: str) -> list[str]:
+        """Raises RunError."""
+        with _rpc_errors():
+            return list(self._stub.ExplainJob(pb.JobName(name=name), timeout=REQUEST_S).steps)
+
+    def cancel(self, name: str) -> pb.Job:
+        """Raises RunError."""
+        with _rpc_errors():
+            ended: pb.Job = self._stub.CancelJob(pb.CancelJobRequest(name=name), timeout=REQUEST_S)
+        return ended
 
     def wait_ended(self, name: str, timeout_s: float) -> pb.Job:
         """Waits until the job has ended."""
@@ -135,6 +158,11 @@ class ControllerProcess(ManagedResource):
                     raise RunTimeoutError(f"{late}; {last_line(self._log)}") from None
             else:
                 return
+
+
+def plan_of(job: pb.Job) -> Plan | None:
+    """The plan of a job; None before it has one."""
+    return plan_from_document(json.loads(job.plan_json)) if job.plan_json else None
 
 
 @contextmanager

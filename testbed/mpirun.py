@@ -6,14 +6,11 @@ namespaces."""
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from netfold.protocol.environment import Variable
-from netfold.testbed.deployment import Deployment
 from netfold.testbed.network.state import HostState, make_folder
 from netfold.testbed.network.tools import tool
 from netfold.traffic.mpi.launch import Flavor, MpiProgram, command_line, flavor_of
@@ -37,23 +34,10 @@ _ENVIRONMENT = {
 }
 
 
-def start_mpirun(
-    system: Deployment, program: MpiProgram, *, mpirun: str, uses_netfold: bool = True, **options: Any
-) -> subprocess.Popen[Any]:
-    """Starts the program on its hosts with this launcher; `uses_netfold`: through the switches, else over TCP.
-    `options`: of subprocess.Popen. Raises MpiBuildError."""
-    environment = dict(program.environment)
-    if uses_netfold:
-        environment |= {
-            "LD_PRELOAD": str(build(compiler_of(mpirun))),
-            Variable.CONTROLLER: system.service.address,
-        }
-    addresses = system.net.addressing.hosts
-    hosts = {
-        name: HostState(handle.pid, str(addresses[name].ip), "") for name, handle in system.net.hosts.items()
-    }
-    command = hosts_command(replace(program, environment=environment), hosts, system.directory, mpirun)
-    return system.net.hosts[program.hosts[0]].popen(command, **options)
+def preload_of(mpirun: str, controller: str) -> dict[str, str]:
+    """The variables with which ranks of this launcher use netfold and the controller at this address. Raises
+    MpiBuildError."""
+    return {"LD_PRELOAD": str(build(compiler_of(mpirun))), Variable.CONTROLLER: controller}
 
 
 def hosts_command(

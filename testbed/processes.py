@@ -43,17 +43,19 @@ def last_line(log: Path) -> str:
 
 @dataclass(frozen=True)
 class HostTask:
-    """A command to run in a host. `result`: JSON file that it writes at its end; `find_error`: extracts the error
-    from its log."""
+    """A command to run in a host. `result`: JSON file that it writes at its end, if it `has_result`; its log is beside
+    it. `find_error`: extracts the error from the log."""
 
     host: str
     command: Sequence[object]
     result: Path
     find_error: Callable[[Path], str] = last_line
+    has_result: bool = True
 
 
 class ProcessGroup:
-    """The processes of one step. The first failure ends all; leaving the `with` block ends the others."""
+    """The processes of one step, a context manager. The first failure ends `wait`; leaving the `with` block ends what
+    still runs."""
 
     def __init__(self, net: Network, tasks: Sequence[HostTask]) -> None:
         self._tasks = tasks
@@ -94,9 +96,15 @@ class ProcessGroup:
                 raise RunTimeoutError(f"{host} did not end within {timeout_s:.0f} s{errors}") from None
         return {h: (p.returncode, last_line(self._logs[h])) for h, p in self._running.items()}
 
-    def wait(self, timeout_s: float, meanwhile: Callable[[], None]) -> dict[str, Mapping[str, Any]]:
-        """Waits for all; the results by host. Calls `meanwhile` periodically; its exceptions end the wait. Raises
-        ProcessFailedError, RunTimeoutError."""
+    def output(self, host: str) -> str:
+        """Return all that the process on a host has printed."""
+        return self._logs[host].read_text(errors="replace")
+
+    def wait(
+        self, timeout_s: float, meanwhile: Callable[[], None] = lambda: None
+    ) -> dict[str, Mapping[str, Any]]:
+        """Waits for all; the results by host, of those that have one. Calls `meanwhile` periodically; its exceptions
+        end the wait. Raises ProcessFailedError, RunTimeoutError."""
         deadline = time.monotonic() + timeout_s
         waiting = dict(self._running)
         while waiting:
@@ -113,7 +121,7 @@ class ProcessGroup:
                 raise RunTimeoutError(f"{late}{self._errors()}")
             if waiting:
                 _wait_for_one(next(iter(waiting.values())))
-        return {t.host: json.loads(t.result.read_text()) for t in self._tasks}
+        return {t.host: json.loads(t.result.read_text()) for t in self._tasks if t.has_result}
 
     def _first_cause(self, host: str) -> str:
         """The host that the error of a failed `host` names as departed, if it fails, too: its own error is the cause.

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from netfold.controller.drawing.fabric_picture import MeasuredLoads, fabric_plot
@@ -23,7 +23,6 @@ from netfold.controller.planning.plan import Plan
 from netfold.controller.recording.recording_file import read_recording
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed import counters
-from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.fault_injection import FaultInjection
 from netfold.testbed.network.errors import NetworkError
@@ -31,6 +30,8 @@ from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.sudo_user import as_sudo_user
 from netfold.testbed.processor_load import ProcessorLoad, ProcessorMeter
 from netfold.testbed.report import AllReduce, FastLinks, RunReport
+from netfold.testbed.submitted_job import Results
+from netfold.testbed.testbed import Testbed
 from netfold.testbed.web_page import WebPage
 from netfold.traffic.workloads import HIDDEN_UNITS
 
@@ -43,11 +44,12 @@ PICTURES = {"fabric.png": "png", "fabric.svg": "svg"}
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of a run. `epochs`: passes over the training images; `bandwidth_bytes`: arrays of the second job, reduced
-    `iterations` times; `timeout_s`: of each step, None: the target's default; `page`: descriptor of a live page's
-    socket, None: no page; `fast_mbps`: rate of links over which the arrays are reduced once more, None: not."""
+    """Options of a run. `testbed`: makes the testbed, with further options; `epochs`: passes over the training images;
+    `bandwidth_bytes`: arrays of the second job, reduced `iterations` times; `timeout_s`: of each step, None: the
+    target's default; `page`: descriptor of a live page's socket, None: no page; `fast_mbps`: rate of links over which
+    the arrays are reduced once more, None: not."""
 
-    setup: Setup = field(default_factory=Setup)
+    testbed: Callable[..., Testbed] = Testbed
     scheme: str = "panama"
     epochs: int = 12
     bandwidth_bytes: int = 1 << 20
@@ -75,14 +77,14 @@ class Run:
     def __init__(self, options: RunOptions, observer: RunObserver) -> None:
         self.options = options
         self.observer = observer
-        self.system = Deployment(options.setup, observer.on_step)
+        self.system = options.testbed(on_step=observer.on_step)
         self._meter: ProcessorMeter | None = None
         self._recording = ""
         self._logs_in: Path | None = None
         self._timeout_s = options.timeout_s or self.system.timeouts.step_s
         if len(self.system.workers) < 2:
             raise RunError(
-                f"fabric {options.setup.fabric} has {len(self.system.workers)} workers; expected at least 2"
+                f"fabric {self.system.fabric.name} has {len(self.system.workers)} workers; expected at least 2"
             )
 
     def execute(self) -> RunReport:
@@ -110,7 +112,7 @@ class Run:
                     self._ring("bandwidth", reduce, RING_PORT + 1),
                 )
             target, rate_mbps = system.net.target.name, system.link_mbps
-            self._recording = "".join(f"{line}\n" for line in read_recording(system.service.recording))
+            self._recording = "".join(f"{line}\n" for line in read_recording(system.controller.recording))
         self._plan, self._loads = plan, loads
         load = meter.read()
         fast = None if options.fast_mbps is None else self._over_fast_links(rate_mbps)
@@ -127,10 +129,10 @@ class Run:
 
     def _over_fast_links(self, link_mbps: float) -> FastLinks:
         """The arrays once more, over a network of its own whose links have another rate."""
-        setup, first = self.options.setup, self.system
+        first = self.system
         assert self.options.fast_mbps is not None
         scale = (first.scale or 1.0) * self.options.fast_mbps / link_mbps
-        self.system = Deployment(replace(setup, scale=scale), self.observer.on_step)
+        self.system = self.options.testbed(scale=scale, on_step=self.observer.on_step)
         try:
             with self.system as system:
                 results, _, _ = self._job("bandwidth", self._reducing(), lambda: None)
@@ -145,7 +147,7 @@ class Run:
 
     def failure_notes(self) -> str:
         """Why a failed run may be this machine's fault, and where its logs are; "" if there is neither."""
-        warning = "" if self._meter is None else self._meter.read().warning(self.options.setup.target)
+        warning = "" if self._meter is None else self._meter.read().warning(self.system.wanted_target)
         kept = f"logs: {self._logs_in}" if self._logs_in is not None else ""
         return "; ".join(filter(None, (warning, kept)))
 
@@ -172,7 +174,7 @@ class Run:
         if self.options.page is None:
             yield
             return
-        with WebPage(self.system.service.address, self.system.directory, self.options.page) as page:
+        with WebPage(self.system.controller.address, self.system.directory, self.options.page) as page:
             self.observer.on_step(f"live page: {page.address}")
             yield
 
@@ -216,7 +218,7 @@ class Run:
         system, net = self.system, self.system.net
         self.observer.on_step(f"{name}: a job of {len(system.workers)} workers")
         before = net.link_bytes()
-        job = system.start_job(
+        job = system.submit(
             name, flags, scheme=self.options.scheme, elements=self.options.bandwidth_bytes // 4
         )
 
@@ -225,7 +227,7 @@ class Run:
             poll()
 
         with _naming_the_timeout():
-            results = system.finish(job, self._timeout_s, meanwhile)
+            results = job.result(self._timeout_s, meanwhile)
         seconds = max(r["allreduce_seconds"] for r in results.values())
         loads = counters.measured_loads(net, before, net.link_bytes(), seconds)
         interval = f"mean of the {seconds:.3g} s in which job '{name}' reduced arrays"
@@ -267,7 +269,7 @@ class Run:
         trained, measured = _slowest(training), _slowest(bandwidth)
         training_ring, bandwidth_ring = (None if r is None else _slowest(r) for r in rings)
         first = next(iter(training.values()))
-        lanes = self.options.setup.lanes
+        lanes = self.system.lanes
         payload_rate = rate_mbps * 4 * lanes / (packet_bytes(lanes) + FRAME_OVERHEAD_BYTES)
         goodput_of_link = measured.algbw_mbps / payload_rate
         return RunReport(

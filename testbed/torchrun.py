@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
-from netfold.protocol.environment import Variable
-from netfold.testbed.deployment import Deployment
 from netfold.testbed.errors import RunError
-from netfold.testbed.processes import HostTask, ProcessGroup, first_exception, last_line
+from netfold.testbed.processes import HostTask, first_exception, last_line
 
 TORCH_PYTHON = Path(".venv-torch") / "bin" / "python"
 _INTERFACE = "eth0"
@@ -25,48 +25,50 @@ _EXIT_CODE = re.compile(r"^ *exitcode *: (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class TorchProgram:
-    """A script and its arguments; `ranks` processes on each host. `environment`: added to that of torchrun."""
+    """A script and its arguments; `ranks` processes on each host. `environment`: added to that of torchrun;
+    `result_option`: of the script, names the file of the first rank's JSON result; "": it has no result."""
 
     script: Path
     arguments: Sequence[object] = ()
     ranks: int = 1
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    result_option: str = ""
 
 
 def torch_python() -> Path:
-    """The interpreter with PyTorch. Raises RunError."""
+    """The interpreter with PyTorch: this one, else the checkout's. Raises RunError."""
+    if find_spec("torch") is not None:
+        return Path(sys.executable)
     if not TORCH_PYTHON.exists():
         raise RunError(
-            f"PyTorch's environment, {TORCH_PYTHON.parent.parent}, is missing: make {TORCH_PYTHON.parent.parent}/.ready"
+            f"neither this Python nor {TORCH_PYTHON.parent.parent} has PyTorch: pip install 'netfold[torch]', or in a "
+            f"checkout make {TORCH_PYTHON.parent.parent}/.ready"
         )
     return TORCH_PYTHON.absolute()
 
 
-def start_torchrun(
-    system: Deployment, name: str, hosts: Sequence[str], program: TorchProgram, port: int
-) -> ProcessGroup:
-    """Starts the program on all of `hosts`. `--out FILE` receives its JSON result, of the first rank of each host.
-    Raises RunError."""
-    folder = system.directory / name
-    folder.mkdir()
-    first = system.net.addressing.hosts[hosts[0]].ip
+def torchrun_tasks(
+    program: TorchProgram, addresses: Mapping[str, str], folder: Path, port: int
+) -> list[HostTask]:
+    """torchrun on each of the hosts, of which the first has the rendezvous. `folder` takes logs and results. Raises
+    RunError."""
     environment = {
-        Variable.CONTROLLER: system.service.address,
         "GLOO_SOCKET_IFNAME": _INTERFACE,
         "OMP_NUM_THREADS": "1",  # all hosts share this machine's processors
         "HOME": os.environ.get("HOME", "/root"),
         **program.environment,
     }
-    python = torch_python()
+    python, first = torch_python(), next(iter(addresses.values()))
     tasks = []
-    for number, host in enumerate(hosts):
+    for number, host in enumerate(addresses):
         result = folder / f"{host}.json"
-        torchrun = ["-m", "torch.distributed.run", "--nnodes", len(hosts), "--node-rank", number]
+        torchrun = ["-m", "torch.distributed.run", "--nnodes", len(addresses), "--node-rank", number]
         torchrun += ["--nproc-per-node", program.ranks, "--master-addr", first, "--master-port", port]
         command = ["env", *(f"{key}={value}" for key, value in environment.items()), python, *torchrun]
-        command += [program.script.absolute(), *program.arguments, "--out", result]
-        tasks.append(HostTask(host, command, result, first_error))
-    return ProcessGroup(system.net, tasks)
+        command += [program.script.absolute(), *program.arguments]
+        command += [program.result_option, result] if program.result_option else []
+        tasks.append(HostTask(host, command, result, first_error, bool(program.result_option)))
+    return tasks
 
 
 def first_error(log: Path) -> str:

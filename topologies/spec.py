@@ -27,6 +27,7 @@ the file; or a switch gives the number of each:
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,7 +47,7 @@ from netfold.topologies.fabric import (
     SwitchRole,
     Unit,
 )
-from netfold.topologies.faults import Place
+from netfold.topologies.faults import Place, hint
 from netfold.topologies.model_errors import model_problems
 from netfold.topologies.ports import LAST_PORT, Chip
 from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
@@ -221,6 +222,46 @@ def load_fabric(name_or_path: str | Path) -> Fabric:
     return _build(document, _validate(document))
 
 
+def spec_text(fabric: Fabric) -> str:
+    """A spec, in JSON, which `load_fabric` reads as this fabric. It numbers all ports. Raises FabricError for a unit
+    that specs do not have."""
+    if UNITS.get(fabric.unit.name) != fabric.unit:
+        raise FabricError(f"{fabric.name}: unit {fabric.unit}; expected one of {', '.join(UNITS)}")
+    links = [(x, {"rate": x.rate, "queue": x.queue, "delay_ms": x.delay_ms}) for x in fabric.links]
+    of_host = {end: values for x, values in links for end in (x.a, x.b) if fabric.is_host(end)}
+    spec = {
+        "name": fabric.name,
+        "unit": fabric.unit.name,
+        "switches": {
+            s.name: {
+                "role": s.role,
+                "capacity": s.capacity,
+                "slots": s.slots,
+                "children": s.children,
+                "chip": s.chip,
+                "ports": fabric.ports[s.name],
+                "loopbacks": [asdict(x) for x in s.loopbacks],
+            }
+            for s in fabric.switches
+        },
+        "hosts": {
+            h.name: {
+                "at": fabric.attachment(h.name),
+                "parameter_server": h.parameter_server,
+                "capacity": h.capacity,
+                **of_host[h.name],
+            }
+            for h in fabric.hosts
+        },
+        "links": [
+            {"between": [x.a, x.b], **values}
+            for x, values in links
+            if not (fabric.is_host(x.a) or fabric.is_host(x.b))
+        ],
+    }
+    return json.dumps(spec, indent=1) + "\n"
+
+
 def load_exercise(name_or_path: str | Path) -> Exercise | None:
     """Read the part of a `topology.json` of p4lang/tutorials that is not its fabric; None for another spec. Raises
     FabricError."""
@@ -249,8 +290,8 @@ def _find(name_or_path: str | Path) -> Path:
             return path
     except OSError as error:
         raise FabricError(f"'{path}' cannot be read: {error.strerror}") from error
-    known = ", ".join(spec_names())
-    raise FabricError(f"'{name_or_path}' is neither a file nor a spec of netfold ({known})")
+    known = hint(str(name_or_path), spec_names())
+    raise FabricError(f"'{name_or_path}' is neither a file nor a spec of netfold{known}")
 
 
 def _validate(document: Document) -> FabricSpec:

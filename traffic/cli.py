@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold host worker`, `ps`, `ring`, `send`, `background`: processes that run on hosts."""
+"""`netfold host worker`, `ps`, `ring`, `background`: processes that run on hosts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 worker = typer.Typer()
 ps = typer.Typer()
 ring = typer.Typer()
-send = typer.Typer()
 background = typer.Typer()
 
 Job = Annotated[str, typer.Option(help="Name of the job, as submitted.")]
@@ -239,43 +238,6 @@ def run_server(
         link = HostLink.from_environment()
         served = serve(members, local, workers, link, threads)
         _write(out, {"host": host, "job": mine.job, **asdict(served)})
-
-
-@send.command("send")
-def run_send(
-    destination: Annotated[str, typer.Argument(help="IPv4 address of the tree's root.")],
-    tree: Annotated[int, typer.Option(min=0, max=65535)] = 1,
-    child: Annotated[int, typer.Option(min=0, max=65535, help="Child number of the sender.")] = 0,
-    chunk: Annotated[int, typer.Option(min=0, help="First chunk number.")] = 0,
-    count: Annotated[int, typer.Option(min=1, help="Chunks to send.")] = 1,
-    epoch: Annotated[int, typer.Option(min=0, max=4095)] = 1,
-    slots: Annotated[
-        int, typer.Option(min=1, max=65536, help="Slots of the tree: chunk = round * slots + slot.")
-    ] = 64,
-    lanes: Annotated[int, typer.Option(min=1, max=512)] = 64,
-    value: Annotated[int, typer.Option(help="Lane i carries value + i.")] = 1,
-    exponent: Annotated[int, typer.Option(min=0, max=255)] = 0,
-    overflow: Annotated[bool, typer.Option("--overflow", help="Set the overflow flag.")] = False,
-    port: Annotated[int, typer.Option(min=61440, max=61695, help="UDP port of the job.")] = 61440,
-    seconds: Annotated[
-        float, typer.Option(min=0.0, help="Time for which received packets are printed.")
-    ] = 1.0,
-) -> None:
-    """Craft gradient packets with scapy, and print the packets received. For exploration: there are no
-    retransmissions.
-
-    Example: netfold host send 10.0.0.100 --tree 7 --child 2 --value 40
-    """
-    from netfold.traffic.scapy_netfold import gradient
-    from netfold.traffic.workloads.craft import exchange
-
-    with _plain_errors():
-        packets = [
-            gradient(tree, child, c, slots, epoch, [value + i for i in range(lanes)], exponent, overflow)
-            for c in range(chunk, chunk + count)
-        ]
-        for line in exchange(destination, port, packets, seconds):
-            typer.echo(line)
 
 
 @background.command("background")

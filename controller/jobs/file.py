@@ -5,7 +5,6 @@ field."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -19,7 +18,7 @@ from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.protocol.wire import COUNT_MAX
 from netfold.topologies.fabric import Fabric
-from netfold.topologies.faults import Place
+from netfold.topologies.faults import Place, hint
 from netfold.topologies.model_errors import model_problems
 from netfold.topologies.yaml_locations import Document, Problem, SpecError, parse_document
 
@@ -27,6 +26,9 @@ MAX_CHARACTERS = 256 << 10
 """Maximum size of a job file."""
 MIN_DEFAULT_LEASE_MS, LEASE_MS_A_MEMBER = 3000, 10
 """Lease of a job whose file has no `lease_ms` (docs/decisions/0049)."""
+
+SANDBOX_RATE = 1e-3
+"""Rate that a sandbox reserves, as a fraction of its slowest worker's link: its packets are few."""
 
 MOST_TIME_LIMIT_S = 60
 """Longest time of a planner: other jobs wait for their turns meanwhile."""
@@ -143,6 +145,7 @@ class JobFile(BaseModel):
     quorum: Annotated[int, _Number, Field(ge=1, le=COUNT_MAX, strict=True)] | None = None
     quorum_deadline: Annotated[str, BeforeValidator(_duration)] = "50ms"
     ranks: RanksPerHost = RanksPerHost()
+    sandbox: Annotated[bool, Field(strict=True)] = False
 
     @property
     def quorum_deadline_s(self) -> float:
@@ -208,7 +211,14 @@ def order_from(document: Document, text: str, fabric: Fabric) -> ResolvedJob:
     servers, workers = check.all(file)
     if check.problems:
         raise JobError(document.file, check.problems)
+    if file.sandbox and file.rate is None:
+        file = file.model_copy(update={"rate": SANDBOX_RATE * slowest_link(fabric, workers)})
     return ResolvedJob(text=text, file=file, workers=workers, parameter_servers=servers)
+
+
+def slowest_link(fabric: Fabric, workers: tuple[str, ...]) -> float:
+    """The rate of the slowest link of a worker."""
+    return min(fabric.link(worker, fabric.attachment(worker)).rate for worker in workers)
 
 
 class _Check:
@@ -233,6 +243,8 @@ class _Check:
             self._roce(file, workers)
         if file.quorum is not None:
             self._quorum(file, file.quorum, len(workers))
+        if file.sandbox and file.transport is Transport.ROCE:
+            self._report(("sandbox",), "a RoCE job is no sandbox: packets made by hand are UDP")
         return servers, workers
 
     def _report(self, place: Place, message: str) -> None:
@@ -282,8 +294,7 @@ class _Check:
     def _hosts(self, key: str, names: tuple[str, ...]) -> tuple[str, ...]:
         for i, name in enumerate(names):
             if not self._fabric.is_host(name):
-                close = difflib.get_close_matches(name, [h.name for h in self._fabric.hosts], n=1)
-                near = f"; did you mean '{close[0]}'?" if close else ""
+                near = hint(name, (h.name for h in self._fabric.hosts))
                 self._report((key, i), f"'{name}' is no host of fabric '{self._fabric.name}'{near}")
             elif name in names[:i]:
                 self._report((key, i), f"'{name}' is named twice")

@@ -175,6 +175,7 @@ class JobRecord(Record):
     queue_pairs           of a RoCE job's workers, as registered last
     roce_installed_epoch  last epoch whose connections all leaves had
     floats     switches add float32
+    sandbox    packets are made by hand: no worker joins
     """
 
     name: str
@@ -194,6 +195,7 @@ class JobRecord(Record):
     ran_since: float = 0.0
     transport: Transport = Transport.UDP
     floats: bool = False
+    sandbox: bool = False
     queue_pairs: tuple[QueuePairs, ...] = ()
     roce_installed_epoch: int = 0
     submitted: float = 0.0

@@ -123,11 +123,14 @@ class JobRegistry:
         return is_known(found, self._revisions[switch])
 
     def needs(self, job: JobRecord, host: str) -> bool:
-        """Whether the job cannot continue without the host: a worker, or a parameter server that is a root."""
+        """Whether the job cannot continue without the host: a worker, or a parameter server that is a root. A sandbox
+        has no workers to wait for."""
         member = job.member(host)
         if member is None or member.left or host in job.excluded:
             return False
-        return not member.parameter_server or any(host in p.roots for p in job.placements)
+        if not member.parameter_server:
+            return not job.sandbox
+        return any(host in p.roots for p in job.placements)
 
     def is_last_worker(self, job: JobRecord, host: str) -> bool:
         absent = {*job.excluded, host}
@@ -225,6 +228,7 @@ class JobRegistry:
             members=members,
             transport=resolved.file.transport,
             floats=resolved.file.numerics.floats,
+            sandbox=resolved.file.sandbox,
             submitted=self._clock.wall_s(),
         )
 

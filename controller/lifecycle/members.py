@@ -74,6 +74,11 @@ class Members:
         if member is None:
             members = listing([m.host for m in job.members])
             raise NotAMemberError(f"'{host}' is no member of job '{name}'; its members are {members}")
+        if job.sandbox and not member.parameter_server:
+            raise NotAMemberError(
+                f"job '{name}' is a sandbox, for packets made by hand: no worker joins it; expected a job without "
+                "`sandbox: true`"
+            )
         if not new and member.is_of_other_process(process):
             raise NotAMemberError(f"another worker of '{host}' has joined job '{name}' in its place")
         if (
@@ -101,6 +106,8 @@ class Members:
         job = self._registry.get(name)
         if not job.state.is_installed:
             raise RefusedError(f"job '{name}' is {job.state}; workers are added to one that runs")
+        if job.sandbox:
+            raise RefusedError(f"job '{name}' is a sandbox, which no worker joins")
         if problem := _newcomer_problem(job, len(job.workers) + len(hosts)):
             raise RefusedError(problem)
         if self._registry.lanes < MIN_LANES:

@@ -34,7 +34,8 @@ def job_line(answer: pb.Job, reason: str | None = None) -> str:
     reason = answer.reason if reason is None else reason
     state = pb.JobState.Name(answer.state).lower()
     has_ended = answer.state in (pb.FAILED, pb.DONE, pb.CANCELED)
-    connected = "" if has_ended else f", {connected_members(answer)} connected"
+    connected = f", {connected_members(answer)}" + ("" if answer.sandbox else " connected")
+    connected = "" if has_ended else connected
     return f"{answer.name}: {state}, job epoch {answer.epoch}{connected}" + (f": {reason}" if reason else "")
 
 
@@ -96,4 +97,6 @@ def _kind(member: pb.Member) -> str:
 def _presence(member: pb.Member) -> str:
     if member.left:
         return "left"
-    return CONNECTED if member.connected else "not used by the plan" if member.unused else "absent"
+    if member.unused:
+        return "not used by the plan" if member.parameter_server else "packets by hand"
+    return CONNECTED if member.connected else "absent"

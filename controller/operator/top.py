@@ -100,7 +100,9 @@ def link_rows(now: Snapshot) -> list[LinkRow]:
 
 
 def connected_members(job: pb.Job) -> str:
-    """Connected members of those that the job needs: "3/4"."""
+    """Connected members of those that the job needs: "3/4". Of a sandbox none is a worker."""
+    if job.sandbox:
+        return "sandbox"
     needed = [m for m in job.members if not (m.unused or m.left)]
     return f"{sum(m.connected for m in needed)}/{len(needed)}"
 

@@ -106,6 +106,7 @@ def job_message(
         epoch=job.epoch,
         members=[_member(job, m, member_status) for m in job.members],
         standby_of=standby_of,
+        sandbox=job.sandbox,
     )
 
 
@@ -159,7 +160,7 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
         host=member.host,
         parameter_server=member.parameter_server,
         connected=member_status.is_connected(job.name, member.host),
-        unused=job.has_no_use_for(member),
+        unused=job.has_no_use_for(member) or (job.sandbox and not member.parameter_server),
         left=member.left or (member.host in job.excluded and member.host not in job.rejoining),
         report=pb.Report(
             chunks=progress.chunks,

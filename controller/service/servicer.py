@@ -134,6 +134,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     async def GetStatus(self, request: pb.StatusRequest, context: Context) -> pb.Status:
         state, fleet, counters = self._state, self._switches.fleet, self._switches.counters
+        if request.fresh:
+            await counters.refresh()
         pools = state.registry.occupancy()
         rows = []
         for name, session in fleet.sessions.items():

@@ -17,6 +17,7 @@ from netfold.p4src.manifest import (
     Form,
     ManifestError,
     Program,
+    check_sources,
     own_programs,
     program_of,
 )
@@ -26,7 +27,11 @@ from netfold.topologies.fabric import Fabric, FabricError, Switch
 def program_for(switches: Sequence[Switch], lanes: int, *, form: Form = Form.V1MODEL) -> Pipeline:
     """The program of `lanes` whose nodes have room for the children that the file of the fabric gives these switches,
     with the fewest spare ones, and of `form` if there is one. Raises FabricError, which names the switch with the most
-    children and the available programs."""
+    children and the available programs, or a source that has changed since they were compiled."""
+    try:
+        check_sources()
+    except ManifestError as error:
+        raise FabricError(str(error)) from error
     children = _children_needed(switches)
     ordinary = {name: p for name, p in _programs_of(Form.V1MODEL).items() if p.lanes == lanes}
     own = {name: p for name, p in _programs_of(form).items() if p.lanes == lanes and p.children >= children}

@@ -17,6 +17,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from netfold.controller.service.listening import reason
 from netfold.controller.web.access import is_loopback
 from netfold.controller.web.app import make_app
 from netfold.controller.web.source import LineSource
@@ -143,7 +144,8 @@ def _listener(options: WebOptions) -> socket.socket:
         )[0]
         return socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:
-        raise WebError(f"cannot listen at {options.host}:{options.port}: {error}") from error
+        why = reason(error, options.port, "--listen")
+        raise WebError(f"cannot listen at {options.host}:{options.port}: {why}") from error
 
 
 class BoundedConnection(H11Protocol):

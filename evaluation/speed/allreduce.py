@@ -11,11 +11,9 @@ payload. "Break-even": the largest rate up to which netfold is at least as fast 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, takewhile
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -34,10 +32,13 @@ from netfold.evaluation.core.command import (
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.progress import one_by_one
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
-from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.network import Network
 from netfold.testbed.processor_load import processor_seconds
+from netfold.testbed.submitted_job import Results
+from netfold.testbed.testbed import Testbed
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.traffic.numerics import DTYPES
 
 RING_PORT = 29600
@@ -203,43 +204,40 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
     ) -> AllReduceRow:
         flags: list[object] = ["--workload", "sizes", "--sizes", self.sizes, "--dtype", self.dtype]
         flags += ["--iterations", self.iterations, "--volume", "8M", "--timeout", CALL_TIMEOUT_S]
-        with tempfile.TemporaryDirectory() as folder:
-            fabric = Path(folder) / "fabric.yaml"
-            fabric.write_text(self._fabric(rate_mbps, workers, lanes))
-            with Deployment(Setup(str(fabric), self.target, lanes), notify) as system:
-                set_loss(system.net, self.loss)
-                # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
-                available = min(switch.slots for switch in system.fabric.switches)
-                slots = min(available, self.slots * SLOT_LANES // lanes)
-                keys: dict[str, Any] = {"scheme": "switchml", "slots": slots, "numerics": {"mode": numerics}}
-                job = system.start_job("allreduce", [*flags, "--congestion", self.congestion], **keys)
-                netfold = system.finish(job, RUN_TIMEOUT_S)
-                switches = [s.pid for s in system.net.switches.values() if s.pid is not None]
-                switch_cpu_s = processor_seconds(switches)
-                ring: Results = {}
-                if self.ring:
-                    group, _ = system.start_ring("allreduce", flags, RING_PORT)
-                    ring = group.wait(RUN_TIMEOUT_S, system.check)
+        fabric = self._fabric(rate_mbps, workers, lanes)
+        with Testbed(fabric, target=self.target, lanes=lanes, on_step=notify) as system:
+            set_loss(system.net, self.loss)
+            # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
+            available = min(switch.slots for switch in system.fabric.switches)
+            slots = min(available, self.slots * SLOT_LANES // lanes)
+            keys: dict[str, Any] = {"scheme": "switchml", "slots": slots, "numerics": {"mode": numerics}}
+            job = system.submit("allreduce", [*flags, "--congestion", self.congestion], **keys)
+            netfold = job.result(RUN_TIMEOUT_S)
+            switches = [s.pid for s in system.net.switches.values() if s.pid is not None]
+            switch_cpu_s = processor_seconds(switches)
+            ring: Results = {}
+            if self.ring:
+                group, _ = system.start_ring("allreduce", flags, RING_PORT)
+                ring = group.wait(RUN_TIMEOUT_S, system.check)
         payload = rate_mbps * 4 * lanes / frame_bytes(lanes)
         beside = summarize(ring) if ring else None
         return AllReduceRow(
             rate_mbps, workers, numerics, lanes, payload, switch_cpu_s, summarize(netfold), beside
         )
 
-    def _fabric(self, rate_mbps: float, workers: int, lanes: int) -> str:
-        """A fabric file. Raises typer.BadParameter if the leaves differ."""
+    def _fabric(self, rate_mbps: float, workers: int, lanes: int) -> Fabric:
+        """Raises typer.BadParameter if the leaves differ."""
         # Ports count packets, a switch's buffer bytes: it holds more of smaller packets.
         queue = round(self.queue * frame_bytes(QUEUE_LANES) / frame_bytes(lanes))
+        name = f"workers-{workers}"
         if self.leaves == 1:
-            shape = f"single_switch: {{hosts: {workers}, "
-        elif workers % self.leaves == 0:
-            per_leaf = workers // self.leaves
-            shape = f"leaf_spine: {{leaves: {self.leaves}, spines: 1, hosts_per_leaf: {per_leaf}, "
-            shape += f"fabric_rate: {per_leaf * rate_mbps}, "
-        else:
+            return single_switch(workers, rate=rate_mbps, queue=queue, name=name)
+        if workers % self.leaves:
             raise typer.BadParameter(f"{workers} workers cannot be divided evenly over {self.leaves} leaves")
-        shape += f"parameter_servers: 0, rate: {rate_mbps}, queue: {queue}}}"
-        return f"name: workers-{workers}\ngenerate:\n  {shape}\n"
+        per_leaf = workers // self.leaves
+        return leaf_spine(
+            self.leaves, 1, per_leaf, rate=rate_mbps, fabric_rate=per_leaf * rate_mbps, queue=queue, name=name
+        )
 
 
 def break_even(rows: Sequence[AllReduceRow]) -> list[BreakEven]:

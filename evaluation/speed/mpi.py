@@ -25,10 +25,9 @@ from rich.table import Table
 from netfold.evaluation.core.command import Integers, Lanes, expect, integers, run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.protocol.environment import Variable
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
-from netfold.testbed.mpirun import start_mpirun
-from netfold.traffic.mpi.launch import MpiProgram
+from netfold.testbed.testbed import Testbed
+from netfold.topologies.generators import single_switch
 
 SOURCE = Path(__file__).with_name("mpi_allreduce.c")
 MPIS = ("openmpi", "mpich")
@@ -94,12 +93,10 @@ class MpiAllreduce(Experiment[LatencyRow]):
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "allreduce"
             subprocess.run([_wrapper(self.mpi), "-O2", "-w", "-o", program, SOURCE], check=True)
-            fabric = Path(folder) / "leaf.yaml"
-            fabric.write_text(
-                f"name: leaf-of-{self.hosts}\ngenerate:\n  single_switch: {{hosts: {self.hosts}, "
-                f"parameter_servers: 0, rate: {self.rate_mbps}, queue: {self.queue}}}\n"
+            fabric = single_switch(
+                self.hosts, rate=self.rate_mbps, queue=self.queue, name=f"leaf-of-{self.hosts}"
             )
-            with Deployment(Setup(str(fabric), self.target, self.lanes), notify) as system:
+            with Testbed(fabric, target=self.target, lanes=self.lanes, on_step=notify) as system:
                 for numerics in self.numerics.split(","):
                     environment: dict[str, str] = {Variable.MPI_REQUIRED: "1", Variable.NUMERICS: numerics}
                     yield from self._measure(
@@ -137,7 +134,7 @@ class MpiAllreduce(Experiment[LatencyRow]):
 
     def _measure(
         self,
-        system: Deployment,
+        system: Testbed,
         program: Path,
         name: str,
         algorithm: int,
@@ -146,29 +143,19 @@ class MpiAllreduce(Experiment[LatencyRow]):
     ) -> Iterator[LatencyRow]:
         """`environment`: of ranks that use netfold; empty: they do not."""
         options, chosen = _choose(self.mpi, algorithm)
-        launched = MpiProgram(
+        done = system.mpirun(
             [program, self.seconds, *self.sizes],
             self.hosts,
-            system.workers,
+            timeout_s=TIMEOUT_S,
+            mpirun=f"mpirun.{self.mpi}",
+            uses_netfold=bool(environment),
             options=options,
             environment={**chosen, **environment},
         )
-        process = start_mpirun(
-            system,
-            launched,
-            mpirun=f"mpirun.{self.mpi}",
-            uses_netfold=bool(environment),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=TIMEOUT_S)
-        finally:
-            process.kill()
-        if process.returncode != 0:
-            raise RunError(f"{name}: mpirun ended with {process.returncode}: {output.strip()[-500:]}")
-        for line in output.splitlines():
+        if done.returncode != 0:
+            output = f"{done.stdout}{done.stderr}".strip()
+            raise RunError(f"{name}: mpirun ended with {done.returncode}: {output[-500:]}")
+        for line in done.stdout.splitlines():
             words = line.split()
             if len(words) == 5 and words[0].isdecimal():
                 mean, least, largest = map(float, words[1:4])

@@ -19,8 +19,8 @@ from netfold.controller.jobs.lookup import default_job
 from netfold.evaluation.core.command import Lanes, Target, Words, words
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
+from netfold.testbed.testbed import Testbed
 from netfold.topologies.cli import FabricArgument
 
 
@@ -89,11 +89,11 @@ class Plans(Experiment[PlanRow]):
 
     def rows(self, notify: Notify) -> Iterator[PlanRow]:
         """A row for each scheme and job. Raises RunError, netfold.testbed.network.errors.NetworkError."""
-        deployment = Deployment(Setup(self.fabric, self.target, self.lanes, self.scale), notify)
-        published, shares = self._divide(deployment)
-        with deployment:
+        testbed = Testbed(self.fabric, target=self.target, lanes=self.lanes, scale=self.scale, on_step=notify)
+        published, shares = self._divide(testbed)
+        with testbed:
             for scheme in self.schemes:
-                yield from self._measure(deployment, scheme, shares, published.get(scheme), notify)
+                yield from self._measure(testbed, scheme, shares, published.get(scheme), notify)
 
     def tables(self, rows: Sequence[PlanRow]) -> Iterable[Table]:
         saved = reductions(rows, self.base)
@@ -107,9 +107,9 @@ class Plans(Experiment[PlanRow]):
     def document(self, rows: Sequence[PlanRow]) -> dict[str, Any]:
         return {**super().document(rows), "reduction": reductions(rows, self.base), "base": self.base}
 
-    def _divide(self, deployment: Deployment) -> tuple[Mapping[str, float], list[dict[str, Any]]]:
+    def _divide(self, testbed: Testbed) -> tuple[Mapping[str, float], list[dict[str, Any]]]:
         """Published rates by scheme, and the keys of each job's file: the fabric's example job, or its share of it."""
-        fabric = deployment.fabric
+        fabric = testbed.fabric
         job = default_job(fabric)
         workers, servers = job.spec.workers, job.spec.parameter_servers
         if self.jobs > min(len(workers), max(1, len(servers))):
@@ -128,7 +128,7 @@ class Plans(Experiment[PlanRow]):
 
     def _measure(
         self,
-        deployment: Deployment,
+        testbed: Testbed,
         scheme: str,
         shares: Sequence[Mapping[str, Any]],
         published: float | None,
@@ -139,10 +139,10 @@ class Plans(Experiment[PlanRow]):
         for number, share in enumerate(shares, start=1):
             notify(f"{scheme}: job {number} of {len(shares)}")
             keys = {**share, "scheme": scheme, "elements": self.size // 4}
-            running.append(deployment.start_job(f"{scheme}-{number}", flags, keys.pop("workers"), **keys))
-        mbps_per_unit = deployment.fabric.unit.bits_per_second * (self.scale or 1.0) / 1e6
+            running.append(testbed.submit(f"{scheme}-{number}", flags, keys.pop("workers"), **keys))
+        mbps_per_unit = testbed.fabric.unit.bits_per_second * (self.scale or 1.0) / 1e6
         for job in running:
-            results = list(deployment.finish(job, self.timeout_s).values())
+            results = list(job.result(self.timeout_s).values())
             yield PlanRow(
                 scheme=scheme,
                 job=job.name,

@@ -44,9 +44,10 @@ from netfold.evaluation.core.experiment import Column, Experiment, Notify, table
 from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.testbed.reroute_row import Case, Move, RerouteRow, reroute_row
 from netfold.evaluation.testbed.tcp_flows import CrossTraffic
-from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.processes import POLL_S
+from netfold.testbed.submitted_job import SubmittedJob
+from netfold.testbed.testbed import Testbed
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import Fabric
 
@@ -123,9 +124,16 @@ class Rerouting(Experiment[RerouteRow]):
         if not all(0.05 <= load <= 1 for load in self.loads):
             raise typer.BadParameter("--load takes fractions of a link, 0.05 to 1")
 
-    @property
-    def setup(self) -> Setup:
-        return Setup(self.fabric, self.target, self.lanes, self.scale, self.network, self.first_grpc_port)
+    def testbed(self, notify: Notify) -> Testbed:
+        return Testbed(
+            self.fabric,
+            target=self.target,
+            lanes=self.lanes,
+            scale=self.scale,
+            name=self.network,
+            first_grpc_port=self.first_grpc_port,
+            on_step=notify,
+        )
 
     def has_failed(self, rows: Sequence[RerouteRow]) -> bool:
         return any(r.wrong_elements for r in rows)
@@ -155,7 +163,7 @@ class _Run:
     def __init__(self, experiment: Rerouting, notify: Notify) -> None:
         self._experiment = experiment
         self._notify = notify
-        self._system = Deployment(experiment.setup, notify)
+        self._system = experiment.testbed(notify)
         self._racks = racks(self._system.fabric)
         if len(self._racks) < 2 or min(len(r) for r in self._racks) < 3:
             raise RunError(f"{self._system.fabric.name}: expected at least two racks of three workers")
@@ -181,7 +189,7 @@ class _Run:
         return next(n for n in fabric.ports[leaf] if not fabric.is_host(n))
 
     def measure(self, case: Case, traffic: CrossTraffic) -> list[RerouteRow]:
-        system, experiment = self._system, self._experiment
+        experiment = self._experiment
         running = [self._start(case, number) for number in range(case.jobs)]
         moves: dict[str, list[Move]] = {j.name: [] for j in running}
         started = self._wait_for_iterations(running)
@@ -203,7 +211,7 @@ class _Run:
         rows = []
         try:
             for job, follower in zip(running, following, strict=True):
-                results = system.finish(job, experiment.timeout_s, meanwhile)
+                results = job.result(experiment.timeout_s, meanwhile)
                 follower.join()
                 wrong = sum(r["wrong_elements"] for r in results.values())
                 rows.append(reroute_row(case, job, moves[job.name], onset, end, wrong))
@@ -211,7 +219,7 @@ class _Run:
             traffic.stop()
         return rows
 
-    def _wait_for_iterations(self, running: Sequence[RunningJob]) -> float:
+    def _wait_for_iterations(self, running: Sequence[SubmittedJob]) -> float:
         """Returns the time at which every job has completed an iteration. Raises RunError."""
         deadline = time.monotonic() + self._experiment.timeout_s
         while not all(j.progress.exists() for j in running):
@@ -221,7 +229,7 @@ class _Run:
             time.sleep(PROGRESS_POLL_S)  # workers in hosts write the files, without notification
         return time.monotonic()
 
-    def _start(self, case: Case, number: int) -> RunningJob:
+    def _start(self, case: Case, number: int) -> SubmittedJob:
         experiment, system = self._experiment, self._system
         seconds = experiment.before_s + experiment.load_s + experiment.after_s
         each = experiment.size * 8 / (system.link_mbps * 1e6) * 1.3
@@ -234,14 +242,14 @@ class _Run:
             "elements": experiment.size // 4,
             **MODES[case.mode],
         }
-        return system.start_job(f"{case.name}-{number + 1}", flags, workers, **keys)
+        return system.submit(f"{case.name}-{number + 1}", flags, workers, **keys)
 
     def _follow(self, name: str, moves: list[Move]) -> threading.Thread:
         """A thread that records the job's epochs until it has ended."""
 
         def note() -> None:
             with suppress(RunError):  # of an unreachable controller: finish() reports it
-                for job in self._system.service.watch(name, None):
+                for job in self._system.controller.watch(name, None):
                     if job.plan_json and (not moves or job.epoch != moves[-1].epoch):
                         rate = float(json.loads(job.plan_json)["rate"])
                         moves.append(Move(time.monotonic(), job.epoch, rate, job.reason))

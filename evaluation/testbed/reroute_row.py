@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from netfold.evaluation.core.experiment import Row
-from netfold.testbed.deployment import RunningJob
+from netfold.testbed.submitted_job import SubmittedJob
 
 SETTLING_S = 3.0
 """After the onset and after the end of the load: iterations are timed when every control loop has had time to react."""
@@ -79,7 +79,7 @@ class RerouteRow(Row):
 
 
 def reroute_row(
-    case: Case, job: RunningJob, moves: Sequence[Move], onset: float, end: float, wrong: int
+    case: Case, job: SubmittedJob, moves: Sequence[Move], onset: float, end: float, wrong: int
 ) -> RerouteRow:
     """From the first worker's iterations and the controller's epochs; `onset` and `end` are those of the load."""
     ended = _ended(job.progress)

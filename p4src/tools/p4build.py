@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -92,7 +92,10 @@ class P4BuildError(Exception):
 def compiler_version() -> str:
     """Raises P4BuildError without a compiler."""
     if shutil.which(COMPILER) is None:
-        raise P4BuildError(f"{COMPILER} is not on PATH; install p4lang's p4c to compile the P4 program")
+        raise P4BuildError(
+            f"{COMPILER} is not on PATH; install p4lang's p4c to compile the P4 program "
+            "(docs/how-to/p4.md#get-the-compiler)"
+        )
     text = run_compiler([COMPILER, "--version"])
     found = re.search(r"Version\s+(\S+)", text)
     if found is None:
@@ -100,14 +103,14 @@ def compiler_version() -> str:
     return f"{COMPILER} {found[1]}"
 
 
-def compile_all(target: Path) -> Manifest:
-    """Compile every program into `target`, an existing folder. The manifest is written last, so that a failed build
-    never leaves a manifest of wrong artifacts. Raises P4BuildError."""
+def compile_all(target: Path, profiles: Sequence[Profile] = PROFILES) -> Manifest:
+    """Compile every program, or these, into `target`, an existing folder. The manifest is written last, so that a
+    failed build never leaves a manifest of wrong artifacts. Raises P4BuildError."""
     compiler = compiler_version()
     sources = source_hashes()
     artifacts: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as made:
-        for profile in PROFILES:
+        for profile in profiles:
             for path in compile_one(profile, Path(made)):
                 shutil.copyfile(path, target / path.name)
                 artifacts[path.name] = sha256(path)
@@ -193,6 +196,9 @@ def main(
     out: Annotated[
         Path | None, typer.Option(help="Compile into this folder, and leave the committed artifacts alone.")
     ] = None,
+    only: Annotated[
+        str, typer.Option(help="With --out: one program, such as netfold-v1model-64; default: all.")
+    ] = "",
 ) -> None:
     """Compile the P4 programs, or check that the committed artifacts belong to the sources."""
     compiled = REPOSITORY / COMPILED
@@ -205,10 +211,15 @@ def main(
             raise typer.Exit(1)
         typer.echo("the artifacts belong to the sources")
         return
+    chosen = [profile for profile in PROFILES if only in ("", profile.key)]
+    if not chosen or (only and out is None):
+        names = ", ".join(profile.key for profile in PROFILES)
+        typer.echo(f"--only {only}: expected --out FOLDER, and one of {names}", err=True)
+        raise typer.Exit(2)
     try:
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-        manifest = compile_all(out or compiled)
+        manifest = compile_all(out or compiled, chosen)
     except (P4BuildError, OSError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error

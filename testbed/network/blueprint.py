@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netfold.testbed.network import kernel
-from netfold.testbed.network.errors import NetworkError, UnknownElementError
+from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.state import LinkState
 from netfold.testbed.network.targets import Launch, Port
 from netfold.topologies.addressing import Addressing
@@ -47,12 +47,6 @@ class Blueprint:
 
     def links(self) -> tuple[LinkState, ...]:
         return tuple(self._link(x) for x in self.fabric.links)
-
-    def link(self, a: str, b: str) -> LinkState:
-        """The link between two nodes, in either order."""
-        if not self.fabric.has_link(a, b):
-            raise UnknownElementError("link", f"{a}-{b}", [f"{x.a}-{x.b}" for x in self.fabric.links])
-        return self._link(self.fabric.link(a, b))
 
     def veth_pairs(self, host_pids: Mapping[str, int]) -> list[kernel.VethPair]:
         """The veth pairs; `host_pids`: a process in each host's namespace."""

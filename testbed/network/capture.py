@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures the frames of an interface to a pcap stream (draft-ietf-opsawg-pcap).
 
-For user namespaces: tcpdump and dumpcap change their user before they capture, and there is no other user."""
+    python -m netfold.testbed.network.capture INTERFACE FILE
+
+Works in user namespaces: tcpdump and dumpcap change their user before they capture, and there is no other user."""
 
 from __future__ import annotations
 
@@ -10,11 +12,13 @@ import contextlib
 import errno
 import socket
 import struct
+import sys
 import time
 from pathlib import Path
 from typing import IO, NoReturn
 
 from netfold.testbed.network.errors import NetworkError
+from netfold.testbed.network.signals import TerminationSignals
 
 _HEADER = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, 1)
 """Magic number of microseconds, version 2.4, time zone, accuracy, longest frame, Ethernet."""
@@ -30,11 +34,18 @@ def open_capture(interface: str) -> socket.socket:
     return frames
 
 
-def open_capture_file(file: Path) -> IO[bytes]:
-    try:
-        return file.open("wb")
-    except OSError as error:
-        raise NetworkError(f"{file} cannot be written: {error.strerror}") from error
+def capture_to(interface: str, file: Path) -> NoReturn:
+    """Captures to the file until a signal ends the process; prints a line once it listens. Raises NetworkError."""
+    TerminationSignals().install()
+    with open_capture(interface) as frames:
+        try:
+            output = file.open("wb")
+        except OSError as error:
+            raise NetworkError(f"{file} cannot be written: {error.strerror}") from error
+        with output:
+            sys.stderr.write(f"listening on {interface}\n")
+            sys.stderr.flush()
+            write_frames(frames, output)
 
 
 def write_frames(frames: socket.socket, output: IO[bytes]) -> NoReturn:
@@ -63,3 +74,7 @@ def _write(frame: bytes, output: IO[bytes]) -> None:
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
     output.write(_RECORD.pack(seconds, microseconds, len(frame), len(frame)) + frame)
     output.flush()
+
+
+if __name__ == "__main__":
+    capture_to(sys.argv[1], Path(sys.argv[2]))

@@ -21,8 +21,8 @@ from netfold.controller.switches.election import tool_election_id
 from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import DEFAULT_NAME, is_only_user
 from netfold.testbed.network import kernel, p4runtime_shell, supervisor
-from netfold.testbed.network.capture import open_capture, open_capture_file, write_frames
-from netfold.testbed.network.errors import NetworkError, NoNamespacesError, UnknownElementError
+from netfold.testbed.network.capture import capture_to, open_capture, write_frames
+from netfold.testbed.network.errors import NetworkError, NoNamespacesError
 from netfold.testbed.network.faults import Faults, apply_faults, read_faults
 from netfold.testbed.network.isolation import enter_network, is_isolated, pick_mode, run_isolated
 from netfold.testbed.network.modes import NetworkMode
@@ -237,12 +237,10 @@ def _pcap(
 
 
 def _capture_as_user(interface: str, file: Path | None) -> NoReturn:
+    if file is not None:
+        capture_to(interface, file)
     TerminationSignals().install()
     with open_capture(interface) as frames:
-        if file is not None:
-            with open_capture_file(file) as output:
-                typer.echo(f"listening on {interface}", err=True)
-                write_frames(frames, output)
         # As root tcpdump becomes another user, and there is none: in an inner namespace it is not root. Ctrl-C is for
         # this process alone, so that tcpdump prints what came before it.
         command = [tool("unshare"), "--map-user=1", "--map-group=1", tool("tcpdump"), "-n", "-l", "-r", "-"]
@@ -316,12 +314,8 @@ def _faults_set(
     requested = Faults(loss, duplicate, reorder, corrupt, delay_ms, jitter_ms, seed)
     enter_network(name)
     state = RunDirectory(name).up()
-    ends = state.link(link)
-    if toward not in (None, ends.a, ends.b):
-        raise UnknownElementError(f"end of '{link}'", str(toward), [ends.a, ends.b])
-    for sender, receiver in ((ends.a, ends.b), (ends.b, ends.a)):
-        if toward in (None, receiver):
-            apply_faults(state, sender, receiver, requested)
+    for sender, receiver in state.link(link).directions(toward):
+        apply_faults(state, sender, receiver, requested)
 
 
 @faults.command("clear")
@@ -334,8 +328,8 @@ def _faults_clear(
     enter_network(name)
     state = RunDirectory(name).up()
     for ends in state.links if link is None else [state.link(link)]:
-        apply_faults(state, ends.a, ends.b, Faults())
-        apply_faults(state, ends.b, ends.a, Faults())
+        for sender, receiver in ends.directions(None):
+            apply_faults(state, sender, receiver, Faults())
 
 
 @faults.command("show")

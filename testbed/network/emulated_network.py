@@ -95,19 +95,13 @@ class EmulatedNetwork(Network):
 
     def interface(self, switch: str, neighbor: str) -> str:
         """The kernel interface of the switch's port to a neighbor."""
-        if switch not in self.switches:
-            raise UnknownElementError("switch", switch, list(self.switches))
-        interfaces = self.switches[switch].interfaces
+        interfaces = self.switch(switch).interfaces
         if neighbor not in interfaces:
             raise UnknownElementError(f"neighbor of '{switch}'", neighbor, list(interfaces))
         return interfaces[neighbor]
 
-    def link_down(self, a: str, b: str) -> None:
-        """Cut the link: both ends lose their carrier."""
-        kernel.set_link(self.blueprint.link(a, b).root_interface, up=False)
-
-    def link_up(self, a: str, b: str) -> None:
-        kernel.set_link(self.blueprint.link(a, b).root_interface, up=True)
+    def set_link(self, link: str, up: bool) -> None:
+        kernel.set_link(self.link(link).root_interface, up)
 
     def link_bytes(self) -> dict[tuple[str, str], int]:
         """Read the kernel's byte counters of the switches' interfaces."""
@@ -145,7 +139,7 @@ class EmulatedNetwork(Network):
     def _build(self) -> None:
         self.mininet = _new_mininet()
         pids = self._add_hosts()
-        self._directory.write(self._state())
+        self._directory.write(self.state())
         self.blueprint = replace(self.blueprint, bursts=self._carries_bursts())
         kernel.create_veth_pairs(self.blueprint.veth_pairs(pids), self.blueprint.mtu)
         self._add_switches()

@@ -13,7 +13,10 @@ class NetworkError(Exception):
 
 class NotRootError(NetworkError):
     def __init__(self) -> None:
-        super().__init__("network namespaces and links need root: run as root, or install sudo")
+        super().__init__(
+            "network namespaces and links need root: run as root or install sudo; a Python program first calls "
+            "netfold.testbed.run_isolated()"
+        )
 
 
 class MissingToolError(NetworkError):

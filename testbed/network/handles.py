@@ -12,6 +12,9 @@ from netfold.testbed.network.processes import SwitchProcess, wait_ready
 from netfold.testbed.network.spawner import Spawner
 from netfold.testbed.network.tools import tool
 
+GRACE_S = 3.0
+"""For a command to end itself."""
+
 
 class HostHandle:
     """A host; `pid`: a process in its namespace."""
@@ -26,15 +29,20 @@ class HostHandle:
         return self._spawner.popen([tool("mnexec"), "-a", self.pid, *command], **options)
 
     def run(
-        self, command: Sequence[object], timeout_s: float, **options: Any
+        self, command: Sequence[object], timeout_s: float = 60.0, **options: Any
     ) -> subprocess.CompletedProcess[Any]:
-        """Run a command in the host; its exit code and output (text). Raises subprocess.TimeoutExpired."""
+        """Run a command in the host; its exit code and output (text). Raises subprocess.TimeoutExpired, and ends the
+        command before."""
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
         with self.popen(command, **settings) as process:
             try:
                 output, errors = process.communicate(timeout=timeout_s)
             except BaseException:
-                process.kill()
+                process.terminate()  # a launcher ends what it has started
+                try:
+                    process.wait(timeout=GRACE_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
                 raise
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 

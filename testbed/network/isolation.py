@@ -26,11 +26,15 @@ _HOLDER = "netfold.testbed.network.holder"
 def run_isolated(
     name: str | None = None, mode: NetworkMode | None = None, allow_userland: bool = False
 ) -> NetworkMode:
-    """Runs this command again in new namespaces of the network; returns in there, with the mode. See `pick_mode`.
-    `allow_userland`: the command can do without namespaces. Raises NetworkError."""
+    """Runs this program again, from its start, in new namespaces of the network; returns in there, with the mode. See
+    `pick_mode`. `allow_userland`: the program can do without namespaces. Raises NetworkError."""
     if is_isolated():
         wanted = wanted_mode() if mode in (None, NetworkMode.AUTO) else mode
         return NetworkMode.USERLAND if wanted is NetworkMode.USERLAND else namespaces_mode()
+    if not hasattr(sys.modules["__main__"], "__file__") and "-c" not in sys.orig_argv:
+        raise NetworkError(
+            "a prompt or notebook cannot be run again in namespaces: write a script, or be root"
+        )
     directory = RunDirectory(name)
     return _run_again(holder_command("create", directory.name, pick_mode(mode, allow_userland)))
 

@@ -29,6 +29,7 @@ from netfold.testbed.network.signals import TerminationSignals, signals_deferred
 from netfold.testbed.network.spawner import Spawner
 from netfold.testbed.network.state import (
     HostState,
+    LinkState,
     RunDirectory,
     State,
     SwitchState,
@@ -71,9 +72,9 @@ class Network(ABC):
         atexit.register(self.close)  # if the `with` block's own call is cut short
         try:
             self._directory.clear()
-            self._directory.write(self._state())
+            self._directory.write(self.state())
             self._build()
-            self._directory.write(replace(self._state(), ready=True))
+            self._directory.write(replace(self.state(), ready=True))
         except BaseException:
             self.close()
             raise
@@ -124,13 +125,32 @@ class Network(ABC):
         make_folder(self._directory.work)
         return self._directory.work
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables added to the environment of all processes that start from now on."""
+        return self._spawner.environment
+
+    def host(self, name: str) -> HostHandle:
+        """Raises UnknownElementError."""
+        if name not in self.hosts:
+            raise UnknownElementError("host", name, list(self.hosts))
+        return self.hosts[name]
+
+    def switch(self, name: str) -> SwitchHandle:
+        """Raises UnknownElementError."""
+        if name not in self.switches:
+            raise UnknownElementError("switch", name, list(self.switches))
+        return self.switches[name]
+
+    def link(self, name: str) -> LinkState:
+        """The link of this name, as "leaf1-spine1". Raises UnknownElementError."""
+        return self.state().link(name)
+
     def run(
         self, host: str, command: Sequence[object], timeout_s: float, **options: Any
     ) -> subprocess.CompletedProcess[Any]:
         """Run a command in a host; see `HostHandle.run`."""
-        if host not in self.hosts:
-            raise UnknownElementError("host", host, list(self.hosts))
-        return self.hosts[host].run(command, timeout_s, **options)
+        return self.host(host).run(command, timeout_s, **options)
 
     def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
         """Start a command in the switches' namespace; `options`: of subprocess.Popen. It ends with the network at the
@@ -144,7 +164,7 @@ class Network(ABC):
     def set_faults(self, sender: str, receiver: str, faults: Faults | None) -> None:
         """Sets the faults of frames from `sender` to its neighbor `receiver`; None: no faults. See `apply_faults`."""
         wanted = faults or Faults()
-        apply_faults(self._state(), sender, receiver, wanted)
+        apply_faults(self.state(), sender, receiver, wanted)
         self._faults[sender, receiver] = wanted
 
     def clear_faults(self) -> None:
@@ -154,7 +174,11 @@ class Network(ABC):
 
     def lost_by_faults(self) -> dict[tuple[str, str], int]:
         """Frames lost so far by sender and receiver. Raises NetworkError."""
-        return {link: found.counts["lost"] for link, found in read_faults(self._state()).items()}
+        return {link: found.counts["lost"] for link, found in read_faults(self.state()).items()}
+
+    @abstractmethod
+    def set_link(self, link: str, up: bool) -> None:
+        """Cuts or restores the link of this name: without it both ends lose their carrier. Raises NetworkError."""
 
     @abstractmethod
     def link_bytes(self) -> dict[tuple[str, str], int]:
@@ -201,14 +225,16 @@ class Network(ABC):
 
     def _apply_faults(self, directions: list[tuple[str, str]]) -> None:
         for sender, receiver in directions:
-            apply_faults(self._state(), sender, receiver, self._faults[sender, receiver])
+            apply_faults(self.state(), sender, receiver, self._faults[sender, receiver])
 
     def _restore_faults(self, switch: str) -> None:
         """Restores the faults of the links of a restarted switch."""
         hosts = self.fabric.is_host
         self._apply_faults([(a, b) for a, b in self._faults if switch == (b if hosts(a) else a)])
 
-    def _state(self) -> State:
+    def state(self) -> State:
+        """The network as `netfold network` sees it."""
+
         def host(handle: HostHandle) -> HostState:
             address = self.addressing.hosts[handle.name]
             return HostState(handle.pid, str(address.ip), address.mac)

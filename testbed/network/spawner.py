@@ -18,16 +18,19 @@ from netfold.testbed.network.tools import tool
 
 class Spawner:
     """Starts processes. PR_SET_PDEATHSIG refers to the *thread* that started a process, so one thread, which lives
-    until `close`, starts all."""
+    until `close`, starts all. `environment`: added to that of all processes from now on."""
 
     def __init__(self, run: str) -> None:
+        self.environment: dict[str, str] = {}
         self._marks = {Variable.NETWORK: run, Variable.NAMESPACE: str(identity("net"))}
         self._thread = ThreadPoolExecutor(1, "spawner")
 
     def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
         """Like subprocess.Popen."""
         words = [tool("setpriv"), "--pdeathsig", "KILL", *(str(c) for c in command)]
-        environment = {**(options.pop("env", None) or os.environ), **self._marks}
+        given: dict[str, str] | None = options.pop("env", None)
+        chosen = self.environment | given if given else os.environ | self.environment
+        environment = dict(chosen) | self._marks
         start = functools.partial(subprocess.Popen[Any], words, env=environment, **options)
         return self._thread.submit(start).result()
 

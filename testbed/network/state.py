@@ -75,6 +75,12 @@ class LinkState:
         """An interface of the link in the root namespace, which sees both directions."""
         return self.interface_a or self.interface_b
 
+    def directions(self, toward: str | None) -> list[tuple[str, str]]:
+        """Sender and receiver of the frames to one end; None: of both. Raises UnknownElementError."""
+        if toward not in (None, self.a, self.b):
+            raise UnknownElementError(f"end of '{self.a}-{self.b}'", str(toward), [self.a, self.b])
+        return [(a, b) for a, b in ((self.a, self.b), (self.b, self.a)) if toward in (None, b)]
+
 
 @dataclass(frozen=True)
 class State:

@@ -24,7 +24,7 @@ from typing import Any
 from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import default_name
 from netfold.testbed.network.blueprint import DEFAULT_MTU, Blueprint, check_scale
-from netfold.testbed.network.errors import NetworkError
+from netfold.testbed.network.errors import NetworkError, NoNamespacesError
 from netfold.testbed.network.faults import request
 from netfold.testbed.network.handles import HostHandle
 from netfold.testbed.network.network import READY_TIMEOUT_S, Network
@@ -51,7 +51,7 @@ class LinkedHost(HostHandle):
 
     def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
         own = {**self.link.environment(), Variable.HOST: self.name}
-        environment = {**(options.pop("env", None) or os.environ), **own}
+        environment = {**(options.pop("env", None) or os.environ), **self._spawner.environment, **own}
         return self._spawner.popen(command, env=environment, pass_fds=(self.link.descriptor,), **options)
 
 
@@ -79,6 +79,9 @@ class UserlandNetwork(Network):
             ready_timeout_s,
         )
         self._ends: dict[tuple[str, str], socket.socket] = {}
+
+    def set_link(self, link: str, up: bool) -> None:
+        raise NoNamespacesError(self.name)
 
     def link_bytes(self) -> dict[tuple[str, str], int]:
         """Read the switches' byte counters of their ports."""

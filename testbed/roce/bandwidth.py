@@ -72,9 +72,9 @@ def plain_connection(lab: Lab, program: str = SEND, messages: Messages = PLAIN) 
 
 def ring(lab: Lab, name: str, messages: Messages, timeout_s: float) -> dict[str, float]:
     """`ib_send_bw` on all machines as the workers of a submitted job; MB/s by machine. Raises RunError."""
-    successor_of = successors(lab.deployment.fabric, lab.hosts)
+    successor_of = successors(lab.testbed.fabric, lab.hosts)
     with ExitStack() as stack:
-        where = Connection(lab.deployment.service.address)
+        where = Connection(lab.testbed.controller.address)
         members = {h: stack.enter_context(Adoption(where, name, h)) for h in lab.hosts}
         for machine in lab.machines.values():
             machine.run(_BLOCK, STEP_S)
@@ -104,7 +104,7 @@ def ring(lab: Lab, name: str, messages: Messages, timeout_s: float) -> dict[str,
             left = until - time.monotonic()
             rates[host] = _rate(machine.result(sending[host], left, "ib_send_bw"), messages)
             machine.result(receiving[host], STEP_S, "ib_send_bw")
-    lab.deployment.service.wait_ended(name, STEP_S)
+    lab.testbed.controller.wait_ended(name, STEP_S)
     return rates
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A deployment whose first hosts are machines with RDMA devices, and RoCE jobs on them."""
+"""A testbed whose first hosts are machines with RDMA devices, and RoCE jobs on them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from netfold.controller.planning.plan import Plan
 from netfold.protocol.connection import Connection
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.roce import taps
@@ -24,6 +24,7 @@ from netfold.testbed.roce.clocks import find_wrong_clocks
 from netfold.testbed.roce.image import make_image
 from netfold.testbed.roce.machine import BOOT_S, CommandResult, Machine, bridge
 from netfold.testbed.roce.packages import QEMU, unpacked
+from netfold.testbed.testbed import Testbed
 from netfold.traffic.roce import recipe
 from netfold.traffic.roce.agent import Agent
 
@@ -73,7 +74,7 @@ class Lab(ManagedResource):
     ) -> None:
         super().__init__()
         self._per_leaf = per_leaf
-        self._setup = Setup(fabric, lanes=lanes, controller=("--probe-interval", str(PROBE_S)))
+        self._fabric, self._lanes = fabric, lanes
         self._on_step = on_step
         self._boots = boot
         self._submitted: list[str] = []
@@ -85,28 +86,35 @@ class Lab(ManagedResource):
         if (obstacle := taps.find_obstacle()) is not None:
             raise RunError(f"the machines' links cannot be made: {obstacle}")
         root = unpacked(self._on_step)
-        self.deployment = self._open.enter_context(Deployment(self._setup, self._on_step))
+        self.testbed = self._open.enter_context(
+            Testbed(
+                self._fabric,
+                lanes=self._lanes,
+                controller_options=("--probe-interval", str(PROBE_S)),
+                on_step=self._on_step,
+            )
+        )
         try:
-            worker = recipe.build(self.deployment.directory / "netfold-roce", root)
+            worker = recipe.build(self.testbed.directory / "netfold-roce", root)
         except recipe.RoceBuildError as error:
             raise RunError(str(error)) from error
-        self._image = make_image(root, [worker], self.deployment.directory / "initrd")
+        self._image = make_image(root, [worker], self.testbed.directory / "initrd")
         if self._boots:
             self.boot()
 
     @property
     def hosts(self) -> list[str]:
         """Hosts that machines replace."""
-        fabric = self.deployment.fabric
+        fabric = self.testbed.fabric
         taken: dict[str, list[str]] = {}
-        for host in self.deployment.workers:
+        for host in self.testbed.workers:
             taken.setdefault(fabric.attachment(host), []).append(host)
         return [h for hosts in taken.values() for h in hosts[: self._per_leaf]]
 
     def boot(self) -> None:
         """Replace the hosts by machines. One with a wrong clock is booted once more. Raises RunError, ClockError."""
         for host in self.hosts:
-            bridge(self.deployment.net, host)
+            bridge(self.testbed.net, host)
         self._boot(self.hosts)
         wrong = find_wrong_clocks(self.machines.values())
         if not wrong:
@@ -123,7 +131,7 @@ class Lab(ManagedResource):
         self._on_step(f"booting {len(hosts)} machines: {', '.join(hosts)}")
         started = time.monotonic()
         for host in hosts:
-            machine = self.machines[host] = Machine(self.deployment.net, host, self._image)
+            machine = self.machines[host] = Machine(self.testbed.net, host, self._image)
             self._open.callback(machine.close)
         for host in hosts:
             self.machines[host].wait_ready(started + BOOT_S)
@@ -134,13 +142,9 @@ class Lab(ManagedResource):
     def submit(self, name: str, hosts: Sequence[str] | None = None, **spec: object) -> Plan:
         """Submit a RoCE job of machines, wait until its trees are installed, and start its parameter servers."""
         usual = {"parameter_servers": 0, "numerics": {"mode": "integer"}, "lease_ms": LEASE_MS}
-        wanted = {"transport": "roce", **usual, **spec}
+        wanted: dict[str, Any] = {"transport": "roce", **usual, **spec}
         self._submitted.append(name)
-        plan = self.deployment.submit(name, list(hosts or self.hosts), **wanted)
-        folder = self.deployment.directory / name
-        folder.mkdir()
-        self.deployment.start_servers(name, plan, folder)
-        return plan
+        return self.testbed.submit(name, workers=hosts or self.hosts, **wanted).plan
 
     def reduce(
         self, name: str, flags: str, timeout_s: float, hosts: Sequence[str] | None = None
@@ -163,7 +167,7 @@ class Lab(ManagedResource):
         answers = running.answers
         shown, look = 0, time.monotonic() + PROGRESS_S
         while not all(f.done() for f in answers.values()):
-            self.deployment.check()
+            self.testbed.check()
             for host, future in answers.items():
                 self.machines[host].check()
                 if future.done():  # the first failure ends the wait
@@ -179,7 +183,7 @@ class Lab(ManagedResource):
             output = self.machines[host].result(future, 1.0, "netfold-roce")
             lines = [json.loads(x) for x in output.splitlines()]
             found[host] = [CallReport(**x) for x in lines]
-        self.deployment.service.wait_ended(running.job, JOB_END_S)
+        self.testbed.controller.wait_ended(running.job, JOB_END_S)
         for agent in running.agents:  # the next job's agent needs the machine's only serial port
             agent.join(JOB_END_S)
         return found
@@ -200,14 +204,14 @@ class Lab(ManagedResource):
         stream = socket.socket(socket.AF_UNIX)
         with stream:
             stream.connect(str(self.machines[host].agent_socket))
-            Agent(Connection(self.deployment.service.address), name, host, stream).run()
+            Agent(Connection(self.testbed.controller.address), name, host, stream).run()
 
     # ---- results ----
 
     def last_job_reason(self) -> str:
         """The controller's reason for the state of the last job; "" if there is none."""
         with contextlib.suppress(RunError, IndexError, StopIteration):
-            return next(self.deployment.service.watch(self._submitted[-1], REASON_S)).reason
+            return next(self.testbed.controller.watch(self._submitted[-1], REASON_S)).reason
         return ""
 
     def counters(self) -> dict[str, dict[str, int]]:

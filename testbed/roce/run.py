@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from netfold.testbed.counters import read_contributions, read_verdicts
-from netfold.testbed.deployment import Results
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
 from netfold.testbed.roce.lab import CallReport, Lab
+from netfold.testbed.submitted_job import Results
 from netfold.traffic.errors import TrafficError
 
 RC_COUNTERS = {
@@ -124,28 +124,28 @@ class RoceRun:
             most = options.most_with_loss if loss else max(options.sizes)
             what = f"{loss:.1%} loss" if loss else NO_LOSS
             self._step(lab, report, what, [s for s in options.sizes if s <= most])
-        lab.deployment.net.clear_faults()
+        lab.testbed.net.clear_faults()
         if options.plain:
             self._beside_plain_connection(lab, report)
             self._perftest_as_workers(lab, report)
 
     def _without_machines(self, lab: Lab, report: RoceReport) -> None:
         """On the same hosts before machines replace them: processes in their namespaces."""
-        options, deployment = self._options, lab.deployment
+        options, testbed = self._options, lab.testbed
         self._on_step(
             f"{', '.join(map(_bytes, options.sizes))} on {len(lab.hosts)} hosts in UDP, and as a TCP ring"
         )
         text = ",".join(map(str, options.sizes))
         flags = ["--workload", "sizes", "--sizes", text, "--dtype", "int32", "--iterations", PEERS_CALLS]
-        job = deployment.start_job("udp", flags, lab.hosts, numerics={"mode": "integer"}, parameter_servers=0)
-        report.rows += _rows_of(UDP, deployment.finish(job, options.timeout_s))
-        group, _ = deployment.start_ring("tcp", flags, RING_PORT, lab.hosts)
-        report.rows += _rows_of(RING, group.wait(options.timeout_s, deployment.check))
+        job = testbed.submit("udp", flags, lab.hosts, numerics={"mode": "integer"}, parameter_servers=0)
+        report.rows += _rows_of(UDP, job.result(options.timeout_s))
+        group, _ = testbed.start_ring("tcp", flags, RING_PORT, lab.hosts)
+        report.rows += _rows_of(RING, group.wait(options.timeout_s, testbed.check))
 
     def _set_loss(self, lab: Lab, loss: float) -> None:
         """Sets the loss of all links in both directions."""
-        net = lab.deployment.net
-        for seed, link in enumerate(lab.deployment.fabric.links):
+        net = lab.testbed.net
+        for seed, link in enumerate(lab.testbed.fabric.links):
             faults = Faults(loss=loss, seed=1 + seed)
             net.set_faults(link.a, link.b, faults)
             net.set_faults(link.b, link.a, faults)
@@ -153,7 +153,7 @@ class RoceRun:
     def _step(self, lab: Lab, report: RoceReport, what: str, sizes: Sequence[int]) -> None:
         name = f"roce-{len(report.counters)}"
         self._on_step(f"{what}: {', '.join(map(_bytes, sizes))} on {len(lab.hosts)} machines")
-        net, options = lab.deployment.net, self._options
+        net, options = lab.testbed.net, self._options
         before, seen = lab.counters(), read_verdicts(net)
         received, lost = read_contributions(net), net.lost_by_faults()
         lab.submit(name, slots=options.slots)
@@ -202,7 +202,7 @@ def _losses(
 ) -> Losses:
     """Since the leaves had counted `received` packets and links had lost `lost`. A SEND reaches the leaf or is lost
     on the way. Lost acks count as lost SENDs, but there is about one ack per hundred SENDs."""
-    net = lab.deployment.net
+    net = lab.testbed.net
     received_now = read_contributions(net)
     lost_now = {link: count - lost.get(link, 0) for link, count in net.lost_by_faults().items()}
     leaf = net.fabric.attachment

@@ -6,7 +6,6 @@ the state by its place. And what a controller takes when it is told nothing."""
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import stat
 import subprocess
@@ -24,7 +23,7 @@ from netfold.controller.switches.endpoint import Tls
 from netfold.protocol import connection as api
 from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 from netfold.protocol.runtime import is_only_user
-from netfold.testbed.deployment import Setup
+from netfold.testbed.testbed import Testbed
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.yaml_locations import SpecError
 from tests.controller.deployment import Deployment
@@ -194,7 +193,7 @@ def test_the_state_is_in_one_place_from_wherever_the_controller_starts(monkeypat
 
 def test_the_default_lanes_are_the_most_that_all_switches_have():
     fabric = leaf_spine(2, 2, 2)
-    assert best_lanes(fabric, {}) == 256 == inspect.signature(Setup).parameters["lanes"].default
+    assert best_lanes(fabric, {}) == 256 == Testbed(fabric).lanes
     one_chip = chips()
     assert best_lanes(one_chip, {"leaf1": Device(SwitchTarget.TOFINO)}) == 32
     assert best_lanes(one_chip, {}) == 256, "programs, whatever chip the fabric gives them"

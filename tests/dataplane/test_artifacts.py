@@ -11,9 +11,16 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from netfold.controller.switches.programs import program_for
+from netfold.p4src import manifest
 from netfold.p4src.manifest import Form, read_manifest
 from netfold.p4src.tools import p4build
+from netfold.testbed.errors import RunError
+from netfold.testbed.testbed import Testbed
+from netfold.topologies.fabric import FabricError
 
 COMPILED = p4build.REPOSITORY / p4build.COMPILED
 
@@ -55,6 +62,33 @@ def test_every_change_is_noticed(copy: Path, change, said: str):
 def test_a_broken_manifest_is_said_to_be_one(copy: Path):
     (copy / "p4src/compiled/manifest.json").write_text('{"compiler": 3}')
     assert "is not a manifest" in p4build.stale(copy / "p4src/compiled")[0]
+
+
+def test_a_program_of_other_sources_is_refused(copy: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(manifest, "COMPILED", copy / "p4src/compiled")
+    manifest.check_sources()
+    _append(copy / "p4src/common/sizes.p4")
+    with pytest.raises(manifest.ManifestError, match=r"^p4src/common/sizes.p4 has changed since"):
+        manifest.check_sources()
+    with pytest.raises(FabricError, match=r"^p4src/common/sizes.p4 has changed since"):
+        program_for([], 64)
+    with (
+        pytest.raises(RunError, match=r"^p4src/common/sizes.p4 has changed since"),
+        Testbed("single"),
+    ):
+        pass
+    shutil.rmtree(copy / "p4src/common")
+    shutil.rmtree(copy / "p4src/v1model")
+    manifest.check_sources()  # as in a wheel, which has no sources
+
+
+def test_one_program_alone_needs_a_folder_of_its_own(tmp_path: Path):
+    run = CliRunner().invoke
+    app = typer.Typer()
+    app.command()(p4build.main)
+    for arguments in (["--only", "netfold-v1model-64"], ["--only", "v1model-64", "--out", str(tmp_path)]):
+        found = run(app, arguments)
+        assert (found.exit_code, "one of netfold-" in found.output) == (2, True)
 
 
 @pytest.fixture(params=p4build.PROFILES, ids=lambda profile: profile.name)

@@ -7,6 +7,7 @@ A block of bash or python is run, in the order of the page, in one folder. A com
     <!-- file: NAME -->      the block is written to this file
     <!-- run: network -->    it needs root and an emulated network
     <!-- not run: REASON --> it is not run here
+    <!-- output -->          it shows what the block before it prints (tests/docs/outputs.py)
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BLOCK = re.compile(
-    r"(?:^ *<!-- (?P<mark>file|run|not run): (?P<value>[^\n]*?) -->\n+)?"
+    r"(?:^ *<!-- (?P<mark>file|run|not run|output)(?:: (?P<value>[^\n]*?))? -->\n+)?"
     r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[^\n]*)\n(?P<text>.*?)^ *(?P=fence) *$",
     re.MULTILINE | re.DOTALL,
 )
 RUN = ("bash", "python")
+MARKER = "## the block at line {line}"
+"""Line that a page's script prints before it runs a block."""
+NUMBERS_VARY = "numbers vary"
 SHOWN = ("text", "mermaid", "c", "p4", "protobuf", "json")
 """Blocks that are no code of the reader's: output, diagrams, excerpts."""
 
@@ -48,6 +52,8 @@ class Block:
         """What is wrong with the block's language or mark; "": nothing."""
         if self.mark == "run" and self.value != "network":
             return f"line {self.line}: run: is '{self.value}'; expected network"
+        if self.mark == "output" and self.value not in ("", NUMBERS_VARY):
+            return f"line {self.line}: output: is '{self.value}'; expected nothing or {NUMBERS_VARY}"
         if self.mark == "not run" and not self.value:
             return f"line {self.line}: not run: expected a reason"
         if self.mark or self.language in (*RUN, *SHOWN) or self.language.startswith("{"):
@@ -79,7 +85,7 @@ def script(page: Path, network: bool) -> str:
 
 
 def _step(block: Block) -> Iterator[str]:
-    yield f"echo '## the block at line {block.line}' >&2"
+    yield f"echo '{MARKER.format(line=block.line)}' >&2"
     if block.mark == "file":
         yield from (f"cat > '{block.value}' <<'END-OF-BLOCK'", block.text, "END-OF-BLOCK")
     elif block.language == "python":

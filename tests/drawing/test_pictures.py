@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from matplotlib.colors import same_color
 
-from examples.in_mininet import step_plot
+from examples.ddp import step_plot
 from netfold.controller.drawing.fabric_picture import MeasuredLoads, fabric_plot
 from netfold.controller.drawing.palette import LOAD_COLORS, Theme
 from netfold.controller.drawing.plot import PictureFormatError, Plot, drawn, render, save

@@ -22,7 +22,16 @@ RAISES = re.compile(r"\bRaises?\s+(\w+Error\b(?:(?:,| and| or|, and|, or)\s+\w+E
 
 FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
 FOREIGN_FILES = {
-    *("train.py", "train_hsdp.py", "program.c", "ranks.c", "hdr.h", "prog.p4"),  # examples
+    *(
+        "train.py",
+        "train_hsdp.py",
+        "program.c",
+        "ranks.c",
+        "first.py",
+        "add.py",
+        "hdr.h",
+        "prog.p4",
+    ),  # examples
     *("linux/bpf.h", "linux/if_link.h", "linux/virtio_net.h", "net/ipv4/icmp.c", "udp.c"),  # Linux
     *("tools/runtime_CLI.py", "tools/stf/stf_parser.py", "backends/bmv2/bmv2stf.py"),  # BMv2 and p4c
     *("proto/p4/tmp/p4config.proto", "Cytoscape.js", "netfold_pb2.py", "netfold_pb2_grpc.py"),

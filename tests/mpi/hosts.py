@@ -4,16 +4,13 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from netfold.testbed.deployment import Deployment, Setup
-from netfold.testbed.mpirun import start_mpirun
-from netfold.traffic.mpi.launch import MpiProgram
+from netfold.testbed.testbed import Testbed
 from tests.mpi.launcher import DEADLINE_S, Mpi
 
 LANES = 64
@@ -28,7 +25,7 @@ MPI_Finalize for ever, also without netfold (docs/how-to/mpi.md)."""
 class Hosts:
     """Two leaves below a spine."""
 
-    system: Deployment
+    system: Testbed
 
     def run(
         self,
@@ -44,36 +41,20 @@ class Hosts:
         """`ranks` of the program, on the hosts in turn, with this working folder. Its collectives go through the
         switches, or, without netfold, over TCP."""
         yields = ("--mca", "mpi_yield_when_idle", "1") if mpi.name == "openmpi" else ()
-        launched = MpiProgram(
+        return self.system.mpirun(
             program,
             ranks,
-            self.system.workers,
-            options=(*yields, *options),
-            environment={**OWN_MESSAGES[mpi.name], "NETFOLD_MPI_REQUIRED": "1", **(environment or {})},
-        )
-        process = start_mpirun(
-            self.system,
-            launched,
+            timeout_s=timeout_s,
             mpirun=mpi.command_named("mpirun"),
             uses_netfold=uses_netfold,
+            options=(*yields, *options),
+            environment={**OWN_MESSAGES[mpi.name], "NETFOLD_MPI_REQUIRED": "1", **(environment or {})},
             cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
         )
-        try:
-            out, err = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGTERM)  # the launcher ends the ranks
-            raise
-        finally:
-            if process.poll() is None:
-                process.kill()
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def chunks_of(self, job: str) -> int:
         """Chunks of a job that has ended: every host's worker has received so many results from the switches."""
-        ended = self.system.service.wait_ended(job, DEADLINE_S)
+        ended = self.system.controller.wait_ended(job, DEADLINE_S)
         return min(member.report.chunks for member in ended.members)
 
 
@@ -92,14 +73,12 @@ def running_hosts(
         f"name: mpi\ngenerate:\n  leaf_spine: {{leaves: 2, spines: 1, hosts_per_leaf: {hosts // 2}, "
         f"parameter_servers: 0, rate: {RATE_MBPS}, fabric_rate: {2 * RATE_MBPS}}}\n"
     )
-    with Deployment(
-        Setup(
-            str(fabric),
-            "softswitch",
-            LANES,
-            name=name,
-            first_grpc_port=first_grpc_port,
-            controller=controller,
-        )
+    with Testbed(
+        str(fabric),
+        target="softswitch",
+        lanes=LANES,
+        name=name,
+        first_grpc_port=first_grpc_port,
+        controller_options=controller,
     ) as system:
         yield Hosts(system)

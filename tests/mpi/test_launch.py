@@ -77,7 +77,7 @@ def test_hosts_of_a_network_need_no_launcher_of_the_users(tmp_path: Path, monkey
     if not mpi.is_installed:
         pytest.skip("needs mpirun.openmpi and mpicc.openmpi: make test-mpi installs them")
     with running_hosts(tmp_path) as hosts:
-        monkeypatch.setenv("NETFOLD_CONTROLLER", hosts.system.service.address)
+        monkeypatch.setenv("NETFOLD_CONTROLLER", hosts.system.controller.address)
         monkeypatch.setenv("NETFOLD_MPI_REQUIRED", "1")
         monkeypatch.setenv("NETFOLD_NAME", "mpi")
         names = hosts.system.workers

@@ -95,7 +95,7 @@ def test_arrays_add_up_at_every_machine(lab: Lab):
     lab.submit("sizes")
     calls = lab.reduce("sizes", f"--sizes {','.join(map(str, sizes))} --timeout {STEP_S}", STEP_S)
     _assert_right(calls, len(lab.hosts), sizes)
-    verdicts = read_verdicts(lab.deployment.net)
+    verdicts = read_verdicts(lab.testbed.net)
     assert any(v.get("result_sent", 0) for v in verdicts.values()), "switches added up"
 
 
@@ -106,10 +106,10 @@ def test_floats_share_exponents_by_the_headers(lab: Lab):
 
 
 def test_lost_packets_are_sent_again_by_the_devices_and_no_sum_is_wrong(lab: Lab):
-    net = lab.deployment.net
+    net = lab.testbed.net
     before = lab.counters()
     for host in lab.hosts:
-        leaf = lab.deployment.fabric.attachment(host)
+        leaf = lab.testbed.fabric.attachment(host)
         net.set_faults(host, leaf, Faults(loss=0.02, seed=3))
         net.set_faults(leaf, host, Faults(loss=0.02, seed=4))
     try:
@@ -136,10 +136,10 @@ def test_psns_wrap_and_connections_that_are_worn_begin_anew(lab: Lab):
 @pytest.mark.parametrize("lab", [64], indirect=True)
 def test_a_neighbor_forges_packets_of_a_job_of_float32_and_changes_nothing(lab: Lab):
     """With the right addresses, queue pairs and PSNs, which no other host knows; but from another port."""
-    net = lab.deployment.net
+    net = lab.testbed.net
     sender, receiver = lab.hosts[:2]
-    leaf = lab.deployment.fabric.attachment(sender)
-    forger = next(h for h in lab.deployment.workers if h not in lab.hosts and h in net.fabric.ports[leaf])
+    leaf = lab.testbed.fabric.attachment(sender)
+    forger = next(h for h in lab.testbed.workers if h not in lab.hosts and h in net.fabric.ports[leaf])
     lab.submit("floats", numerics={"mode": "float32"})
     _start_endless(lab, "floats", "--float")
     before = read_verdicts(net)[leaf].get("unadmitted", 0)
@@ -155,8 +155,8 @@ def test_a_neighbor_forges_packets_of_a_job_of_float32_and_changes_nothing(lab: 
 def test_forged_icmp_fails_no_call_and_lowers_no_path_mtu(lab: Lab):
     """Linux takes an ICMP error as rxe's by the quoted source port, 4791. The first "fragmentation needed" would stop
     rxe for ten minutes. Leaves drop what quotes a job's RoCE packets; other ICMP reaches the machines."""
-    net = lab.deployment.net
-    forger = next(h for h in lab.deployment.workers if h not in lab.hosts)
+    net = lab.testbed.net
+    forger = next(h for h in lab.testbed.workers if h not in lab.hosts)
     members = [str(net.addressing.hosts[h].ip) for h in lab.hosts]
     flows = tuple(Flow(a, b, ROCE_PORT, ROCE_PORT) for a, b in permutations(members, 2))
     sources = (*members, str(net.addressing.hosts[forger].ip))
@@ -169,7 +169,7 @@ def test_forged_icmp_fails_no_call_and_lowers_no_path_mtu(lab: Lab):
     with attacking(path_mtus, popen), attacking(quoted, popen):
         _assert_more_right_calls(lab, "attacked", 3)
         counted = read_verdicts(net)
-    assert all(counted[lab.deployment.fabric.attachment(host)]["malformed"] > 0 for host in lab.hosts), (
+    assert all(counted[lab.testbed.fabric.attachment(host)]["malformed"] > 0 for host in lab.hosts), (
         "no attack reached a switch"
     )
     for host in lab.hosts:
@@ -201,7 +201,7 @@ for frame in sys.argv[1:]:
 def _forged(lab: Lab, forger: str, source: str, to: str) -> Iterator[bytes]:
     """To every queue pair of the worker at `to`, SENDs, ACKs, NAKs and CNPs around the PSNs that it is at, as from
     `source`."""
-    known = lab.deployment.net.addressing.hosts
+    known = lab.testbed.net.addressing.hosts
     addresses = Ip(src=str(known[source].ip), dst=str(known[to].ip))
     link = bytes.fromhex(f"{known[forger].gateway_mac}{known[forger].mac}".replace(":", ""))
     pairs = lab.machines[to].run("rdma resource show qp | grep netfold-roce", 60.0).splitlines()
@@ -227,7 +227,7 @@ def test_plain_connections_are_not_disturbed_by_a_job(lab: Lab):
 def test_an_unmodified_program_on_admitted_connections_is_added_up(lab: Lab, tmp_path: Path):
     """perftest's. What leaves take in and send out is compared. Its lanes are any numbers, so that many sums are cut
     somewhere, which depends on the order of arrival: all lanes of a packet are as one order makes them."""
-    fabric, net = lab.deployment.fabric, lab.deployment.net
+    fabric, net = lab.testbed.fabric, lab.testbed.net
     leaves = sorted({fabric.attachment(h) for h in lab.hosts})
     [tree] = lab.submit("perftest", scheme="switchml", slots=256).trees
     messages = Messages(bytes=8192, count=40, in_flight=8)
@@ -294,17 +294,17 @@ def _sent(capture: Path, packets: int) -> LaneArray:
 
 def test_a_parameter_server_adds_up_what_roce_workers_send(lab: Lab):
     plan = lab.submit("served", parameter_servers=1, scheme="none")
-    assert all(lab.deployment.fabric.is_host(t.root) for t in plan.trees)
+    assert all(lab.testbed.fabric.is_host(t.root) for t in plan.trees)
     calls = lab.reduce("served", f"--sizes 4096,65536 --timeout {STEP_S}", STEP_S)
     _assert_right(calls, len(lab.hosts), [4096, 65536])
 
 
 def test_roce_jobs_and_a_udp_job_share_a_fabric(lab: Lab):
     """A RoCE job at each leaf (a machine has one serial port, so one agent), and one in UDP on hosts beside them."""
-    udp = lab.deployment.start_job(
+    udp = lab.testbed.submit(
         "udp",
         ["--workload", "sizes", "--sizes", "65536", "--iterations", "5"],
-        [h for h in lab.deployment.workers if h not in lab.hosts],
+        [h for h in lab.testbed.workers if h not in lab.hosts],
         rate=20,
     )
     jobs = {"one": lab.hosts[:2], "two": lab.hosts[2:]}
@@ -314,7 +314,7 @@ def test_roce_jobs_and_a_udp_job_share_a_fabric(lab: Lab):
     running = [lab.start(name, flags, hosts) for name, hosts in jobs.items()]
     for job in running:
         _assert_right(lab.finish(job, STEP_S), len(job.answers), [65536] * 3)
-    lab.deployment.finish(udp, STEP_S)
+    udp.result(STEP_S)
 
 
 def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):
@@ -322,7 +322,7 @@ def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):
     [spine] = {n for e in plan.trees[0].edges for n in e.path if n.startswith("spine")}
     _start_endless(lab, "moved")
     before = _calls(lab, "moved")
-    lab.deployment.net.link_down("leaf1", spine)
+    lab.testbed.fail(f"leaf1-{spine}")
     try:
         until = time.monotonic() + STEP_S
         while not all(
@@ -331,7 +331,7 @@ def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):
             assert time.monotonic() < until, "the job has not moved"
         _assert_more_right_calls(lab, "moved", 3)
     finally:
-        lab.deployment.net.link_up("leaf1", spine)
+        lab.testbed.restore(f"leaf1-{spine}")
 
 
 def test_a_worker_or_its_machine_that_is_killed_ends_the_job_with_a_reason_at_all_others(lab: Lab):

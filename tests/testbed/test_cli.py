@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,11 +16,11 @@ from netfold.evaluation.testbed.cli import app as measure
 from netfold.protocol.environment import Variable
 from netfold.protocol.runtime import is_only_user, is_root
 from netfold.testbed import cli
-from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.network import isolation
 from netfold.testbed.network.modes import ModeChoice, NetworkMode
 from netfold.testbed.run import Run, RunObserver, RunOptions
+from netfold.testbed.testbed import Testbed
 
 COMMANDS = [
     (cli.run, ["--target", "softswitch"]),
@@ -95,16 +96,16 @@ def test_a_run_has_the_lanes_of_the_program_that_takes_the_children(
         f"name: wide\ndefaults: {{link: {{rate: 100}}, switch: {{capacity: 900, children: {children}}}}}\n"
         "switches: {s1: {}}\nhosts: {h1: {at: s1}, h2: {at: s1}}\n"
     )
-    seen: list[Setup] = []
+    seen: list[int] = []
 
     def refuse(options: RunOptions, observer: RunObserver) -> Run:
-        seen.append(options.setup)
+        seen.append(options.testbed().lanes)
         raise RunError("seen")
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("netfold.testbed.run.Run", refuse)
     result = CliRunner().invoke(cli.run, [str(fabric), *arguments])
-    assert (result.exit_code, [setup.lanes for setup in seen]) == (1, [lanes]), result.output
+    assert (result.exit_code, seen) == (1, [lanes]), result.output
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ def by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def a_run(out: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """One that is over."""
-    run = Run(RunOptions(Setup("single"), out=out), RunObserver())
+    run = Run(RunOptions(partial(Testbed, "single"), out=out), RunObserver())
     run._check_out()
     run._plan, run._loads = (None, None)  # type: ignore[assignment]
     monkeypatch.setattr("netfold.testbed.run.fabric_plot", lambda *_: None)
@@ -147,7 +148,7 @@ def test_what_a_run_under_sudo_wrote_is_the_users_and_nothing_else_changes_hands
 
 
 def test_the_logs_of_a_failed_run_stay(tmp_path: Path) -> None:
-    run = Run(RunOptions(Setup("single"), out=tmp_path / "out"), RunObserver())
+    run = Run(RunOptions(partial(Testbed, "single"), out=tmp_path / "out"), RunObserver())
     work = tmp_path / "work"
     (work / "training").mkdir(parents=True)
     (work / "training" / "h7.log").write_text("the call took more than 60 s")

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from netfold.testbed import deployment, driver_load
-from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed import driver_load, testbed
 from netfold.testbed.driver_load import MAX_IDLE_SHARE, DriverLoad, measure_drivers
 from netfold.testbed.network.modes import NetworkMode
+from netfold.testbed.testbed import Testbed
 
 PAIR, OTHER = 10, 20
 """Processes of model and drivers; the second is another network's."""
@@ -62,8 +62,9 @@ def test_a_system_of_chip_models_tells_it_when_it_is_up(
 ) -> None:
     steps: list[str] = []
     (tmp_path / "netfold.pi.bin").touch()
-    setup = Setup("tofino-pair", target="tofino-model", program=tmp_path, mode=NetworkMode.MININET)
-    system = Deployment(setup, steps.append)
+    system = Testbed(
+        "tofino-pair", target="tofino-model", program=tmp_path, mode=NetworkMode.MININET, on_step=steps.append
+    )
     network = SimpleNamespace(
         work=tmp_path,
         target=SimpleNamespace(name="tofino-model"),
@@ -75,20 +76,20 @@ def test_a_system_of_chip_models_tells_it_when_it_is_up(
         measured.append(list(pairs))  # type: ignore[call-overload]
         return DriverLoad(2, busy)
 
-    monkeypatch.setattr(deployment, "choose_target", lambda _: network.target)
-    monkeypatch.setattr(deployment, "target_reason", lambda *_: "as requested")
-    monkeypatch.setattr(deployment, "measure_drivers", measure)
-    monkeypatch.setattr(Deployment, "_network", lambda *_: _Open(network))
-    monkeypatch.setattr(Deployment, "start_controller", _start_controller)
+    monkeypatch.setattr(testbed, "choose_target", lambda _: network.target)
+    monkeypatch.setattr(testbed, "target_reason", lambda *_: "as requested")
+    monkeypatch.setattr(testbed, "measure_drivers", measure)
+    monkeypatch.setattr(Testbed, "_network", lambda *_: _Open(network))
+    monkeypatch.setattr(Testbed, "start_controller", _start_controller)
     with system:
         pass
     assert measured == [[PAIR]]
     assert any("64.0 of 2 processors" in step for step in steps) == bool(busy)
 
 
-def _start_controller(system: Deployment) -> None:
+def _start_controller(system: Testbed) -> None:
     """One that has all its switches at once."""
-    system.service = SimpleNamespace(wait_switches=lambda *_: None)  # type: ignore[assignment]
+    system.controller = SimpleNamespace(wait_switches=lambda *_: None)  # type: ignore[assignment]
 
 
 class _Open:

@@ -19,8 +19,8 @@ import pytest
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.testbed import Testbed
 from netfold.testbed.torchrun import TORCH_PYTHON, torch_python
 
 pytestmark = [
@@ -43,7 +43,7 @@ class Nodes:
     """A torchrun on each of some hosts; its rank writes what its attempt has."""
 
     def __init__(
-        self, system: Deployment, folder: Path, options: Sequence[object], environment: dict[str, object]
+        self, system: Testbed, folder: Path, options: Sequence[object], environment: dict[str, object]
     ) -> None:
         self._system = system
         self._folder = folder
@@ -63,7 +63,7 @@ class Nodes:
 
     def start(self, host: str) -> None:
         environment = {
-            "PYTHONPATH": REPOSITORY, "NETFOLD_CONTROLLER": self._system.service.address, "OMP_NUM_THREADS": 1,
+            "PYTHONPATH": REPOSITORY, "NETFOLD_CONTROLLER": self._system.controller.address, "OMP_NUM_THREADS": 1,
             "GLOO_SOCKET_IFNAME": "eth0", "HOME": os.environ.get("HOME", "/root"), "NETFOLD_RATE": WORLD_RATE,
             "NETFOLD_GROUP_RATE": GROUP_RATE, **self._environment,
         }  # fmt: skip
@@ -161,9 +161,10 @@ def test_restarts_of_an_elastic_program_leave_no_job_behind(tmp_path: Path, shar
         f"name: leaves\ngenerate:\n  leaf_spine: {{leaves: 2, spines: 2, hosts_per_leaf: 2, rate: {LINK}}}\n"
     )
     with ExitStack() as stack:
-        setup = Setup(str(fabric), "softswitch", 256, name="elast", first_grpc_port=9960)
-        system = stack.enter_context(Deployment(setup))
-        jobs = Jobs(rpc.ControllerStub(stack.enter_context(grpc.insecure_channel(system.service.address))))
+        system = stack.enter_context(
+            Testbed(str(fabric), target="softswitch", lanes=256, name="elast", first_grpc_port=9960)
+        )
+        jobs = Jobs(rpc.ControllerStub(stack.enter_context(grpc.insecure_channel(system.controller.address))))
         first, *others = system.workers
         endpoint = f"{system.net.addressing.hosts[first].ip}:29740"
         options: list[object] = ["--nnodes", "2:4", "--max-restarts", 5, "--rdzv-backend", "c10d"]
@@ -199,4 +200,4 @@ def test_restarts_of_an_elastic_program_leave_no_job_behind(tmp_path: Path, shar
         nodes.join()
         wait_until(lambda: jobs.live() == [], "jobs are left")
         assert jobs.slots_in_use() == 0
-        assert system.submit("all", system.workers, rate=LINK, parameter_servers=0)
+        assert system.submit("all", workers=system.workers, rate=LINK, parameter_servers=0)

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.submitted_job import Results
+from netfold.testbed.testbed import Testbed
 from tests.testbed.test_scenarios import losses, until
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
@@ -27,15 +28,15 @@ LATE_CALLS = 12
 
 
 @pytest.fixture(scope="module")
-def system() -> Iterator[Deployment]:
+def system() -> Iterator[Testbed]:
     """One network for all: each job has its own name and folder, and only its members die."""
-    with Deployment(Setup(target="softswitch", lanes=64, name="mem", first_grpc_port=9780)) as running:
+    with Testbed(target="softswitch", lanes=64, name="mem", first_grpc_port=9780) as running:
         yield running
 
 
 @dataclass(frozen=True)
 class Job:
-    system: Deployment
+    system: Testbed
     name: str
     folder: Path
 
@@ -49,7 +50,7 @@ class Job:
         command = [
             sys.executable,
             MEMBER,
-            self.system.service.address,
+            self.system.controller.address,
             self.name,
             host,
             number,
@@ -61,7 +62,7 @@ class Job:
     def run(self, tasks: Sequence[HostTask]) -> Results:
         with ProcessGroup(self.system.net, tasks) as members:
             told = members.wait(100, self.system.check)
-        self.system.service.wait_ended(self.name, 30.0)
+        self.system.controller.wait_ended(self.name, 30.0)
         return told
 
     def calls(self, host: str) -> list[dict[str, Any]]:
@@ -71,7 +72,7 @@ class Job:
         return [json.loads(line) for line in lines]
 
 
-def sums_of(system: Deployment, hosts: Sequence[str]) -> float:
+def sums_of(system: Testbed, hosts: Sequence[str]) -> float:
     return float(sum(1 << system.workers.index(h) for h in hosts))
 
 
@@ -89,11 +90,13 @@ def contributors(row: dict[str, Any], value: float) -> int:
     "loss", [pytest.param(0.0, marks=pytest.mark.slow), 0.01], ids=["no loss", "1 % loss"]
 )
 def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(
-    system: Deployment, tmp_path: Path, loss: float
+    system: Testbed, tmp_path: Path, loss: float
 ) -> None:
     job = Job(system, "lossy" if loss else "lossless", tmp_path)
     workers = system.workers[:4]
-    system.submit(job.name, workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
+    system.submit(
+        job.name, workers=workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000
+    )
     pauses = ("--late-calls", LATE_CALLS, "--late", 0.7)
     with losses(system, loss, seed=11):
         told = job.run(
@@ -124,14 +127,13 @@ def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(
     "scheme", ["switchml", pytest.param("none", marks=pytest.mark.slow)], ids=["switches", "parameter server"]
 )
 def test_a_worker_that_leaves_stops_no_other_workers_call(
-    system: Deployment, tmp_path: Path, elastic: bool, scheme: str
+    system: Testbed, tmp_path: Path, elastic: bool, scheme: str
 ) -> None:
     """The calls that it finished are sums of all. Later ones are sums of the others, or name it at once."""
     job = Job(system, f"{scheme}-{'elastic' if elastic else 'fixed'}", tmp_path)
     workers = system.workers[:3]
     loss = "continue" if elastic else "fail"
-    plan = system.submit(job.name, workers, scheme=scheme, on_worker_loss=loss, lease_ms=20000)
-    system.start_servers(job.name, plan, tmp_path)
+    system.submit(job.name, workers=workers, scheme=scheme, on_worker_loss=loss, lease_ms=20000)
     numbers = dict(zip(workers, (20, 20, 5), strict=True))
     told = job.run([job.task(h, "--calls", n) for h, n in numbers.items()])
     had = {h: [row["values"] for row in job.calls(h)] for h in workers}
@@ -143,12 +145,14 @@ def test_a_worker_that_leaves_stops_no_other_workers_call(
 
 
 @pytest.mark.slow
-def test_a_straggler_of_a_quorum_hears_that_the_others_have_left(system: Deployment, tmp_path: Path) -> None:
+def test_a_straggler_of_a_quorum_hears_that_the_others_have_left(system: Testbed, tmp_path: Path) -> None:
     """They do not wait for it, and its own calls end at once instead of at their deadline."""
     job = Job(system, "straggler", tmp_path)
     workers = system.workers[:4]
     *others, late = workers
-    system.submit(job.name, workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
+    system.submit(
+        job.name, workers=workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000
+    )
     options = dict.fromkeys(others, ("--calls", 6)) | {late: ("--late-calls", 3, "--late", 6.0)}
     told = job.run([job.task(h, *options[h]) for h in workers])
     had = {h: [row["digest"] for row in job.calls(h)] for h in workers}
@@ -160,12 +164,12 @@ def test_a_straggler_of_a_quorum_hears_that_the_others_have_left(system: Deploym
 
 @pytest.mark.slow
 def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members(
-    system: Deployment, tmp_path: Path
+    system: Testbed, tmp_path: Path
 ) -> None:
     job = Job(system, "job", tmp_path)
     first, lost, added = system.workers[0], system.workers[2], system.workers[3]
     workers = system.workers[:3]
-    system.submit(job.name, workers, scheme="panama", on_worker_loss="continue", lease_ms=4000)
+    system.submit(job.name, workers=workers, scheme="panama", on_worker_loss="continue", lease_ms=4000)
 
     def in_it(*hosts: str) -> None:
         """Until a call of exactly these was done."""
@@ -182,14 +186,14 @@ def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members(
             in_it(*workers)
             add = [installed_command("netfold"), "job", "add", job.name, added]
             subprocess.run(
-                [*map(str, add), "--controller", system.service.address], check=True, capture_output=True
+                [*map(str, add), "--controller", system.controller.address], check=True, capture_output=True
             )
             with ProcessGroup(system.net, [job.task(added)]) as more:
                 in_it(*workers, added)
                 job.stop.touch()
                 for group in (veterans, again, more):
                     group.wait(60, system.check)
-    system.service.wait_ended(job.name, 30.0)
+    system.controller.wait_ended(job.name, 30.0)
     every = [job.calls(h) for h in workers[:2]]
     later = [job.calls(h) for h in (lost, added)]
     digests = [row["digest"] for row in every[0]]

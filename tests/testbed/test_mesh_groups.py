@@ -12,8 +12,8 @@ import pytest
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.testbed.deployment import Deployment, Setup
-from netfold.testbed.torchrun import TORCH_PYTHON, TorchProgram, start_torchrun
+from netfold.testbed.testbed import Testbed
+from netfold.testbed.torchrun import TORCH_PYTHON
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]
 
@@ -29,17 +29,17 @@ def test_groups_of_a_mesh_share_the_links_and_leave_nothing_behind(tmp_path: Pat
         "name: leaves\ngenerate:\n  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 4, rate: 100}\n"
     )
     report = tmp_path / "report.json"
-    with Deployment(Setup(str(fabric), "softswitch", 256, name="mesh", first_grpc_port=9880)) as system:
+    with Testbed(str(fabric), target="softswitch", lanes=256, name="mesh", first_grpc_port=9880) as system:
         environment = {
             "PYTHONPATH": str(REPOSITORY), "NETFOLD_RATE": f"{WORLD_RATE}", "NETFOLD_GROUP_RATE": f"{GROUP_RATE}",
             "NETFOLD_REPORT": str(report),
         }  # fmt: skip
-        program = TorchProgram(
-            Path(__file__).with_name("mesh_rank.py"), ["--groups", GROUPS], environment=environment
-        )
-        with start_torchrun(system, "mesh", system.workers, program, 29720) as group:
+        script, arguments = Path(__file__).with_name("mesh_rank.py"), ["--groups", GROUPS]
+        with system.torchrun(
+            script, arguments, name="mesh", environment=environment, port=29720, result_option="--out"
+        ) as group:
             results = group.wait(1800, system.check)
-        with grpc.insecure_channel(system.service.address) as channel:
+        with grpc.insecure_channel(system.controller.address) as channel:
             jobs = list(rpc.ControllerStub(channel).ListJobs(pb.ListJobsRequest(all=True), timeout=30).jobs)
     assert len(results) == 8
     for result in results.values():

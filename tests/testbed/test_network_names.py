@@ -9,10 +9,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from examples import in_mininet
+from examples import ddp
 from netfold.cli import build
 from netfold.protocol.environment import Variable
-from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.network import isolation
 from netfold.testbed.network.modes import NetworkMode
@@ -65,22 +64,22 @@ def test_a_holder_gets_the_name(
 def test_a_training_of_the_example_gets_the_name(
     holders: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["in_mininet", "--name", "other"])
+    monkeypatch.setattr(sys, "argv", ["ddp", "--name", "other"])
     with pytest.raises(HolderStarted):
-        in_mininet.main()
+        ddp.main()
     assert [holder[:2] for holder in holders] == [["create", "other"]]
 
 
 def test_the_switches_of_the_example_get_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    setups: list[Setup] = []
+    names: list[str] = []
 
-    def deploy(setup: Setup, **_: object) -> None:
-        setups.append(setup)
+    def deploy(*_: object, name: str, **__: object) -> None:
+        names.append(name)
         raise RunError("not started")
 
-    monkeypatch.setattr(sys, "argv", ["in_mininet", "--name", "other"])
-    monkeypatch.setattr(in_mininet, "torch_python", lambda: None)
-    monkeypatch.setattr(in_mininet, "Deployment", deploy)
+    monkeypatch.setattr(sys, "argv", ["ddp", "--name", "other"])
+    monkeypatch.setattr(ddp, "torch_python", lambda: None)
+    monkeypatch.setattr(ddp, "Testbed", deploy)
     with pytest.raises(SystemExit):
-        in_mininet.main()
-    assert [setup.name for setup in setups] == ["other"]
+        ddp.main()
+    assert names == ["other"]

@@ -13,7 +13,7 @@ import pytest
 
 from netfold.controller.lifecycle.tree_numbers import UDP_PORTS
 from netfold.testbed.counters import read_verdicts
-from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.testbed import Testbed
 from tests.testbed.test_scenarios import FINISH_S, assert_exact
 from tests.traffic.off_path import Flow, Plan, attacking
 
@@ -32,12 +32,12 @@ BESIDE_PER_SECOND = 500
 
 
 @pytest.fixture
-def system() -> Iterator[Deployment]:
-    with Deployment(Setup(target="softswitch", lanes=64, name="attack", first_grpc_port=9740)) as running:
+def system() -> Iterator[Testbed]:
+    with Testbed(target="softswitch", lanes=64, name="attack", first_grpc_port=9740) as running:
         yield running
 
 
-def guessed_flows(system: Deployment) -> tuple[Flow, ...]:
+def guessed_flows(system: Testbed) -> tuple[Flow, ...]:
     """The packets of the first two jobs, from every worker to every node that may be its root."""
     addressing = system.net.addressing
     servers = [h.name for h in system.fabric.hosts if h.parameter_server]
@@ -48,7 +48,7 @@ def guessed_flows(system: Deployment) -> tuple[Flow, ...]:
     )
 
 
-def attacks_on(system: Deployment, flows: tuple[Flow, ...], per_second: int) -> Iterator[tuple[str, Plan]]:
+def attacks_on(system: Testbed, flows: tuple[Flow, ...], per_second: int) -> Iterator[tuple[str, Plan]]:
     """Attacking hosts and their attacks, with forged sources: switches compare none."""
     addressing = system.net.addressing
     hosts = addressing.hosts.values()
@@ -64,17 +64,17 @@ def attacks_on(system: Deployment, flows: tuple[Flow, ...], per_second: int) -> 
         yield host, Plan("datagrams", (*flows, *back), own, per_second=BESIDE_PER_SECOND, seed=3 + number)
 
 
-def finish_jobs_under_attack(system: Deployment, per_second: int) -> None:
+def finish_jobs_under_attack(system: Testbed, per_second: int) -> None:
     with ExitStack() as open_attacks:
         running = [
             open_attacks.enter_context(attacking(plan, system.net.hosts[host].popen))
             for host, plan in attacks_on(system, guessed_flows(system), per_second)
         ]
         jobs = [
-            system.start_job("switches", CALLS, workers=AT_SWITCHES, scheme="panama", rate=40),
-            system.start_job("server", CALLS, workers=AT_SERVER, scheme="none", parameter_servers=1, rate=40),
+            system.submit("switches", CALLS, workers=AT_SWITCHES, scheme="panama", rate=40),
+            system.submit("server", CALLS, workers=AT_SERVER, scheme="none", parameter_servers=1, rate=40),
         ]
-        results = [system.finish(job, FINISH_S) for job in jobs]
+        results = [job.result(FINISH_S) for job in jobs]
         counted = read_verdicts(system.net)
     assert all(attack.sent > 0 for attack in running)
     assert all(counted[leaf]["malformed"] > 0 for leaf in LEAVES), "no attack reached a switch"
@@ -85,10 +85,10 @@ def finish_jobs_under_attack(system: Deployment, per_second: int) -> None:
 
 
 @pytest.mark.slow
-def test_jobs_finish_under_attack_with_all_sums_right(system: Deployment) -> None:
+def test_jobs_finish_under_attack_with_all_sums_right(system: Testbed) -> None:
     finish_jobs_under_attack(system, per_second=1000)
 
 
 @pytest.mark.long
-def test_jobs_finish_under_attack_at_any_rate(system: Deployment) -> None:
+def test_jobs_finish_under_attack_at_any_rate(system: Testbed) -> None:
     finish_jobs_under_attack(system, per_second=0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.testbed import Testbed
 from netfold.testbed.torchrun import TORCH_PYTHON
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
@@ -32,11 +32,11 @@ PASSED_BY_GLOO = {8: 111, 4: 93}
 """By ranks, with PyTorch 2.13. With fewer than eight the suite skips its tests of groups; some tests need four."""
 
 
-def outcomes(system: Deployment, backend: str, ranks: int) -> dict[str, str]:
+def outcomes(system: Testbed, backend: str, ranks: int) -> dict[str, str]:
     """By test: passed, skipped and why, or what failed."""
     written = system.directory / f"{backend}.json"
     environment = {
-        **os.environ, "NETFOLD_CONTROLLER": system.service.address, "GLOO_SOCKET_IFNAME": "eth0",
+        **os.environ, "NETFOLD_CONTROLLER": system.controller.address, "GLOO_SOCKET_IFNAME": "eth0",
         "PYTHONPATH": str(REPOSITORY), "TEMP_DIR": str(system.directory), "WORLD_SIZE": str(ranks),
         "NETFOLD_LEASE_MS": "10000",
     }  # fmt: skip
@@ -64,7 +64,7 @@ def test_netfold_passes_what_gloo_passes(ranks: int, expected: int, tmp_path: Pa
     fabric.write_text(
         f"name: leaf\ngenerate:\n  single_switch: {{hosts: {ranks}, parameter_servers: 0, rate: 1000, queue: 256}}\n"
     )
-    with Deployment(Setup(str(fabric), "softswitch", 256, name="suite", first_grpc_port=9920)) as system:
+    with Testbed(str(fabric), target="softswitch", lanes=256, name="suite", first_grpc_port=9920) as system:
         gloo, ours = outcomes(system, "gloo", ranks), outcomes(system, "netfold", ranks)
     passed = {name for name, outcome in gloo.items() if outcome == "passed"}
     assert len(passed) == expected

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from netfold.testbed.deployment import Deployment, Setup
-from netfold.testbed.torchrun import TORCH_PYTHON, TorchProgram, start_torchrun
+from netfold.testbed.testbed import Testbed
+from netfold.testbed.torchrun import TORCH_PYTHON
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -24,11 +24,11 @@ def test_the_digits_network_ends_at_float32_s_loss_over_switches(tmp_path: Path)
     fabric.write_text(
         f"name: leaves\ngenerate:\n  leaf_spine: {{leaves: 2, spines: 1, hosts_per_leaf: {HOSTS // 2}, rate: 100}}\n"
     )
-    with Deployment(Setup(str(fabric), "softswitch", 256, name="qua", first_grpc_port=9840)) as system:
-        program = TorchProgram(
-            Path(__file__).with_name("digits_rank.py"), environment={"PYTHONPATH": str(REPOSITORY)}
-        )
-        with start_torchrun(system, "digits", system.workers, program, 29710) as group:
+    with Testbed(str(fabric), target="softswitch", lanes=256, name="qua", first_grpc_port=9840) as system:
+        script, environment = Path(__file__).with_name("digits_rank.py"), {"PYTHONPATH": str(REPOSITORY)}
+        with system.torchrun(
+            script, name="digits", environment=environment, port=29710, result_option="--out"
+        ) as group:
             group.wait(900, system.check)
         losses = json.loads((system.directory / "digits" / f"{system.workers[0]}.json").read_text())
     assert losses["quarter"] <= 1.01 * losses["block"]

@@ -13,11 +13,12 @@ import pytest
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.testbed.deployment import Deployment, Results, RunningJob, Setup
 from netfold.testbed.errors import ProcessFailedError, RunError
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.submitted_job import Results, SubmittedJob
+from netfold.testbed.testbed import Testbed
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
@@ -31,21 +32,22 @@ FEW = ("h1", "h2", "h5", "h6")
 
 
 @pytest.fixture
-def system() -> Iterator[Deployment]:
+def system() -> Iterator[Testbed]:
     """Of a test that harms the network or its controller."""
-    setup = Setup(target="softswitch", lanes=64, name="scen", first_grpc_port=9700, controller=RESTARTED)
-    with Deployment(setup) as running:
+    with Testbed(
+        target="softswitch", lanes=64, name="scen", first_grpc_port=9700, controller_options=RESTARTED
+    ) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def unharmed() -> Iterator[Deployment]:
+def unharmed() -> Iterator[Testbed]:
     """Of all tests that harm their own job alone."""
-    with Deployment(Setup(target="softswitch", lanes=64, name="whole", first_grpc_port=9720)) as running:
+    with Testbed(target="softswitch", lanes=64, name="whole", first_grpc_port=9720) as running:
         yield running
 
 
-def wait_for_progress(system: Deployment, job: RunningJob, lines: int = 2) -> None:
+def wait_for_progress(system: Testbed, job: SubmittedJob, lines: int = 2) -> None:
     """Until the first worker is in the middle of its work."""
     until(lambda: job.progress.exists() and len(job.progress.read_text().splitlines()) >= lines, "progress")
     system.check()
@@ -59,7 +61,7 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> 
 
 
 @contextmanager
-def losses(system: Deployment, loss: float, seed: int) -> Iterator[None]:
+def losses(system: Testbed, loss: float, seed: int) -> Iterator[None]:
     """Of each direction of each link."""
     directions = [pair for link in system.fabric.links for pair in ((link.a, link.b), (link.b, link.a))]
     for sender, receiver in directions:
@@ -78,10 +80,10 @@ def assert_exact(results: Results) -> None:
 
 
 @pytest.mark.slow
-def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Deployment) -> None:
+def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Testbed) -> None:
     with losses(unharmed, 0.05, seed=7):
-        job = unharmed.start_job("lossy", ["--workload", "digits", "--epochs", 1], scheme="panama")
-        results = unharmed.finish(job, FINISH_S)
+        job = unharmed.submit("lossy", ["--workload", "digits", "--epochs", 1], scheme="panama")
+        results = job.result(FINISH_S)
     assert_exact(results)
     assert sum(r["retransmits"] for r in results.values()) > 0
     first = next(iter(results.values()))
@@ -89,19 +91,19 @@ def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Deployment) ->
 
 
 @pytest.mark.slow
-def test_two_jobs_share_the_fabric_and_both_are_exact(unharmed: Deployment) -> None:
+def test_two_jobs_share_the_fabric_and_both_are_exact(unharmed: Testbed) -> None:
     halves = unharmed.workers[::2], unharmed.workers[1::2]
     jobs = [
-        unharmed.start_job(f"job{n}", LONG, workers=half, scheme="grid", parameter_servers=[f"ps{n}"])
+        unharmed.submit(f"job{n}", LONG, workers=half, scheme="grid", parameter_servers=[f"ps{n}"])
         for n, half in enumerate(halves, start=1)
     ]
     for job in jobs:
-        assert_exact(unharmed.finish(job, FINISH_S))
+        assert_exact(job.result(FINISH_S))
 
 
 @pytest.mark.slow
-def test_a_killed_worker_fails_the_job_and_the_others_say_so(unharmed: Deployment) -> None:
-    job = unharmed.start_job("killed", LONG, FEW, scheme="switchml")
+def test_a_killed_worker_fails_the_job_and_the_others_say_so(unharmed: Testbed) -> None:
+    job = unharmed.submit("killed", LONG, FEW, scheme="switchml")
     wait_for_progress(unharmed, job)
     victim = FEW[-1]
     job.workers.kill(victim)
@@ -109,12 +111,12 @@ def test_a_killed_worker_fails_the_job_and_the_others_say_so(unharmed: Deploymen
     survivors = {h: o for h, o in outcomes.items() if h != victim}
     assert all(code == 1 for code, _ in survivors.values()), survivors
     assert all(victim in line for _, line in survivors.values()), survivors
-    assert unharmed.service.wait_ended("killed", 10.0).reason
+    assert unharmed.controller.wait_ended("killed", 10.0).reason
 
 
 @pytest.mark.slow
-def test_a_job_goes_on_without_a_killed_worker_if_it_says_so(unharmed: Deployment) -> None:
-    job = unharmed.start_job("smaller", LONG, FEW, scheme="switchml", on_worker_loss="continue")
+def test_a_job_goes_on_without_a_killed_worker_if_it_says_so(unharmed: Testbed) -> None:
+    job = unharmed.submit("smaller", LONG, FEW, scheme="switchml", on_worker_loss="continue")
     wait_for_progress(unharmed, job)
     victim = FEW[-1]
     job.workers.kill(victim)
@@ -124,19 +126,19 @@ def test_a_job_goes_on_without_a_killed_worker_if_it_says_so(unharmed: Deploymen
 
 @contextmanager
 def started_again(
-    system: Deployment, job: RunningJob, host: str, command: str, *flags: object
+    system: Testbed, job: SubmittedJob, host: str, command: str, *flags: object
 ) -> Iterator[ProcessGroup]:
     """Another process of the member, at once, within the lease of the first one, which has been killed."""
     out = job.progress.with_name(f"{host}-again.json")
-    member = ["--job", job.name, "--controller", system.service.address, "--host", host, "--out", out]
+    member = ["--job", job.name, "--controller", system.controller.address, "--host", host, "--out", out]
     task = HostTask(host, [installed_command("netfold"), "host", command, *member, *flags], out)
     with ProcessGroup(system.net, [task]) as running:
         yield running
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_started_again_at_once_fails_the_job_by_name(unharmed: Deployment) -> None:
-    job = unharmed.start_job("again", LONG, FEW, scheme="switchml", lease_ms=60_000)
+def test_a_worker_that_is_started_again_at_once_fails_the_job_by_name(unharmed: Testbed) -> None:
+    job = unharmed.submit("again", LONG, FEW, scheme="switchml", lease_ms=60_000)
     wait_for_progress(unharmed, job)
     victim = FEW[-1]
     job.workers.kill(victim)
@@ -149,11 +151,11 @@ def test_a_worker_that_is_started_again_at_once_fails_the_job_by_name(unharmed: 
 @pytest.mark.slow
 @pytest.mark.parametrize("quorum", [0, len(FEW)])
 def test_a_server_that_is_started_again_at_once_costs_an_epoch_and_no_sum(
-    unharmed: Deployment, quorum: int
+    unharmed: Testbed, quorum: int
 ) -> None:
     name = f"server-again-{quorum}"
     with losses(unharmed, 0.01, seed=5):
-        job = unharmed.start_job(
+        job = unharmed.submit(
             name,
             LONG,
             FEW,
@@ -172,26 +174,26 @@ def test_a_server_that_is_started_again_at_once_costs_an_epoch_and_no_sum(
 
 
 @pytest.mark.slow
-def test_a_restarted_switch_costs_an_epoch_and_no_sum(system: Deployment) -> None:
-    job = system.start_job("restarted", LONG, FEW, scheme="switchml")
+def test_a_restarted_switch_costs_an_epoch_and_no_sum(system: Testbed) -> None:
+    job = system.submit("restarted", LONG, FEW, scheme="switchml")
     wait_for_progress(system, job)
     system.net.switches["leaf1"].restart()
-    results = system.finish(job, FINISH_S)
+    results = job.result(FINISH_S)
     assert_exact(results)
     assert max(r["restarts"] for r in results.values()) >= 1
 
 
 @pytest.mark.slow
-def test_a_cut_link_is_planned_around(system: Deployment) -> None:
-    job = system.start_job("cut", LONG, FEW, scheme="panama")
+def test_a_cut_link_is_planned_around(system: Testbed) -> None:
+    job = system.submit("cut", LONG, FEW, scheme="panama")
     wait_for_progress(system, job)
-    system.net.link_down("leaf1", "spine1")
-    results = system.finish(job, FINISH_S)
+    system.fail("leaf1-spine1")
+    results = job.result(FINISH_S)
     assert_exact(results)
     assert max(r["restarts"] for r in results.values()) >= 1
 
 
-def fabric_status(system: Deployment, request: object = None) -> dict[str, list[str]]:
+def fabric_status(system: Testbed, request: object = None) -> dict[str, list[str]]:
     """The jobs that use each withdrawn element, after a request."""
     with grpc.insecure_channel(system.service.address) as channel:
         stub = rpc.ControllerStub(channel)
@@ -202,71 +204,71 @@ def fabric_status(system: Deployment, request: object = None) -> dict[str, list[
 
 
 @pytest.mark.slow
-def test_a_drained_spine_is_left_without_a_failed_call(system: Deployment) -> None:
-    job = system.start_job("drained", LONG, FEW, scheme="panama")
+def test_a_drained_spine_is_left_without_a_failed_call(system: Testbed) -> None:
+    job = system.submit("drained", LONG, FEW, scheme="panama")
     wait_for_progress(system, job)
     assert fabric_status(system, pb.WithdrawElementsRequest(elements=["spine1"], intent=pb.DRAIN))
     until(lambda: not fabric_status(system)["spine1"], "drained spine")
-    results = system.finish(job, FINISH_S)
+    results = job.result(FINISH_S)
     assert_exact(results)
     assert max(r["restarts"] for r in results.values()) >= 1
 
 
 @pytest.mark.slow
 def test_a_held_leaf_is_away_for_longer_than_any_switch_without_a_failed_call() -> None:
-    with Deployment(Setup(target="softswitch", lanes=64, name="held", first_grpc_port=9740)) as system:
-        job = system.start_job("held", LONG, FEW, scheme="switchml")
+    with Testbed(target="softswitch", lanes=64, name="held", first_grpc_port=9740) as system:
+        job = system.submit("held", LONG, FEW, scheme="switchml")
         wait_for_progress(system, job)
         fabric_status(system, pb.WithdrawElementsRequest(elements=["leaf1"], intent=pb.HOLD, hold_s=90))
         system.net.switches["leaf1"].kill()
         time.sleep(15.0)  # jobs fail after 8 s otherwise
         system.net.switches["leaf1"].start()
-        assert_exact(system.finish(job, FINISH_S))
+        assert_exact(job.result(FINISH_S))
 
 
 @pytest.mark.slow
-def test_a_killed_controller_is_not_missed_and_takes_up_where_it_was(system: Deployment) -> None:
-    job = system.start_job("orphan", LONG, FEW, scheme="switchml")
+def test_a_killed_controller_is_not_missed_and_takes_up_where_it_was(system: Testbed) -> None:
+    job = system.submit("orphan", LONG, FEW, scheme="switchml")
     wait_for_progress(system, job)
-    system.service.kill()
+    system.controller.kill()
     system.start_controller()
-    results = system.finish(job, FINISH_S)
+    results = job.result(FINISH_S)
     assert_exact(results)
     assert max(r["restarts"] for r in results.values()) == 0, "traffic of a running job was touched"
 
 
 @pytest.mark.slow
-def test_a_dead_switch_ends_a_run_with_one_line(system: Deployment) -> None:
-    job = system.start_job("doomed", LONG, FEW, scheme="switchml")
+def test_a_dead_switch_ends_a_run_with_one_line(system: Testbed) -> None:
+    job = system.submit("doomed", LONG, FEW, scheme="switchml")
     wait_for_progress(system, job)
     system.net.switches["leaf2"].kill()
     with pytest.raises(RunError, match="leaf2"):
-        system.finish(job, FINISH_S)
+        job.result(FINISH_S)
 
 
 @pytest.mark.slow
-def test_a_killed_worker_ends_the_wait_for_it_with_one_line(unharmed: Deployment) -> None:
-    job = unharmed.start_job("cut-short", LONG, FEW, scheme="switchml")
+def test_a_killed_worker_ends_the_wait_for_it_with_one_line(unharmed: Testbed) -> None:
+    job = unharmed.submit("cut-short", LONG, FEW, scheme="switchml")
     wait_for_progress(unharmed, job)
     job.workers.kill(FEW[0])
     with pytest.raises(ProcessFailedError, match=r"was killed by SIGKILL$") as failed:
-        unharmed.finish(job, FINISH_S)
+        job.result(FINISH_S)
     assert FEW[0] in str(failed.value)
 
 
 @pytest.mark.slow
-def test_a_killed_controller_ends_a_run_with_one_line(system: Deployment) -> None:
-    job = system.start_job("unled", LONG, FEW, scheme="switchml")
+def test_a_killed_controller_ends_a_run_with_one_line(system: Testbed) -> None:
+    job = system.submit("unled", LONG, FEW, scheme="switchml")
     wait_for_progress(system, job)
-    system.service.kill()
+    system.controller.kill()
     with pytest.raises(ProcessFailedError, match=r"was killed by SIGKILL$"):
-        system.finish(job, FINISH_S)
+        job.result(FINISH_S)
 
 
 @pytest.mark.slow
-def test_a_worker_that_fails_ends_the_wait_with_its_own_words(unharmed: Deployment) -> None:
-    job = unharmed.start_job(
+def test_a_worker_that_fails_ends_the_wait_with_its_own_words(unharmed: Testbed) -> None:
+    job = unharmed.submit(
         "broken", ["--workload", "no-such-model"], workers=unharmed.workers[:2], scheme="switchml"
     )
     with pytest.raises(ProcessFailedError, match="no-such-model"):
-        unharmed.finish(job, FINISH_S)
+        job.result(FINISH_S)

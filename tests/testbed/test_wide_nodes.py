@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from netfold.controller.planning.plan import Tree
-from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.testbed import Testbed
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet, pytest.mark.long]
 
@@ -39,10 +39,10 @@ def test_forty_eight_workers_under_one_leaf_are_one_node(tmp_path: Path, target:
     }
     fabric = tmp_path / "rack.yaml"
     fabric.write_text(yaml.safe_dump(spec))
-    with Deployment(Setup(str(fabric), target, 64, name="rack", first_grpc_port=9790)) as system:
+    with Testbed(str(fabric), target=target, lanes=64, name="rack", first_grpc_port=9790) as system:
         flags = ["--workload", "alexnet", "--model-scale", "0.0001", "--iterations", 2, "--timeout", 300]
-        job = system.start_job("wide", flags, scheme="panama", lease_ms=60_000)
-        results = system.finish(job, 400)
+        job = system.submit("wide", flags, scheme="panama", lease_ms=60_000)
+        results = job.result(400)
     assert [len(tree.children("leaf")) for tree in job.plan.trees] == [WORKERS]
     assert sum(r["wrong_elements"] for r in results.values()) == 0
     assert min(r["checked_elements"] for r in results.values()) > 0
@@ -62,10 +62,10 @@ def test_eleven_leaves_are_added_up_by_nodes_of_four_children(tmp_path: Path) ->
     }
     fabric = tmp_path / "deep.yaml"
     fabric.write_text(yaml.safe_dump(spec))
-    with Deployment(Setup(str(fabric), "softswitch", 64, name="deep", first_grpc_port=9850)) as system:
+    with Testbed(str(fabric), target="softswitch", lanes=64, name="deep", first_grpc_port=9850) as system:
         flags = ["--workload", "alexnet", "--model-scale", "0.0001", "--iterations", 2, "--timeout", 60]
-        job = system.start_job("deep", flags, scheme="packing")
-        results = system.finish(job, 150)
+        job = system.submit("deep", flags, scheme="packing")
+        results = job.result(150)
     for tree in job.plan.trees:
         assert max(Counter(edge.parent for edge in tree.edges).values()) <= CHILDREN
         assert max(levels_above(worker, tree) for worker in results) > 2

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netfold.topologies.addressing import addresses
-from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Loopback, Switch, SwitchRole
+from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Loopback, Switch, SwitchRole, Unit
 from netfold.topologies.ports import Chip
-from netfold.topologies.spec import FabricSpec, load_fabric, schema_text, spec_names
+from netfold.topologies.spec import FabricSpec, load_fabric, schema_text, spec_names, spec_text
 from netfold.topologies.yaml_locations import SpecError
 
 GOOD = """\
@@ -253,7 +254,7 @@ def test_not_text_and_no_file(tmp_path: Path) -> None:
     path.write_bytes(b"name: a\nunit: \xff\n")
     with pytest.raises(SpecError, match=r"f\.yaml:2:1: not UTF-8"):
         load_fabric(path)
-    with pytest.raises(FabricError, match=r"nor a spec of netfold .*grid-fig1"):
+    with pytest.raises(FabricError, match=r"nor a spec of netfold; did you mean 'grid-fig1'"):
         load_fabric("grid-fig2")
 
 
@@ -345,3 +346,26 @@ def test_every_generator_takes_the_children_of_a_node(tmp_path: Path, generate: 
     for text, children in (("", 32), (", children: 200", 200)):
         fabric = load_fabric(_write(tmp_path, f"name: f\ngenerate: {{{generate}{text}}}}}\n"))
         assert {switch.max_children for switch in fabric.switches} == {children}
+
+
+@pytest.mark.parametrize("name", spec_names())
+def test_a_fabric_s_own_spec_reads_as_the_fabric(name: str, tmp_path: Path) -> None:
+    fabric = load_fabric(name)
+    again = load_fabric(_write(tmp_path, spec_text(fabric)))
+    assert (again.name, again.unit, again.hosts, again.ports) == (
+        fabric.name,
+        fabric.unit,
+        fabric.hosts,
+        fabric.ports,
+    )
+    assert addresses(again) == addresses(fabric)
+    assert {frozenset((x.a, x.b)): (x.rate, x.queue, x.delay_ms) for x in again.links} == {
+        frozenset((x.a, x.b)): (x.rate, x.queue, x.delay_ms) for x in fabric.links
+    }
+    assert [replace(s, ports=()) for s in again.switches] == [replace(s, ports=()) for s in fabric.switches]
+
+
+def test_a_unit_that_no_spec_has_is_refused() -> None:
+    fabric = replace(load_fabric("single"), unit=Unit("furlong", 3.0))
+    with pytest.raises(FabricError, match=r"furlong.*expected one of bit/s"):
+        spec_text(fabric)

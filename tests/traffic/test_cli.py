@@ -84,7 +84,7 @@ def test_two_workers_train_through_a_parameter_server(tmp_path):
                 "--tls-ca",
                 "/nonexistent",
             ],
-            "certificate or token cannot be read: [Errno 2] No such file or directory: '/nonexistent'",
+            "certificate or token cannot be read: /nonexistent: No such file or directory",
         ),
         (["ring", "--hosts", "127.0.0.1", "--rank", "1"], "--rank is 1, but --hosts names 1"),
         (["ring", "--hosts", "127.0.0.1", "--rank", "0", "--workload", "gpt"], "model 'gpt' is unknown"),

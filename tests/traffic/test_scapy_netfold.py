@@ -9,7 +9,6 @@ from scapy.layers.l2 import Ether
 
 from netfold.protocol.wire import Flag, Kind, Packet
 from netfold.traffic.scapy_netfold import Netfold, gradient
-from netfold.traffic.workloads.craft import NO_ANSWER, describe, exchange
 
 lanes = st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=40)
 
@@ -53,19 +52,3 @@ def test_the_layer_is_found_behind_the_jobs_ports_only():
         )
         assert (Netfold in frame) is found
     assert inner.mysummary() == "netfold GRADIENT tree=7 epoch=3 round=2 slot=2 child=2"
-
-
-def test_a_packet_is_told_in_one_line():
-    text = describe(bytes(gradient(7, 2, 130, 64, 3, [1, -1, 5, 6, 7], exponent=9, overflow=True)))
-    assert text == (
-        "GRADIENT tree 7 epoch 3 round 2 slot 2 child 2 exponent 9 overflow lanes [1, -1, 5, 6, ...]"
-    )
-    assert describe(b"abc") == "3 bytes that are no netfold packet: 3 bytes; the header alone has 16"
-
-
-def test_a_packet_without_an_answer_is_said_to_have_none():
-    packets = [gradient(tree=7, child=2, chunk=0, slots=64, epoch=1, lane=[1])]
-    sent, last = exchange("127.44.0.60", 61690, packets, 0.0)
-    assert sent.startswith("sent ")
-    assert last == NO_ANSWER
-    assert "refused" in last

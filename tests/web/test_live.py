@@ -21,9 +21,10 @@ from typing import Any
 import pytest
 
 from netfold.controller.recording.recording_file import read_recording
-from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.submitted_job import SubmittedJob
+from netfold.testbed.testbed import Testbed
 from tests.testbed.environment_runs import PAIR
 from tests.web.chromium import browser, expect, go_to_end, needs_chromium, open_page
 from tests.web.test_server import get
@@ -54,7 +55,7 @@ def command(*arguments: object) -> Iterator[str]:
 
 
 @contextmanager
-def flow(system: Deployment, sender: str, receiver: str, folder: Path) -> Iterator[None]:
+def flow(system: Testbed, sender: str, receiver: str, folder: Path) -> Iterator[None]:
     """UDP that fills every link of its way."""
     net, address = system.net, str(system.net.addressing.hosts[receiver].ip)
 
@@ -83,16 +84,17 @@ def recording(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def system(recording: Path) -> Iterator[Deployment]:
+def system(recording: Path) -> Iterator[Testbed]:
     options = ("--record", str(recording), "--switch-restart-timeout", "2")
-    setup = Setup(target="softswitch", lanes=64, name="page", first_grpc_port=9900, controller=options)
-    with Deployment(setup) as running:
+    with Testbed(
+        target="softswitch", lanes=64, name="page", first_grpc_port=9900, controller_options=options
+    ) as running:
         yield running
 
 
 @pytest.fixture
-def job(system: Deployment) -> RunningJob:
-    return system.start_job("training", WORKLOAD, scheme="panama", reroute="off")
+def job(system: Testbed) -> SubmittedJob:
+    return system.submit("training", WORKLOAD, scheme="panama", reroute="off")
 
 
 def wait_for_level(page: Any, link: str, levels: Sequence[str]) -> None:
@@ -132,12 +134,12 @@ def screenshot(page: Any, name: str) -> None:
 
 @needs_chromium
 def test_the_page_shows_a_run_and_the_recording_shows_it_again(
-    system: Deployment, job: RunningJob, recording: Path, tmp_path: Path
+    system: Testbed, job: SubmittedJob, recording: Path, tmp_path: Path
 ) -> None:
     root = next(t.root for t in job.plan.trees)
     with browser(tmp_path / "profile") as context:
         with (
-            command("controller", "web", "--controller", system.service.address) as address,
+            command("controller", "web", "--controller", system.controller.address) as address,
             open_page(context, address) as page,
         ):
             wait_for_state(page, root, "ready")

@@ -254,7 +254,9 @@ def test_a_port_that_is_taken_is_refused_with_the_reason():
             async with served(RecordingReplay(LINES), WebOptions(port=port)):
                 pytest.fail("two pages at one port")
 
-    with pytest.raises(WebError, match=r"cannot listen at 127\.0\.0\.1"):
+    with pytest.raises(
+        WebError, match=r"cannot listen at 127\.0\.0\.1:\d+: .* listens there; end it, .* by --listen"
+    ):
         asyncio.run(scenario())
 
 

@@ -1,63 +1,61 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Hand-made packets out, and what comes back in words: `netfold host send`."""
+"""A hand-made packet out, and the RESULT that comes back: `netfold host send`."""
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from netfold.protocol.wire import Packet, WireError
-from netfold.traffic.packets.transport import TransportError
-
-NO_ANSWER = (
-    "no answer  the sum waits for other children, or a switch refused the packet without a word: `netfold job slot` "
-    "shows whose contributions a slot has, `netfold controller top` counts what switches refuse, by verdict, and "
-    "`netfold job show NAME --packets` has the fields that they take"
-)
+from netfold.protocol.wire import Kind, Packet, WireError
+from netfold.traffic.packets.transport import Address, TransportError
 
 
-def exchange(destination: str, port: int, packets: Sequence[Any], seconds: float) -> Iterator[str]:
-    """Sends scapy packets (from the netfold layer up) with the job's port at both ends; gives a line for each, for each
-    that comes back within `seconds`, and for the reasons if none does. Raises TransportError."""
+@contextmanager
+def packet_socket(port: int, root: str) -> Iterator[socket.socket]:
+    """A UDP socket from the job's port to the same port of the root's address. Raises TransportError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.bind(("0.0.0.0", port))
-            sock.connect((destination, port))
+            sock.connect((root, port))
         except OSError as error:
             raise TransportError(
-                error.errno, f"no socket from port {port} to {destination}: {error.strerror}"
+                error.errno,
+                f"no socket from UDP port {port} to {root}: {error.strerror}; another `netfold host send` on this host "
+                "may wait for a RESULT",
             ) from error
-        for packet in packets:
-            payload = bytes(packet)
-            sock.send(payload)
-            yield "sent      " + describe(payload)
-        is_answered = False
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            sock.settimeout(left)
-            try:
-                yield "received  " + describe(sock.recv(65535))
-            except TimeoutError:
-                break
-            except ConnectionRefusedError:
-                yield f"refused   no process listens at {destination}:{port}"
-            is_answered = True
-        if not is_answered:
-            yield NO_ANSWER
+        yield sock
 
 
-def describe(payload: bytes) -> str:
-    """One packet in one line, or why it is none."""
-    try:
-        packet = Packet.parse(payload)
-    except WireError as error:
-        return f"{len(payload)} bytes that are no netfold packet: {error}"
-    lanes = ", ".join(map(str, packet.lane[:4])) + (", ..." if len(packet.lane) > 4 else "")
-    marks = "".join(f" {flag.name.lower()}" for flag in packet.flags if flag.name)
-    return (
-        f"{packet.kind.name} tree {packet.tree} epoch {packet.epoch} round {packet.round} slot {packet.slot} "
-        f"child {packet.child} exponent {packet.exponent}{marks} lanes [{lanes}]"
-    )
+def receive_result(sock: socket.socket, sent: Packet, seconds: float) -> Packet | None:
+    """The RESULT of the chunk that `sent` is of; None if none comes within `seconds`. Raises TransportError if no
+    process listens at the root, which is a parameter server then."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        sock.settimeout(left)
+        try:
+            packet = Packet.parse(sock.recv(65535))
+        except TimeoutError:
+            return None
+        except WireError:
+            continue
+        except ConnectionRefusedError as error:
+            peer = Address(*sock.getpeername())
+            raise TransportError(
+                error.errno, f"no process listens at {peer.host}:{peer.port}, the root of the tree"
+            ) from error
+        if packet.kind is Kind.RESULT and _chunk(packet) == _chunk(sent):
+            return packet
+    return None
+
+
+def _chunk(packet: Packet) -> tuple[int, int, int, int]:
+    return packet.tree, packet.epoch, packet.round, packet.slot
+
+
+def shown_lanes(lanes: tuple[int, ...], shown: int = 4) -> str:
+    """The first lanes, and the number of all."""
+    more = ", ..." if len(lanes) > shown else ""
+    return f"{len(lanes)} lanes [{', '.join(map(str, lanes[:shown]))}{more}]"

@@ -11,7 +11,6 @@ Needs root, and PyTorch in .venv-torch; the command itself runs in the main envi
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,8 @@ from rich.table import Table
 
 from netfold.evaluation.core.command import Integers, Lanes, Words, expect, integers, run_command, words
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
-from netfold.testbed.deployment import Deployment, Setup
-from netfold.testbed.torchrun import TorchProgram, start_torchrun
+from netfold.testbed.testbed import Testbed
+from netfold.topologies.generators import single_switch
 
 PORT = 29700
 STEP_BYTES = 80 << 20
@@ -130,35 +129,30 @@ class TorchDdp(Experiment[StepRow]):
         arguments += ["--equal-s", self.equal_s]
         if self.bucket_mb is not None:
             arguments += ["--bucket-mb", self.bucket_mb]
-        with tempfile.TemporaryDirectory() as folder:
-            fabric = Path(folder) / "leaf.yaml"
-            fabric.write_text(
-                f"name: leaf-of-{workers}\ngenerate:\n  single_switch: {{hosts: {workers}, parameter_servers: 0, "
-                f"rate: {self.rate_mbps}, queue: {self.queue}}}\n"
-            )
-            with Deployment(Setup(str(fabric), self.target, self.lanes), notify) as system:
-                hosts = system.workers
-                notify(f"{workers} x torchrun")
-                switches = [s.pid for s in system.net.switches.values() if s.pid is not None]
-                program = TorchProgram(
-                    Path(__file__).with_name("rank.py"), [*arguments, "--switches", *switches]
-                )
-                written, seen = system.directory / "ddp" / f"{hosts[0]}.json", 0
+        fabric = single_switch(workers, rate=self.rate_mbps, queue=self.queue, name=f"leaf-of-{workers}")
+        with Testbed(fabric, target=self.target, lanes=self.lanes, on_step=notify) as system:
+            hosts = system.workers
+            notify(f"{workers} x torchrun")
+            switches = [s.pid for s in system.net.switches.values() if s.pid is not None]
+            script, own = Path(__file__).with_name("rank.py"), ["--switches", *switches]
+            written, seen = system.directory / "ddp" / f"{hosts[0]}.json", 0
 
-                def check() -> None:
-                    nonlocal seen
-                    system.check()
-                    for row in _rows(written)[seen:]:
-                        notify(
-                            f"{row.parallelism}, {row.transport}, {row.parameters} parameters: {row.step_ms_p50} ms"
-                        )
-                        seen += 1
+            def check() -> None:
+                nonlocal seen
+                system.check()
+                for row in _rows(written)[seen:]:
+                    notify(
+                        f"{row.parallelism}, {row.transport}, {row.parameters} parameters: {row.step_ms_p50} ms"
+                    )
+                    seen += 1
 
-                with start_torchrun(system, "ddp", hosts, program, PORT) as group:
-                    try:
-                        group.wait(TIMEOUT_S, check)
-                    finally:
-                        yield from _rows(written)
+            with system.torchrun(
+                script, [*arguments, *own], name="ddp", port=PORT, result_option="--out"
+            ) as group:
+                try:
+                    group.wait(TIMEOUT_S, check)
+                finally:
+                    yield from _rows(written)
 
 
 def _rows(file: Path) -> list[StepRow]:

@@ -6,22 +6,19 @@ worker."""
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-
-import yaml
 
 from netfold.evaluation.core.experiment import Notify
 from netfold.evaluation.testbed import tcp_sink
 from netfold.evaluation.testbed.fairness import hosts
 from netfold.evaluation.testbed.fairness.shares import SETTLING, SharesRow
 from netfold.evaluation.testbed.fairness.short_flows import LOAD, SIZE, ShortFlowsRow, summarize
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
+from netfold.testbed.testbed import Testbed
+from netfold.topologies.fabric import Fabric, Host, Link, Switch, SwitchRole
 
 MBPS, EDGE_MBPS, FLOWS, SAMPLE_S = 50, 200, 4, 0.25
 LINK = f"Mininet, {MBPS} Mbit/s"
@@ -58,23 +55,15 @@ QUICK = (
 )
 
 
-def spec() -> str:
-    """The shared link as a fabric file. w1's link has the same rate, for `uplink` cases."""
-    own = {f"w{i + 1}": {"at": "s1" if i % 2 == 0 else "s2", "rate": EDGE_MBPS} for i in range(4)}
-    own["w1"]["rate"] = MBPS
+def shared_link() -> Fabric:
+    """Two switches and their link, which is shared. w1's link has the same rate, for `uplink` cases."""
+    capacity = 10.0 * EDGE_MBPS
+    switches = tuple(Switch(s, SwitchRole.LEAF, capacity) for s in ("s1", "s2"))
+    links = [Link(f"w{i + 1}", f"s{i % 2 + 1}", EDGE_MBPS if i else MBPS) for i in range(4)]
     for i in range(FLOWS):
-        own[f"t{i + 1}"] = {"at": "s1", "rate": EDGE_MBPS}
-        own[f"r{i + 1}"] = {"at": "s2", "rate": EDGE_MBPS}
-    return yaml.safe_dump(
-        {
-            "name": "shared-link",
-            "unit": "Mbit/s",
-            "defaults": {"link": {"queue": 64}, "switch": {"capacity": 10 * EDGE_MBPS}},
-            "switches": {s: {"role": "leaf"} for s in ("s1", "s2")},
-            "hosts": own,
-            "links": [{"between": ["s1", "s2"], "rate": MBPS}],
-        }
-    )
+        links += [Link(f"t{i + 1}", "s1", EDGE_MBPS), Link(f"r{i + 1}", "s2", EDGE_MBPS)]
+    own = tuple(Host(link.a) for link in links)
+    return Fabric("shared-link", own, switches, (*links, Link("s1", "s2", MBPS)))
 
 
 class SharedLinkNetwork:
@@ -86,10 +75,7 @@ class SharedLinkNetwork:
 
     def __enter__(self) -> SharedLinkNetwork:
         try:
-            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="netfold-")))
-            file = folder / "shared-link.yaml"
-            file.write_text(spec())
-            self._system = self._open.enter_context(Deployment(Setup(str(file)), self._notify))
+            self._system = self._open.enter_context(Testbed(shared_link(), on_step=self._notify))
             for i in range(FLOWS):
                 self._open.enter_context(tcp_sink.listening(self._system.net, f"r{i + 1}", hosts.PORT))
         except BaseException:
@@ -106,7 +92,7 @@ class SharedLinkNetwork:
         keys = {"scheme": "panama", "elements": BYTES // 4, "options": {"trees": 1}}
         link = workers[0], self._system.fabric.attachment(workers[0])
         before, deadline = self._system.net.link_bytes()[link], time.monotonic() + FIRST_ARRAY_TIMEOUT_S
-        self._system.start_job(name, flags, workers, **keys)
+        self._system.submit(name, flags, workers, **keys)
         while self._system.net.link_bytes()[link] - before < BYTES:
             self._system.check()
             if time.monotonic() > deadline:

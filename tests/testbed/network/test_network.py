@@ -159,14 +159,14 @@ def _ends_of_echoes(file: Path) -> list[tuple[str, str]]:
 
 @needs_network
 def test_link_down_and_up(net: EmulatedNetwork) -> None:
-    net.link_down("leaf1", "spine1")
+    net.set_link("leaf1-spine1", up=False)
     try:
         carrier = Path(f"/sys/class/net/{net.interface('spine1', 'leaf1')}/carrier")
         assert carrier.read_text().strip() == "0"
         assert ping(net, "h1", "h2") == 0
         assert net.run("h1", ["ping", "-n", "-c1", "-W1", net.addressing.hosts["h4"].ip], 10).returncode != 0
     finally:
-        net.link_up("spine1", "leaf1")
+        net.set_link("spine1-leaf1", up=True)
     assert carrier.read_text().strip() == "1"
     assert ping(net, "h1", "h4") == 0
 

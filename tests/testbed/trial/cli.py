@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.testbed import Testbed
 from tests.testbed.trial.drawing import trial_of
 from tests.testbed.trial.trial import CONTROLLER, Trial
 
@@ -20,8 +20,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0, help="in which jobs and faults begin")
     options = parser.parse_args()
-    setup = Setup(target="softswitch", lanes=64, name="trial", controller=CONTROLLER)
-    with Deployment(setup) as system:
+    with Testbed(target="softswitch", lanes=64, name="trial", controller_options=CONTROLLER) as system:
         steps = trial_of(options.seed, options.seconds, system.fabric)
         outcome = Trial(system, lambda text: print(text, flush=True)).run(steps)
     print("\n".join([*outcome.violations, str(outcome)]))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.testbed import Testbed
 from tests.simulation.scenario import Step
 from tests.testbed.trial.drawing import TrialJob
 from tests.testbed.trial.trial import Trial
@@ -68,8 +68,10 @@ def steps_of(seconds: float) -> list[Step]:
 @pytest.mark.parametrize("seconds", [float(os.environ.get("BUSY_SECONDS", "180"))])
 def test_no_job_ends_because_the_machine_is_too_busy(seconds: float) -> None:
     told: list[str] = []
-    setup = Setup(target="softswitch", lanes=64, name="busy", first_grpc_port=9880)
-    with Deployment(setup) as system, burning(BURNERS, seconds + 900.0):
+    with (
+        Testbed(target="softswitch", lanes=64, name="busy", first_grpc_port=9880) as system,
+        burning(BURNERS, seconds + 900.0),
+    ):
         outcome = Trial(system, told.append).run(steps_of(seconds))
     text = "\n".join([str(outcome), f"load {os.getloadavg()}", *told])
     assert not outcome.violations, "\n".join([*outcome.violations, text])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.testbed import Testbed
 from tests.testbed.trial.drawing import trial_of
 from tests.testbed.trial.trial import CONTROLLER, Trial
 
@@ -21,8 +21,9 @@ EVERY_KIND_IN_HALF_A_MINUTE = 3132
 
 def try_all(seed: int, seconds: float) -> None:
     told: list[str] = []
-    setup = Setup(target="softswitch", lanes=64, name="trial", first_grpc_port=9880, controller=CONTROLLER)
-    with Deployment(setup) as system:
+    with Testbed(
+        target="softswitch", lanes=64, name="trial", first_grpc_port=9880, controller_options=CONTROLLER
+    ) as system:
         planned = trial_of(seed, seconds, system.fabric)
         assert {step.kind for step in planned} == KINDS
         outcome = Trial(system, told.append).run(planned)

@@ -21,10 +21,10 @@ import grpc
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
-from netfold.testbed.deployment import Deployment
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.processes import last_line
+from netfold.testbed.testbed import Testbed
 from tests.simulation.scenario import Step
 from tests.testbed.trial.checks import Ending, violations_of
 from tests.testbed.trial.drawing import TrialJob
@@ -109,7 +109,7 @@ class Outcome:
 class Trial:
     """`run` once. `system` is up; its controller runs with the options CONTROLLER."""
 
-    def __init__(self, system: Deployment, on_step: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, system: Testbed, on_step: Callable[[str], None] = lambda text: None) -> None:
         self._system = system
         self._on_step = on_step
         self._jobs: dict[str, _JobRun] = {}
@@ -171,7 +171,7 @@ class Trial:
             run.canceling = self._stub.CancelJob.future(request, timeout=END_S, wait_for_ready=True)
 
     def kill_controller(self) -> None:
-        self._system.service.kill()
+        self._system.controller.kill()
         self._is_serving = False
         self._read_log()
 
@@ -189,14 +189,14 @@ class Trial:
         """Silent: it loses all frames, and its ends have their carrier."""
         net = self._system.net
         if isinstance(net, EmulatedNetwork) and not is_silent:
-            net.link_down(a, b)
+            net.set_link(f"{a}-{b}", up=False)
         else:
             self._set_loss(a, b, 1.0)
 
     def mend_link(self, a: str, b: str, is_silent: bool) -> None:
         net = self._system.net
         if isinstance(net, EmulatedNetwork) and not is_silent:
-            net.link_up(a, b)
+            net.set_link(f"{a}-{b}", up=True)
         else:
             self._set_loss(a, b, 0.0)
 
@@ -230,7 +230,7 @@ class Trial:
         job, earlier = run.job, run.processes.setdefault(host, [])
         out = self._system.directory / f"{job.name}-{host}-{len(earlier)}.json"
         command: list[object] = [sys.executable, "-m", "tests.testbed.trial.program"]
-        command += [self._system.service.address, job.name, host, "--index", job.workers.index(host)]
+        command += [self._system.controller.address, job.name, host, "--index", job.workers.index(host)]
         command += ["--seed", f"{job.seed} {out.stem}", "--calls", job.calls[host], "--out", out]
         command += ["--late"] if host == job.late else []
         with out.with_suffix(".log").open("w") as log:
@@ -285,7 +285,7 @@ class Trial:
 
     @contextmanager
     def _client(self) -> Iterator[None]:
-        with open_channel(Connection(self._system.service.address)) as channel:
+        with open_channel(Connection(self._system.controller.address)) as channel:
             self._stub = rpc.ControllerStub(channel)
             yield
 
@@ -296,7 +296,7 @@ class Trial:
         while True:
             self._poll()
             if self._is_serving:
-                self._system.service.check()
+                self._system.controller.check()
             if condition():
                 return True
             if time.monotonic() > deadline:

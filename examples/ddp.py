@@ -3,7 +3,7 @@
 """`make train`: examples/train.py on eight hosts of a leaf-spine in Mininet, over netfold and over Gloo on the same
 links. Needs namespaces, and PyTorch in .venv-torch.
 
-    python -m examples.in_mininet [--epochs 6] [--out out]
+    python -m examples.ddp [--epochs 6] [--out out]
 
 Writes train.json, and train.png and train.svg, a picture of step times.
 """
@@ -23,12 +23,12 @@ import numpy as np
 from netfold.controller.drawing.chart import legend, series
 from netfold.controller.drawing.plot import Plot, save
 from netfold.protocol.runtime import default_name
-from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.isolation import run_isolated
 from netfold.testbed.network.sudo_user import as_sudo_user
-from netfold.testbed.torchrun import TorchProgram, start_torchrun, torch_python
+from netfold.testbed.testbed import Testbed
+from netfold.testbed.torchrun import torch_python
 from netfold.traffic.workloads.workloads import digits
 
 if TYPE_CHECKING:
@@ -76,16 +76,15 @@ def main() -> None:
 def train(options: argparse.Namespace) -> dict[str, Any]:
     """Return the report of the first host's rank for each backend."""
     found = {}
-    with Deployment(
-        Setup(options.fabric, options.target, name=options.name), on_step=report_progress
-    ) as system:
+    with Testbed(options.fabric, target=options.target, name=options.name, on_step=report_progress) as system:
         data = system.directory / "digits.npz"
         np.savez(data, **asdict(digits()))
         for number, backend in enumerate(_BACKENDS):
             report_progress(f"{len(system.workers)} hosts train over {backend}: torchrun on each")
             arguments = ["--data", data, "--backend", backend, "--epochs", options.epochs]
-            program = TorchProgram(_SCRIPT, arguments)
-            with start_torchrun(system, f"train-{backend}", system.workers, program, _PORT + number) as group:
+            with system.torchrun(
+                _SCRIPT, arguments, name=backend, port=_PORT + number, result_option="--out"
+            ) as group:
                 reports = group.wait(options.timeout, system.check)
             found[backend] = {**reports[system.workers[0]], "link_mbps": system.link_mbps}
     return found
