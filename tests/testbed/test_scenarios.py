@@ -195,7 +195,7 @@ def test_a_cut_link_is_planned_around(system: Testbed) -> None:
 
 def fabric_status(system: Testbed, request: object = None) -> dict[str, list[str]]:
     """The jobs that use each withdrawn element, after a request."""
-    with grpc.insecure_channel(system.service.address) as channel:
+    with grpc.insecure_channel(system.controller.address) as channel:
         stub = rpc.ControllerStub(channel)
         if request is not None:
             stub.WithdrawElements(request, timeout=20)
