@@ -139,7 +139,7 @@ test-docs: $(VENV)/.ready-test-mpi ## the commands of README, tutorials and guid
 FRAMEWORK_TESTS := $(addprefix tests/torch/test_,frameworks.py deepspeed.py ray.py torchft.py)
 
 # These tell versions of PyTorch apart.
-VERSION_TESTS := $(addprefix tests/torch/test_,collectives.py operations.py group_jobs.py training.py hook.py)
+VERSION_TESTS := $(addprefix tests/torch/test_,backend.py collectives.py operations.py group_jobs.py training.py hook.py)
 
 .PHONY: test-torch
 test-torch: $(VENV)/.ready $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
@@ -293,19 +293,25 @@ $(SHELL_VENV)/.ready:
 	$(SHELL_VENV)/bin/pip install --quiet --disable-pip-version-check 'p4runtime-shell>=0.0.6,<0.1'
 	touch $@
 
-# PyTorch is larger than all the rest, and only its own tests need it.
+# PyTorch is larger than all the rest, and only its own tests need it. They run on processors: where its package is
+# CUDA's, stand-ins take the place of 4 GB of libraries.
+install-torch = $(1)/bin/pip install --quiet --disable-pip-version-check --no-deps torch==$(2) && \
+  $(1)/bin/python tests/torch/cuda_stand_ins.py
+
 $(TORCH_VENV)/.ready: pyproject.toml protocol/netfold.proto requirements.lock requirements-torch.lock
 	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
 	rm -rf netfold.egg-info  # an older one would hide the entry point that tells PyTorch of netfold
+	$(call install-torch,$(TORCH_VENV),$(shell sed -n 's/^torch==//p' requirements-torch.lock))
 	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
 	  --constraint requirements-torch.lock --editable '.[torch]' expecttest pytest pytest-timeout hypothesis
 	touch $@
 
-# Another version. Where an index has it for GPUs only, its packages are some gigabytes.
+# Another version.
 .PRECIOUS: $(TORCH_VENV)-%/.ready
 $(TORCH_VENV)-%/.ready: pyproject.toml protocol/netfold.proto requirements.lock
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	rm -rf netfold.egg-info  # as above
+	$(call install-torch,$(@D),$*)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
 	  --editable . torch==$* pytest pytest-timeout hypothesis
 	touch $@

@@ -54,6 +54,10 @@ class UnknownHostError(TrafficError, ValueError):
     """This machine is none of the fabric's hosts, or several of them."""
 
 
+class ConflictingTimeoutsError(TrafficError, ValueError):
+    """A program's lease is as long as its calls may take, so a lost rank would be a timeout without a name."""
+
+
 class MembershipLostError(TrafficError):
     """The stream to the controller ended in an unexpected error, which is chained as the cause."""
 

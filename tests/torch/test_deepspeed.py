@@ -15,7 +15,7 @@ pytest.importorskip("deepspeed", reason="SKIPPED: deepspeed is not installed (ma
 import torch.distributed as dist  # noqa: E402
 from torch import nn  # noqa: E402
 
-from tests.torch.world import World, world  # noqa: E402
+from tests.torch.world import World, packets, world  # noqa: E402
 
 RANKS = 2
 STEPS = 4
@@ -46,8 +46,7 @@ def trained(stage: int) -> tuple[list[Any], int]:
 
     # Its reduction in shared memory is of ranks of one host; it would be compiled first, for minutes.
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-    session: Any = dist.group.WORLD.session
-    before = session._reducer.network_use().packets
+    before = packets()
     net = model()
     engine, _, _, _ = deepspeed.initialize(
         model=net,
@@ -64,7 +63,7 @@ def trained(stage: int) -> tuple[list[Any], int]:
         engine.backward(engine(inputs(dist.get_rank(), step)).square().mean())
         engine.step()
     weights = [p.detach().clone().numpy() for p in net.parameters()]
-    return weights, session._reducer.network_use().packets - before
+    return weights, packets() - before
 
 
 def alone() -> list[Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,10 +21,17 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 
 import torch.distributed as dist  # noqa: E402
 
-from netfold.traffic.errors import JobFailedError, TrafficError, UnknownHostError  # noqa: E402
+from netfold.traffic.errors import (  # noqa: E402
+    ConflictingTimeoutsError,
+    JobFailedError,
+    TrafficError,
+    UnknownHostError,
+)
+from netfold.traffic.membership.job_options import LEASE_MS  # noqa: E402
 from netfold.traffic.membership.process_jobs import CANCELED_BY  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
+from tests.process_watches import kill_watches  # noqa: E402
 from tests.torch.world import Fabric, World, free_port, rank_environment, world  # noqa: E402
 
 
@@ -50,6 +58,61 @@ def test_a_rank_that_dies_ends_the_others_calls(tmp_path: Path):
         assert all("DistBackendError" in text for _, text in ranks.answers([0, 1]))
 
 
+def exit_at_once() -> None:
+    os._exit(3)
+
+
+@pytest.mark.parametrize("hosts", [["h1", "h2"], ["h1", "h2", "h2", "h3"]])
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_the_others_calls_end_when_a_process_dies_and_not_with_a_lease(
+    tmp_path: Path, hosts: list[str], is_killed: bool
+):
+    """No lease of this controller expires."""
+    with world(hosts, tmp_path) as (ranks, fabric):
+        fabric.controller.has_leases = True
+        ranks.run(add_up, 2)
+        others, lost = range(len(hosts) - 1), len(hosts) - 1
+        ranks.start(add_up, 1, ranks=list(others))
+        if is_killed:
+            ranks.processes[lost].kill()
+        else:
+            ranks.start(exit_at_once, ranks=[lost])
+        for rank, (good, text) in enumerate(ranks.answers(list(others))):
+            assert not good
+            assert text.startswith(f"DistBackendError: netfold: rank {rank}: all-reduce: ")
+            assert f"the watch of rank {lost} at host {hosts[lost]}: its process" in text
+
+
+def gathered() -> None:
+    """By Gloo, because of its size."""
+    dist.all_gather([torch.empty(50_000) for _ in range(dist.get_world_size())], torch.ones(50_000))
+
+
+def test_calls_by_gloo_end_with_the_job(tmp_path: Path):
+    """Of ranks whose neighbors live, too: Gloo itself would wait for the group's timeout."""
+    with world(["h1", "h2", "h2", "h3"], tmp_path) as (ranks, fabric):
+        ranks.run(gathered)
+        ranks.start(gathered, ranks=[0, 1, 2])
+        assert not any(pipe.poll() for pipe in ranks.pipes)
+        fabric.controller.end_all("link h3-leaf1 is down")
+        for rank, (good, text) in enumerate(ranks.answers([0, 1, 2])):
+            assert not good
+            assert text.startswith(f"DistBackendError: netfold: rank {rank}: allgather by Gloo: ")
+            cause = "rank" if rank == 2 else "link h3-leaf1 is down"
+            assert cause in text
+
+
+def test_a_rank_that_stands_still_holds_up_the_job_and_does_not_end_it(tmp_path: Path):
+    with world(["h1", "h2"], tmp_path) as (ranks, fabric):
+        stopped = ranks.processes[1].pid
+        os.kill(stopped, signal.SIGSTOP)
+        os.waitid(os.P_PID, stopped, os.WSTOPPED | os.WNOWAIT)
+        ranks.start(add_up, 1)
+        os.kill(stopped, signal.SIGCONT)
+        assert ranks.answers() == [(True, None)] * 2
+        assert len(fabric.controller.live()) == 1
+
+
 def summed() -> float:
     one = torch.ones(1000)
     dist.all_reduce(one)
@@ -69,7 +132,8 @@ def test_the_program_after_a_crash_cancels_the_old_jobs_and_runs(tmp_path: Path)
         assert crashed.run(summed_in_a_group) == [2.0, 2.0]
         old = fabric.controller.live()
         assert len(old) == 2
-        fabric.controller.are_links_full = True
+        fabric.controller.are_links_full = fabric.controller.has_leases = True
+        kill_watches(tmp_path)
         for process in crashed.processes:
             process.kill()
             process.join()
@@ -87,8 +151,9 @@ def test_the_program_after_a_crash_of_other_machines_waits_for_the_lease_of_the_
     """The old job takes all of the links for as long."""
     hosts = ["h1", "h2"]
     with world(hosts, tmp_path) as (crashed, fabric):
-        fabric.controller.are_links_full = True
+        fabric.controller.are_links_full = fabric.controller.has_leases = True
         assert crashed.run(summed) == [2.0, 2.0]
+        kill_watches(tmp_path)
         for process in crashed.processes:
             process.kill()
         (tmp_path / "other").mkdir()
@@ -278,6 +343,21 @@ def test_the_job_is_what_options_and_environment_say(fabric: Fabric, monkeypatch
         "name": "mine", "workers": ["h1", "h2"], "parameter_servers": 0, "numerics": {"mode": "half"}, "priority": 3,
         "lease_ms": 20_000,
     }  # fmt: skip
+
+
+def test_a_lease_as_long_as_the_group_s_timeout_is_refused_to_all_ranks(fabric: Fabric):
+    """A lost rank would be a timeout without a name."""
+    first, second = outcomes(empty_store(), "h1", "h2", options=TorchOptions(lease_ms=30_000))
+    assert isinstance(first, ConflictingTimeoutsError)
+    assert str(first).startswith("lease_ms is 30000, and the group's timeout 30 s; expected a lease below")
+    assert str(second) == f"rank 0: {first}"
+    assert not fabric.controller.jobs
+
+
+def test_the_lease_follows_a_short_timeout_of_the_group():
+    assert TorchOptions().within(1800).lease_ms == LEASE_MS
+    assert TorchOptions().within(9).lease_ms == 6000
+    assert TorchOptions(lease_ms=5000).within(9).lease_ms == 5000
 
 
 @pytest.mark.parametrize(

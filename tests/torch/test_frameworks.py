@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 import torch.distributed as dist  # noqa: E402
 from torch import nn  # noqa: E402
 
-from tests.torch.world import World, world  # noqa: E402
+from tests.torch.world import World, packets, world  # noqa: E402
 
 STEPS = 4
 SAMPLES = 64
@@ -64,12 +64,6 @@ class Samples(torch.utils.data.Dataset):  # type: ignore[misc]
         return {"inputs": self.inputs[index], "labels": self.inputs[index][:2]}
 
 
-def sums_in_the_network() -> int:
-    """Packets of this rank's worker so far; 0: the rank has none, because another one of its host sends."""
-    use = dist.group.WORLD.session._reducer.network_use()
-    return 0 if use is None else int(use.packets)
-
-
 def weights(model: Any) -> list[bytes]:
     return [p.detach().cpu().numpy().tobytes() for p in model.parameters()]
 
@@ -77,7 +71,7 @@ def weights(model: Any) -> list[bytes]:
 def trained_by_trainer(folder: str) -> tuple[list[bytes], float, bool]:
     from transformers import Trainer, TrainingArguments  # noqa: PLC0415
 
-    before = sums_in_the_network()
+    before = packets()
     arguments = TrainingArguments(
         folder, max_steps=STEPS, per_device_train_batch_size=8, report_to=[], use_cpu=True, save_strategy="no",
         disable_tqdm=True, remove_unused_columns=False, dataloader_pin_memory=False,
@@ -85,13 +79,13 @@ def trained_by_trainer(folder: str) -> tuple[list[bytes], float, bool]:
     model = Line()
     done = Trainer(model=model, args=arguments, train_dataset=Samples()).train()
     assert dist.get_backend() == "netfold"
-    return weights(model), done.training_loss, sums_in_the_network() > before
+    return weights(model), done.training_loss, packets() > before
 
 
 def trained_by_accelerate(folder: str) -> tuple[list[bytes], float, bool]:
     from accelerate import Accelerator  # noqa: PLC0415
 
-    before = sums_in_the_network()
+    before = packets()
     accelerator = Accelerator(cpu=True)
     model = Line()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -107,7 +101,7 @@ def trained_by_accelerate(folder: str) -> tuple[list[bytes], float, bool]:
     gathered = accelerator.gather(loss.detach().reshape(1))
     assert len(gathered) == dist.get_world_size()
     torch.testing.assert_close(mean, gathered.mean())
-    return weights(model), float(mean), sums_in_the_network() > before
+    return weights(model), float(mean), packets() > before
 
 
 def trained_by_lightning(folder: str) -> tuple[list[bytes], float, bool]:
@@ -130,7 +124,7 @@ def trained_by_lightning(folder: str) -> tuple[list[bytes], float, bool]:
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
     os.environ["TORCHELASTIC_RUN_ID"] = "trial"
-    before = sums_in_the_network()
+    before = packets()
     module = Module()
     strategy = DDPStrategy(process_group_backend="netfold")
     ranks_of_a_host = int(os.environ["LOCAL_WORLD_SIZE"])
@@ -143,7 +137,7 @@ def trained_by_lightning(folder: str) -> tuple[list[bytes], float, bool]:
     mean = torch.tensor(module.losses[-1])
     dist.all_reduce(mean, dist.ReduceOp.AVG)
     torch.testing.assert_close(trainer.callback_metrics["loss"], mean)
-    return weights(module), float(mean), sums_in_the_network() > before
+    return weights(module), float(mean), packets() > before
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import torch.distributed as dist  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 
 import netfold  # noqa: E402
-from tests.torch.world import Fabric, World, world  # noqa: E402
+from tests.torch.world import Fabric, World, carrier, world  # noqa: E402
 
 RANKS = 4
 SIZE = 3000
@@ -150,7 +150,7 @@ def trained_in_a_mesh(rate: float | None) -> tuple[list[bytes], list[str]]:
         inputs = torch.randn(8, 60, generator=torch.Generator().manual_seed(RANKS * step + dist.get_rank()))
         model(inputs).square().mean().backward()
         optimizer.step()
-    names = [type(mesh.get_group(dim)).__name__ for dim in (0, 1)]
+    names = [carrier(mesh.get_group(dim)) for dim in (0, 1)]
     found = [p.full_tensor().detach().numpy().tobytes() for p in model.parameters()]
     for dim in (0, 1):
         dist.destroy_process_group(mesh.get_group(dim))
@@ -186,5 +186,5 @@ def test_a_dimension_of_a_mesh_has_jobs_by_its_options(ranks: tuple[World, Fabri
     before = len(fabric.controller.jobs)
     answers = processes.run(trained_in_a_mesh, 10)
     check_trained(answers)
-    assert [names for _, names in answers] == [["NetfoldGroup", "ProcessGroup"]] * RANKS
+    assert [names for _, names in answers] == [["netfold", "gloo"]] * RANKS
     assert [job["rate"] for job in fabric.controller.jobs[before:]] == [10] * 2

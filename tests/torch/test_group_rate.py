@@ -14,14 +14,14 @@ import torch.distributed as dist  # noqa: E402
 
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from tests.torch.test_group_jobs import RANKS, SIZE, check_trained, trained_in_a_mesh  # noqa: E402
-from tests.torch.world import world  # noqa: E402
+from tests.torch.world import carrier, world  # noqa: E402
 
 HOSTS = [f"h{n + 1}" for n in range(RANKS)]
 
 
 def in_a_refused_group() -> tuple[str, float]:
     group = dist.new_group([1, 3])
-    name = "" if group is dist.GroupMember.NON_GROUP_MEMBER else type(group).__name__
+    name = "" if group is dist.GroupMember.NON_GROUP_MEMBER else carrier(group)
     tensor = torch.full((SIZE,), float(dist.get_rank()))
     if name:
         dist.all_reduce(tensor, group=group)
@@ -32,7 +32,7 @@ def test_groups_of_a_mesh_have_jobs_of_the_group_rate_or_go_by_gloo(tmp_path: Pa
     with world(HOSTS, tmp_path, {"NETFOLD_RATE": "40", "NETFOLD_GROUP_RATE": "15"}) as (processes, fabric):
         answers = processes.run(trained_in_a_mesh, None)
         check_trained(answers)
-        assert [names for _, names in answers] == [["NetfoldGroup"] * 2] * RANKS
+        assert [names for _, names in answers] == [["netfold"] * 2] * RANKS
         rates = [job["rate"] for job in fabric.controller.jobs]
         assert rates == [40, 15, 15, 15, 15]
         assert len({job["name"] for job in fabric.controller.jobs}) == 5
@@ -40,7 +40,7 @@ def test_groups_of_a_mesh_have_jobs_of_the_group_rate_or_go_by_gloo(tmp_path: Pa
         fabric.controller.refuse = "link h2-leaf1 has nothing left"
         answers = processes.run(in_a_refused_group)
         assert [mean for _, mean in answers] == [0, 4, 2, 4]
-        assert "NetfoldGroup" not in [name for name, _ in answers]
+        assert "netfold" not in [name for name, _ in answers]
 
 
 def test_a_group_rate_without_a_rate_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 
 import torch.distributed as dist  # noqa: E402
 
-from tests.torch.world import World, world  # noqa: E402
+from tests.torch.world import World, packets, world  # noqa: E402
 
 RANKS = 3
 DTYPES = (
@@ -94,12 +94,10 @@ def test_every_operation_gives_what_gloo_gives(ranks: World, dtype: str, size: i
 
 def in_the_network(op_name: str, dtype_name: str) -> tuple[list[float], int]:
     """A reduction, and the packets of this rank's worker for it."""
-    session = dist.group.WORLD.session
-    before = session._reducer.network_use()
+    before = packets()
     tensor = values(dist.get_rank(), getattr(torch, dtype_name), SMALL)
     dist.all_reduce(tensor, getattr(dist.ReduceOp, op_name))
-    after = session._reducer.network_use()
-    return tensor.double().tolist(), after.packets - before.packets if after else 0
+    return tensor.double().tolist(), packets() - before
 
 
 @pytest.mark.parametrize("op", ["MAX", "MIN", "PRODUCT"])

@@ -42,6 +42,7 @@ def play_a_host():
 
 def train(config):
     import torch.distributed as dist
+    from netfold.traffic.pytorch.collectives import collectives_of
     torch.manual_seed(dist.get_rank())
     model = prepare_model(torch.nn.Linear(50, 60))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -50,8 +51,8 @@ def train(config):
         inputs = torch.randn(8, 50, generator=torch.Generator().manual_seed(2 * step + dist.get_rank()))
         model(inputs).square().mean().backward()
         optimizer.step()
-    use = dist.group.WORLD.session._reducer.network_use()
     weights = [p.detach().double().sum().item() for p in model.parameters()]
+    use = collectives_of(dist.group.WORLD).session._reducer.network_use()
     found = {"backend": dist.get_backend(), "packets": use.packets, "weights": weights}
     (folder / f"rank{dist.get_rank()}.json").write_text(json.dumps(found))
 

@@ -28,7 +28,8 @@ STEP = StepTime(total=100, exposed=50, in_flight=70, first=20, calls=4, nbytes=1
 
 def report(*ranks: StepTime, network: NetworkUse = NETWORK) -> TrainingReport:
     found = [
-        RankTimes(rank, (step,) * 10, {}, network if rank == 0 else None) for rank, step in enumerate(ranks)
+        RankTimes(rank, (step,) * 10, {}, {}, network if rank == 0 else None)
+        for rank, step in enumerate(ranks)
     ]
     return summarize("job1", len(ranks), found[::-1])
 
@@ -74,15 +75,38 @@ def test_the_report_has_what_no_communication_would_give_and_the_last_rank():
 def test_ranks_without_times_are_named_and_the_others_steps_are_compared_from_the_end():
     late = replace(STEP, first=5)
     found = summarize(
-        "job1", 4, [RankTimes(0, (late, STEP, STEP), {}, None), RankTimes(2, (STEP, STEP), {"allgather": 3}, None)]
+        "job1", 4, [RankTimes(0, (late, STEP, STEP), {}, {}, None), RankTimes(2, (STEP, STEP), {}, {}, None)]
     )  # fmt: skip
     assert (found.steps, found.missing, found.late_rank) == (2, (1, 3), -1)
     assert "  no times from           ranks 1, 3" in found.lines()
 
 
 def test_a_program_without_steps_is_told_why_there_is_no_report(capsys: pytest.CaptureFixture[str]):
-    write(summarize("job1", 1, [RankTimes(0, (), {}, None)]), "1")
+    write(summarize("job1", 1, [RankTimes(0, (), {}, {}, None)]), "1")
     assert capsys.readouterr().err.startswith("netfold: no step was measured")
+
+
+def call_all_ways() -> None:
+    dist.all_reduce(torch.ones(5000))
+    dist.all_gather([torch.empty(50_000) for _ in range(2)], torch.ones(50_000))
+    dist.all_reduce(torch.ones(4, dtype=torch.uint8))
+    dist.all_reduce(torch.ones(50_000, dtype=torch.int32), dist.ReduceOp.MAX)
+    dist.new_group([0])
+    dist.destroy_process_group()
+
+
+def test_the_report_says_which_way_each_kind_of_call_went_and_why(tmp_path: Path):
+    environment = {"NETFOLD_REPORT": f"{tmp_path}/report.json", "MASTER_PORT": free_port()}
+    with world(("h1", "h2"), tmp_path, environment) as (ranks, _):
+        ranks.run(call_all_ways)
+    found: dict[str, Any] = json.loads((tmp_path / "report.json").read_text())
+    assert found["by_netfold"] == {"all-reduce": 1}
+    assert found["by_gloo"] == {
+        "all calls of 1 of 2 ranks (no NETFOLD_GROUP_RATE)": 1,
+        "allgather (more than 64 KiB at all ranks together)": 1,
+        "allreduce (MAX, more than 64 KiB at all ranks together)": 1,
+        "allreduce (SUM of uint8)": 1,
+    }
 
 
 def train(compute_s: float, late_s: float, steps: int) -> None:

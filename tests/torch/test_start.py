@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from datetime import timedelta
@@ -148,3 +150,10 @@ def test_steps_of_making_a_group_share_its_timeout(
     assert left[1] <= PATIENT_S - SHORT_S
     assert left[2] <= PATIENT_S - 2 * SHORT_S
     assert left[3] == "closed", "the group leaves the job, which would keep its share of the links"
+
+
+def test_a_pytorch_that_is_too_old_is_refused_by_its_version():
+    program = "import torch; torch.__version__ = '2.5.1'; import netfold.traffic.pytorch.work"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ImportError: netfold needs PyTorch 2.6 or newer; this is 2.5.1\n")

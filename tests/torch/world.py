@@ -48,7 +48,9 @@ class Controller(rpc.ControllerServicer):
         self.jobs: list[dict[str, Any]] = []
         self.refuse = ""
         self.are_links_full = False
-        """Each job takes all of its hosts' links. That of a silent member ends by `expire_leases`."""
+        """Each job takes all of its hosts' links."""
+        self.has_leases = False
+        """The job of a silent member ends by `expire_leases`, not at once."""
         self._start_root = start_root
         self._ended: dict[str, str] = {}  # reasons
         self._left: set[tuple[str, str]] = set()
@@ -194,7 +196,7 @@ class Controller(rpc.ControllerServicer):
         with self._changed:
             self._connected.discard((job, host))
         reason = f"worker {host} is silent"
-        if self.are_links_full:
+        if self.has_leases:
             with self._changed:
                 self._silent.setdefault(job, reason)
                 self._changed.notify_all()
@@ -252,6 +254,29 @@ def rank_environment(rank: int, hosts: Sequence[str], port: str) -> dict[str, st
         "LOCAL_RANK": str(hosts[:rank].count(host)), "LOCAL_WORLD_SIZE": str(hosts.count(host)),
         "GROUP_RANK": str(list(dict.fromkeys(hosts)).index(host)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
     }  # fmt: skip
+
+
+def carrier(group: Any = None) -> str:
+    """What carries the sums of a group, by default the world: netfold or gloo. Called by a rank."""
+    from netfold.traffic.pytorch.collectives import collectives_of  # noqa: PLC0415 (it imports torch)
+
+    return "gloo" if collectives_of(group or _default_group()) is None else "netfold"
+
+
+def packets() -> int:
+    """Packets that this rank's worker has sent; 0: the host's first rank sends for it. Called by a rank."""
+    from netfold.traffic.pytorch.collectives import collectives_of  # noqa: PLC0415 (it imports torch)
+
+    found = collectives_of(_default_group())
+    assert found is not None
+    use = found.session._reducer.network_use()
+    return use.packets if use else 0
+
+
+def _default_group() -> Any:
+    import torch.distributed as dist  # noqa: PLC0415
+
+    return dist.group.WORLD
 
 
 class World:
@@ -331,13 +356,17 @@ def _serve(pipe: Any, environment: Mapping[str, str], backend: str, timeout: flo
 
 @contextmanager
 def world(
-    hosts: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None, timeout: float = 0.0
+    hosts: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 0.0,
+    backend: str = "netfold",
 ) -> Iterator[tuple[World, Fabric]]:
     """All ranks are up."""
     with ExitStack() as stack:
         fabric = Fabric(list(dict.fromkeys(hosts)), folder)
         stack.callback(fabric.close)
-        ranks = World(hosts, {**fabric.environment, **(environment or {})}, timeout=timeout)
+        ranks = World(hosts, {**fabric.environment, **(environment or {})}, backend, timeout)
         stack.callback(ranks.close)
         for rank, (good, text) in enumerate(ranks.answers()):
             assert good, f"rank {rank}: {text}"

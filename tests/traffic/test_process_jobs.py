@@ -18,7 +18,8 @@ import pytest
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection
-from netfold.traffic.membership.process_jobs import cancel_abandoned_jobs, enter_job, leave_job
+from netfold.traffic.membership import process_jobs
+from netfold.traffic.membership.process_jobs import EnteredJob, cancel_abandoned_jobs
 
 RunMember = Callable[..., None]
 
@@ -59,14 +60,16 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Jobs
 
 @pytest.fixture
 def run_member(monkeypatch: pytest.MonkeyPatch) -> RunMember:
-    """A process that joins a job as h1 and ends; it leaves the job only where the test wants it."""
+    """A process that joins a job as h1 and ends, and its watch with it; it leaves the job only where the test wants
+    it."""
 
     def run(where: Connection, job: str, leaves: bool = False) -> None:
         with subprocess.Popen(["sleep", "60"]) as member, monkeypatch.context() as as_member:
             as_member.setattr(os, "getpid", lambda: member.pid)
-            enter_job(where, job, "h1")
+            as_member.setattr(process_jobs, "watch_process", lambda path: -1)
+            entered = EnteredJob(where, job, "h1", "rank 0 at host h1")
             if leaves:
-                leave_job(job)
+                entered.leave()
             member.kill()
 
     return run
@@ -77,10 +80,10 @@ def test_a_job_of_a_process_that_has_ended_is_canceled(jobs: tuple[Jobs, Connect
     controller.running = {"dead/1": False, "left": False, "own": False}
     run_member(where, "dead/1")
     run_member(where, "left", leaves=True)
-    enter_job(where, "own", "h1")
+    own = EnteredJob(where, "own", "h1", "rank 0 at host h1")
     assert cancel_abandoned_jobs(where, 10) == ["dead/1"]
     assert controller.running == {"left": False, "own": False}
-    leave_job("own")
+    own.leave()
     assert cancel_abandoned_jobs(where, 10) == []
 
 
@@ -139,5 +142,5 @@ def test_no_controller_and_a_folder_of_another_user_are_no_errors(
     assert cancel_abandoned_jobs(nowhere, 0.2) == []
     (folder,) = tmp_path.glob("netfold-*")
     folder.chmod(0o755)  # another user may have made it
-    enter_job(jobs[1], "own", "h1")
+    EnteredJob(jobs[1], "own", "h1", "rank 0 at host h1").leave()
     assert len(list(folder.iterdir())) == 1

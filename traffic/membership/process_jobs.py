@@ -3,17 +3,20 @@
 """Jobs that processes of this machine are members of, in files: a job is abandoned when its process has ended and has
 not left it.
 
-`torchrun` ends the processes of an attempt by signals before it starts the next one. The next one's processes find the
-abandoned jobs and cancel them. Else these keep their share of the links until their leases expire.
+A process beside each one (process_watch.py) cancels its job then, within a second. Where that is killed, too, as with
+a container, the next program's processes find the abandoned jobs and cancel them: `torchrun` ends the processes of an
+attempt before it starts the next one. Else jobs keep their share of the links until their leases expire.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -21,10 +24,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from netfold.protocol.connection import Connection
-from netfold.traffic.membership.jobs import cancel_lost
+from netfold.protocol.connection import Connection, connection
+from netfold.traffic.membership.jobs import cancel_job, cancel_lost
+from netfold.traffic.membership.process_watch import watch_process
+
+log = logging.getLogger(__name__)
 
 CANCELED_BY = "the program that followed, as a process of the job had ended"
+_CANCEL_S = 5.0
 _KEEP_S = 86_400.0
 """How long files are kept that no process of the same controller has looked at, and folders of other boots and
 namespaces that do not change."""
@@ -32,31 +39,54 @@ namespaces that do not change."""
 
 @dataclass(frozen=True)
 class ProcessJob:
-    """`host`: as which the process is a member. `started`: of the process, in clock ticks since boot: tells processes
-    of one number apart."""
+    """`host`: as which the process is a member, or the first process of its host. `member`: for messages. `started`: of
+    the process, in clock ticks since boot: tells processes of one number apart."""
 
     job: str
     host: str
+    member: str
     controller: str
     pid: int
     started: int
 
 
-def enter_job(where: Connection, name: str, host: str) -> None:
-    """To be called before this process joins the job."""
-    pid = os.getpid()
-    entry = ProcessJob(name, host, where.address, pid, _started(pid))
-    with contextlib.suppress(OSError):  # a job of which there is no file ends with its lease
-        path = _file(name, pid)
-        written = path.with_suffix(".part")
-        written.write_text(json.dumps(asdict(entry)))
-        written.rename(path)
+class EnteredJob:
+    """A job that this process is in. A job of which there is no file, or no watch, ends with its lease."""
+
+    def __init__(self, where: Connection, name: str, host: str, member: str) -> None:
+        """To be called before this process joins the job."""
+        pid = os.getpid()
+        entry = ProcessJob(name, host, member, where.address, pid, _started(pid))
+        self._watch = -1
+        self._path: Path | None = None
+        try:
+            self._path = _file(name, pid)
+            written = self._path.with_suffix(".part")
+            written.write_text(json.dumps(asdict(entry)))
+            written.rename(self._path)
+            self._watch = watch_process(self._path)
+        except OSError as error:
+            log.info("job %s ends with its lease when %s dies: %s", name, member, error)
+
+    def leave(self) -> None:
+        """To be called after this process has left the job."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+        if self._watch >= 0:
+            os.close(self._watch)
+            self._watch = -1
 
 
-def leave_job(name: str) -> None:
-    """To be called after this process has left the job."""
-    with contextlib.suppress(OSError):
-        _file(name, os.getpid()).unlink()
+def cancel_entered(path: Path) -> None:
+    """Cancels the job of a process that has ended, by its file."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        entry = ProcessJob(**json.loads(path.read_text()))
+        by = f"the watch of {entry.member}: its process {entry.pid} has ended"
+        where = connection(entry.controller)
+        has_ended = cancel_job(where, entry.job, by, _CANCEL_S)
+        if has_ended or cancel_lost(where, entry.job, entry.host, by, _CANCEL_S) is False:
+            path.unlink(missing_ok=True)
 
 
 def cancel_abandoned_jobs(where: Connection, timeout: float) -> list[str]:
@@ -133,3 +163,7 @@ def _started(pid: int) -> int:
     except OSError:
         return 0
     return 0 if fields[0] in "ZX" else int(fields[19])
+
+
+if __name__ == "__main__":
+    cancel_entered(Path(sys.argv[1]))

@@ -11,11 +11,14 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
+from torch.torch_version import TorchVersion
 
 from netfold.protocol.connection import ConnectError
 from netfold.traffic.errors import JobRefusedError, TrafficError
 from netfold.traffic.membership.host import bindable
+from netfold.traffic.pytorch.collectives import Collectives, collectives_of
 from netfold.traffic.pytorch.group import NetfoldGroup
 from netfold.traffic.pytorch.options import TorchOptions
 from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous
@@ -31,23 +34,41 @@ def create(options: Any, program_options: Any) -> Any:
     """Called by `init_process_group` and `new_group` with torch's _DistributedBackendOptions and the program's
     pg_options. Raises DistBackendError."""
     _shut_down_when_destroyed()
-    world = dist.distributed_c10d.GroupMember.WORLD
-    if not isinstance(world, NetfoldGroup) or program_options is not None:
+    world = collectives_of(dist.distributed_c10d.GroupMember.WORLD)
+    if world is None or program_options is not None:
         return create_with_job(options, program_options)
+    return create_part(options, world)
+
+
+def create_part(options: Any, world: Collectives) -> Any:
+    """A group of ranks of the world, without options of its own. Raises DistBackendError."""
     store = dist.PrefixStore(f"netfold/{world.layout.session}", options.store)
     if options.group_size == world.size():
         gloo = _create_gloo(options, store, world.layout, world.rank())
-        return NetfoldGroup(options, world.layout, world.session, gloo, world.options, owns_session=False)
+        return _make(options, world.layout, world.session, gloo, world.job_options, False)
+    reason = "no NETFOLD_GROUP_RATE"
     if world.layout.group_rate is not None:
         try:
-            return create_with_job(options, world.options.of_a_group(world.layout.group_rate))
+            return create_with_job(options, world.job_options.of_a_group(world.layout.group_rate))
         except dist.DistBackendError as error:
             if not isinstance(error.__cause__, JobRefusedError):
                 raise
             log.warning("group %s: %s", options.group_id, error)
+            reason = f"{error}"
     gloo = _create_gloo(options, store, world.layout, world.rank())
-    log.info("group %s: %d of %d ranks, by Gloo", options.group_id, options.group_size, world.size())
+    ranks = f"all calls of {options.group_size} of {world.size()} ranks"
+    world.session.reporter.by_gloo(f"{ranks} ({reason})")
+    log.info("group %s: %s by Gloo: %s", options.group_id, ranks, reason)
     return gloo
+
+
+def _make(options: Any, *parts: Any) -> Collectives:
+    """By the door through which this PyTorch lets a class of Python in. `parts`: of Collectives."""
+    if TorchVersion(torch.__version__) >= (2, 14):
+        from netfold.traffic.pytorch.backend import NetfoldBackend  # noqa: PLC0415 (it needs 2.14)
+
+        return NetfoldBackend(create_part, options, *parts)
+    return NetfoldGroup(options, *parts)
 
 
 def _shut_down_when_destroyed() -> None:
@@ -68,7 +89,7 @@ def _shut_down_when_destroyed() -> None:
     c10d._shutdown_backend = shutdown_backend
 
 
-def create_with_job(options: Any, program_options: Any) -> NetfoldGroup:
+def create_with_job(options: Any, program_options: Any) -> Collectives:
     """The world, or a group that requests a job of its own by options. The group's timeout bounds it as a whole."""
     seconds = options.timeout.total_seconds()
     deadline = time.monotonic() + seconds
@@ -89,7 +110,7 @@ def create_with_job(options: Any, program_options: Any) -> NetfoldGroup:
     except BaseException:
         session.close()
         raise
-    return NetfoldGroup(options, layout, session, gloo, job_options, owns_session=True)
+    return _make(options, layout, session, gloo, job_options, True)
 
 
 def _create_gloo(

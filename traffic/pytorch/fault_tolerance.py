@@ -14,6 +14,7 @@ from typing import Any
 import torch.distributed as dist
 from torchft.process_group import ProcessGroupWrapper
 
+from netfold.traffic.pytorch.collectives import register_backend
 from netfold.traffic.pytorch.create_group import create_with_job
 from netfold.traffic.pytorch.options import TorchOptions
 
@@ -37,7 +38,11 @@ class ProcessGroupNetfold(ProcessGroupWrapper):  # type: ignore[misc]
         options.timeout = self._timeout
         options.group_id = f"torchft-{self._quorum_id}"
         self._group = create_with_job(options, self._options)
-        return self._group
+        if isinstance(self._group, dist.ProcessGroup):
+            return self._group
+        group = dist.ProcessGroup(store, rank, world_size)
+        register_backend(group, dist.ProcessGroup.BackendType.CUSTOM, self._group)
+        return group
 
     def errored(self) -> Exception | None:
         """Why the group cannot continue, which requires another quorum; None: it can."""

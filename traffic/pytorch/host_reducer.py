@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -131,6 +131,10 @@ class HostReducer:
             with contextlib.suppress(OSError):  # a lost rank: the next call raises RankLostError
                 message.send(local.sock)
         call.done(error)
+
+    def on_end(self, callback: Callable[[Exception], None]) -> None:
+        if self._hosts is not None:
+            self._hosts.on_end(callback)
 
     def abort(self, cause: str) -> None:
         for local in self._local_ranks:

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
 from netfold.protocol.connection import Connection
 from netfold.traffic.membership.jobs import cancel_job
-from netfold.traffic.membership.process_jobs import leave_job
 from netfold.traffic.pytorch.tensor_call import NetworkUse, TensorCall
+from netfold.traffic.pytorch.work import CALLBACKS
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.worker import Worker
 
@@ -32,6 +33,9 @@ class InNetworkReducer:
     def start(self, call: TensorCall) -> None:
         submit_to_worker(self._worker, call)
 
+    def on_end(self, callback: Callable[[Exception], None]) -> None:
+        self._worker.on_end(lambda error: CALLBACKS.run(lambda: callback(error)))
+
     def abort(self, cause: str) -> None:
         """Cancels the job, which ends the calls of all its members."""
         if cancel_job(self._where, self._job, f"a rank at host {self._host}: {cause}", _CANCEL_S):
@@ -44,7 +48,6 @@ class InNetworkReducer:
 
     def close(self) -> None:
         self._worker.close()
-        leave_job(self._job)
 
 
 def submit_to_worker(worker: Worker, call: TensorCall) -> None:

@@ -10,6 +10,7 @@ import select
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -31,7 +32,7 @@ class LocalRankReducer:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._lock = threading.Lock()  # of the five below
+        self._lock = threading.Lock()  # of the seven below
         self._free: list[SharedBuffer] = []
         self._buffers = 0
         self._number = 0
@@ -39,6 +40,7 @@ class LocalRankReducer:
         self._failure: TrafficError | None = None
         self._wake = os.eventfd(0, os.EFD_CLOEXEC)
         self._closed = False
+        self._on_end: Callable[[Exception], None] | None = None
         self._thread = threading.Thread(target=self._receive_all, name="netfold host results", daemon=True)
         self._thread.start()
 
@@ -113,8 +115,18 @@ class LocalRankReducer:
         with self._lock:
             self._failure = self._failure or error
             calls, self._in_flight = self._in_flight, deque()
+            on_end = self._on_end
         for in_flight in calls:
             in_flight.call.done(error)
+        if on_end is not None and not self._closed:
+            on_end(error)
+
+    def on_end(self, callback: Callable[[Exception], None]) -> None:
+        with self._lock:
+            self._on_end = callback
+            failure = self._failure
+        if failure is not None:
+            callback(failure)
 
     def abort(self, cause: str) -> None:
         """Closes the connection, which ends the call that waits for this rank's input."""

@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
-from netfold.traffic.membership.job_options import JobOptions
+from netfold.traffic.errors import ConflictingTimeoutsError
+from netfold.traffic.membership.job_options import LEASE_MS, JobOptions
+
+_LEASE_PART = 2 / 3
+_MIN_LEASE_MS = 300  # of a job file
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,19 @@ class TorchOptions(JobOptions):
     @property
     def _timeout(self) -> None:
         """DeviceMesh reads it of options: none of their own."""
+
+    def within(self, timeout: float) -> Self:
+        """These with a lease that ends before a call does, in `timeout` seconds of the group: the error names the lost
+        rank then. Raises ConflictingTimeoutsError."""
+        if self.lease_ms is None:
+            lease = min(LEASE_MS, round(1000 * timeout * _LEASE_PART))
+            return replace(self, lease_ms=max(_MIN_LEASE_MS, lease))
+        if self.lease_ms >= 1000 * timeout:
+            raise ConflictingTimeoutsError(
+                f"lease_ms is {self.lease_ms}, and the group's timeout {timeout:g} s; expected a lease below the "
+                "timeout"
+            )
+        return self
 
     def of_a_group(self, rate: float) -> Self:
         """Those of a group without options."""

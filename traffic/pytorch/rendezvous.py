@@ -101,7 +101,7 @@ def rendezvous(
     deadline = time.monotonic() + timeout
     _cancel_abandoned(timeout)
     if rank == 0:
-        return _publish_layout(store, size, options, deadline, info)
+        return _publish_layout(store, size, options, timeout, deadline, info)
     return _await_layout(store, rank, deadline, info)
 
 
@@ -126,7 +126,7 @@ def _cancel_abandoned(timeout: float) -> None:
 
 
 def _publish_layout(
-    store: Any, size: int, options: TorchOptions, deadline: float, info: HostInfo
+    store: Any, size: int, options: TorchOptions, timeout: float, deadline: float, info: HostInfo
 ) -> RankLayout:
     session = secrets.token_hex(8)
     store.set(_SESSION, session)
@@ -134,7 +134,8 @@ def _publish_layout(
     infos = [info, *map(HostInfo.read, published)]
     nonces = [one.nonce for one in infos]
     try:
-        layout = _make_layout(session, infos, options, max(_MIN_WAIT_S, deadline - time.monotonic()))
+        remaining = max(_MIN_WAIT_S, deadline - time.monotonic())
+        layout = _make_layout(session, infos, options.within(timeout), remaining)
     except (TrafficError, ConnectError, ValueError) as error:
         refused = isinstance(error, JobRefusedError)
         store.set(

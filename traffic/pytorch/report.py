@@ -30,10 +30,12 @@ SMALL_CALL_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class RankTimes:
-    """A rank's part of the report. `by_gloo`: collectives by Gloo, by name; their times are not in `steps`."""
+    """A rank's part of the report. `by_netfold`, `by_gloo`: collectives by name, and why Gloo has them; their times
+    there are not in `steps`."""
 
     rank: int
     steps: tuple[StepTime, ...]
+    by_netfold: dict[str, int]
     by_gloo: dict[str, int]
     network: NetworkUse | None
 
@@ -47,6 +49,7 @@ class RankTimes:
         return cls(
             found["rank"],
             tuple(StepTime(**step) for step in found["steps"]),
+            found["by_netfold"],
             found["by_gloo"],
             None if network is None else NetworkUse(**network),
         )
@@ -70,6 +73,7 @@ class TrainingReport:
     late_rank: int
     late_part: float
     late_ms: float
+    by_netfold: dict[str, int]
     by_gloo: dict[str, int]
     network: NetworkUse | None
 
@@ -103,7 +107,7 @@ class TrainingReport:
 
     def lines(self) -> list[str]:
         if not self.steps:
-            return [f"netfold: {self.verdict}"]
+            return [f"netfold: {self.verdict}", *self._ways()]
         calls = f"{self.nbytes / 1e6:.2f} MB, {self.goodput_mbps:.1f} Mbit/s while in flight"
         lines = [
             f"netfold: {self.steps} steps of {self.ranks} ranks, {self.step_ms:.1f} ms each (median)",
@@ -117,12 +121,18 @@ class TrainingReport:
         if self.late_rank >= 0:
             late = f"rank {self.late_rank} in {self.late_part:.0%} of steps, {self.late_ms:.1f} ms"
             lines.append(f"  last to arrive          {late}")
-        if self.by_gloo:
-            names = ", ".join(f"{name} {count}" for name, count in sorted(self.by_gloo.items()))
-            lines.append(f"  by Gloo, not measured   {names}")
+        lines += self._ways()
         if self.missing:
             lines.append(f"  no times from           ranks {', '.join(map(str, self.missing))}")
         return [*lines, f"  binds                   {self.verdict}"]
+
+    def _ways(self) -> list[str]:
+        ways = {"by netfold           ": self.by_netfold, "by Gloo, not measured": self.by_gloo}
+        return [f"  {way}   {_counts(names)}" for way, names in ways.items() if names]
+
+
+def _counts(names: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(names.items()))
 
 
 def _rates(network: NetworkUse) -> str:
@@ -158,6 +168,7 @@ def summarize(job: str, ranks: int, found: Sequence[RankTimes]) -> TrainingRepor
         late_rank=late_rank,
         late_part=len(late) / number if number else 0.0,
         late_ms=_median(late),
+        by_netfold=next((one.by_netfold for one in found if one.rank == 0), {}),
         by_gloo=next((one.by_gloo for one in found if one.rank == 0), {}),
         network=next((one.network for one in found if one.network is not None), None),
     )

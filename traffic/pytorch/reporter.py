@@ -38,8 +38,11 @@ class Reporter(Protocol):
     def waiting(self) -> AbstractContextManager[None]:
         """The program waits for a collective inside."""
 
+    def by_netfold(self, name: str) -> None:
+        """netfold carries a collective."""
+
     def by_gloo(self, name: str) -> None:
-        """Gloo carries a collective."""
+        """Gloo carries a collective, or all of a group. `name`: with the reason."""
 
     def finish(self, network: NetworkUse | None) -> None:
         """The session ends."""
@@ -53,6 +56,9 @@ class NoReporter:
 
     def waiting(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def by_netfold(self, name: str) -> None:
+        pass
 
     def by_gloo(self, name: str) -> None:
         pass
@@ -72,6 +78,7 @@ class StoreReporter:
         self._job = job
         self._destination = destination
         self._times = StepTimes()
+        self._by_netfold: Counter[str] = Counter()
         self._by_gloo: Counter[str] = Counter()
 
     def submitted(self, nbytes: int) -> CallTime:
@@ -80,12 +87,16 @@ class StoreReporter:
     def waiting(self) -> AbstractContextManager[None]:
         return self._times.waiting()
 
+    def by_netfold(self, name: str) -> None:
+        self._by_netfold[name] += 1
+
     def by_gloo(self, name: str) -> None:
         self._by_gloo[name] += 1
 
     def finish(self, network: NetworkUse | None) -> None:
         self._times.close()
-        mine = RankTimes(self._rank, tuple(self._times.steps()), dict(self._by_gloo), network)
+        ways = (dict(self._by_netfold), dict(self._by_gloo))
+        mine = RankTimes(self._rank, tuple(self._times.steps()), *ways, network)
         try:
             if self._rank:
                 self._store.set(f"report{self._rank}", mine.to_json())

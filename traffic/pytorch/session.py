@@ -23,7 +23,7 @@ from netfold.protocol.connection import connection
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.membership.membership import ControllerMembership
-from netfold.traffic.membership.process_jobs import enter_job
+from netfold.traffic.membership.process_jobs import EnteredJob
 from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
@@ -32,21 +32,25 @@ from netfold.traffic.pytorch.reporter import NoReporter, Reporter, StoreReporter
 from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
 from netfold.traffic.pytorch.step_times import CallTime
 from netfold.traffic.pytorch.tensor_call import NetworkUse, Reducer, TensorCall, can_continue
+from netfold.traffic.pytorch.work import NetfoldWork
 from netfold.traffic.worker.worker import Worker
 
 
 class Session:
     """The calls of a rank. Thread-safe. All ranks submit the same calls in the same order."""
 
-    def __init__(self, reducer: Reducer, reporter: Reporter) -> None:
+    def __init__(self, reducer: Reducer, reporter: Reporter, job: EnteredJob | None) -> None:
         self._reducer = reducer
+        self._job = job
         self.reporter = reporter
+        self._watched: set[NetfoldWork] = set()
         self._calls: queue.SimpleQueue[TensorCall | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # of the two below
+        self._lock = threading.Lock()  # of the three below
         self._failure: Exception | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._start_calls, name="netfold torch calls", daemon=True)
         self._thread.start()
+        reducer.on_end(self._fail)
 
     def submit(self, call: TensorCall) -> None:
         """Returns at once; the call ends with its `done`."""
@@ -65,13 +69,41 @@ class Session:
 
     def _complete(self, call: TensorCall, times: CallTime, error: Exception | None) -> None:
         times.done = time.monotonic()
-        if not can_continue(error):
-            with self._lock:
-                is_first = self._failure is None
-                self._failure = self._failure or error
-            if is_first:
-                self._reducer.abort(f"{error}")
+        if error is not None and not can_continue(error):
+            self._fail(error)
         call.done(error)
+
+    def _fail(self, error: Exception) -> None:
+        with self._lock:
+            is_first = self._failure is None
+            self._failure = self._failure or error
+            watched, self._watched = self._watched, set()
+        if is_first:
+            self._reducer.abort(f"{error}")
+        for work in watched:
+            work.finish(error)
+
+    def watch(self, theirs: Any, where: str) -> Any:
+        """A collective of Gloo that ends with the group, too: Gloo itself notices only the end of a neighbor."""
+        try:
+            future = theirs.get_future()
+        except RuntimeError:  # some of Gloo's have none, and are waited for
+            return theirs
+        work = NetfoldWork([], where, self.reporter.waiting)
+
+        def on_done(future: Any) -> None:
+            with self._lock:
+                self._watched.discard(work)
+            work.finish_as(future)
+
+        with self._lock:
+            failure = self._failure
+            if failure is None:
+                self._watched.add(work)
+        if failure is not None:
+            work.finish(failure)
+        future.add_done_callback(on_done)
+        return work
 
     @property
     def failure(self) -> Exception | None:
@@ -93,6 +125,8 @@ class Session:
         self._thread.join()
         self.reporter.finish(self._network_use())
         self._reducer.close()
+        if self._job is not None:
+            self._job.leave()
 
     def _network_use(self) -> NetworkUse | None:
         """None after the job has ended."""
@@ -105,7 +139,19 @@ class Session:
 def open_session(layout: RankLayout, store: Any, rank: int, timeout: float) -> Session:
     """Joins the layout's job, and the other ranks of this host, within `timeout` seconds. `store`: with the session's
     prefix. Raises TrafficError, ConnectError."""
-    return Session(_open_reducer(layout, store, rank, timeout), _open_reporter(layout, store, rank))
+    job = _enter_job(layout, rank) if layout.job else None
+    try:
+        reducer = _open_reducer(layout, store, rank, timeout)
+    except BaseException:
+        if job is not None:
+            job.leave()
+        raise
+    return Session(reducer, _open_reporter(layout, store, rank), job)
+
+
+def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:
+    host = layout.names[layout.places[rank]]
+    return EnteredJob(connection(), layout.job, host, f"rank {rank} at host {host}")
 
 
 def _open_reporter(layout: RankLayout, store: Any, rank: int) -> Reporter:
@@ -140,7 +186,6 @@ def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[Loc
 def _join(layout: RankLayout, rank: int, deadline: float) -> InNetworkReducer:
     where = connection()
     place = layout.places[rank]
-    enter_job(where, layout.job, layout.names[place])
     membership = ControllerMembership(where, layout.job, layout.names[place])
     try:
         membership.wait(max(0.0, deadline - time.monotonic()))

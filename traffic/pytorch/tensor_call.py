@@ -87,6 +87,10 @@ class Reducer(Protocol):
     def start(self, call: TensorCall) -> None:
         """Ends with the call's `done`, also for errors. Raises if the call cannot be started."""
 
+    def on_end(self, callback: Callable[[Exception], None]) -> None:
+        """Calls `callback`, from any thread, when no further call can succeed. It is called again for further
+        reasons."""
+
     def abort(self, cause: str) -> None:
         """Notifies the other ranks that this one cannot continue. From any thread."""
 

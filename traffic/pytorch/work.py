@@ -15,6 +15,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.torch_version import TorchVersion
+
+_LOWEST_VERSION = (2, 6)
+if TorchVersion(torch.__version__) < _LOWEST_VERSION:
+    raise ImportError(f"netfold needs PyTorch 2.6 or newer; this is {torch.__version__}")
 
 
 def without_dynamo(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,11 +64,12 @@ class CallbackThreads:
             task = self._tasks.get()
 
 
-_CALLBACKS = CallbackThreads()
+CALLBACKS = CallbackThreads()
 
 
 class NetfoldWork(dist.Work):  # type: ignore[misc]
-    """Done after `finish`. Waiting sleeps inside `waiting()`, without the interpreter's lock."""
+    """Done after `finish`, of which the first counts. Waiting sleeps inside `waiting()`, without the interpreter's
+    lock."""
 
     def __init__(
         self,
@@ -77,7 +83,8 @@ class NetfoldWork(dist.Work):  # type: ignore[misc]
         self._where = where
         self._error: Exception | None = None
         self._done = threading.Event()
-        self._lock = threading.Lock()  # of the two below
+        self._is_finishing = False
+        self._lock = threading.Lock()  # of the four around it
         self._devices = list({t.device for t in tensors if t.is_cuda})
         self._result: Any = None  # of `_future`
         self._future: Any = None
@@ -91,8 +98,12 @@ class NetfoldWork(dist.Work):  # type: ignore[misc]
         self._future = self._result.then(self._unwrap)
 
     def finish(self, error: Exception | None, copy_back: Callable[[], None] | None = None) -> None:
-        """Called once; on CUDA in the stream that wrote the tensors last. `copy_back` writes the result to the
+        """On CUDA to be called in the stream that wrote the tensors last. `copy_back` writes the result to the
         program's tensors, if there is one; its errors are the collective's."""
+        with self._lock:
+            if self._is_finishing:
+                return
+            self._is_finishing = True
         if error is None and copy_back is not None:
             try:
                 with torch.inference_mode():  # the program's tensors may be inference tensors
@@ -107,7 +118,16 @@ class NetfoldWork(dist.Work):  # type: ignore[misc]
             result = self._result
         if result is not None:
             stream = torch.cuda.current_stream(self._devices[0]) if self._devices else None
-            _CALLBACKS.run(lambda: self._set_result(result, stream))
+            CALLBACKS.run(lambda: self._set_result(result, stream))
+
+    def finish_as(self, future: Any) -> None:
+        """Finishes as a Future of torch, which is done."""
+        try:
+            tensors = future.value()
+        except Exception as error:
+            self.finish(error)
+        else:
+            self.finish(None, lambda: self._tensors.extend(tensors))
 
     def _set_result(self, result: Any, stream: Any) -> None:
         if stream is None:

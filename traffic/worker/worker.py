@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -112,6 +113,7 @@ class Worker:
         self._completion_thread: threading.Thread | None = None
         self._all_completed = False  # every handle of a closed worker is finished
         self._closed = False
+        self._on_end: Callable[[Exception], None] | None = None
         membership.on_change(self._on_assignment)
         membership.report(self.stats)
 
@@ -300,15 +302,28 @@ class Worker:
                 self._engine.assign_link(epoch, self._link, port, [Address(root, port) for root in roots])
             self._epoch, self._lanes, self._failure = assignment.epoch, assignment.lanes, None
 
+    def on_end(self, callback: Callable[[Exception], None]) -> None:
+        """Calls `callback` when no further call can succeed, from a thread of the membership, which it must not hold
+        up; at once if that is so."""
+        with self._epoch_lock:
+            self._on_end = callback
+            failure = self._failure
+        if failure is not None:
+            callback(failure)
+
     def _on_assignment(self) -> None:
         """Takes a new assignment of the membership, or the end of the job. Any thread may call it."""
         try:
             self._enter_epoch(first=False)
         except (TrafficError, TransportError) as error:
             with self._epoch_lock:
-                if not self._closed:
-                    self._failure = error
-                    self._engine.abort()
+                if self._closed:
+                    return
+                self._failure = error
+                self._engine.abort()
+                on_end = self._on_end
+            if on_end is not None:
+                on_end(error)
 
     def _abort_if_ended(self) -> None:
         """Ends a call that was submitted after the job ended or the worker was closed, which abort all calls."""
