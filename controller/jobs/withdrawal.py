@@ -5,8 +5,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from netfold.controller.jobs.records import Record
+
+
+WallClock = Annotated[float, Field(allow_inf_nan=False)]
+"""Seconds since 1970. JSON has no other numbers: the store would read null."""
 
 
 class Intent(StrEnum):
@@ -34,5 +41,5 @@ class Withdrawal(Record):
     element: str
     intent: Intent
     reason: str = ""
-    since: float = 0.0
-    until: float = 0.0
+    since: WallClock = 0.0
+    until: WallClock = 0.0

@@ -60,10 +60,11 @@ class Maintenance:
         elements, now = self._named(names), self._state.clock.wall_s()
         if intent is Intent.HOLD:
             self._check_hold(elements, hold_s)
+        until = now + hold_s if intent is Intent.HOLD else 0.0
         with self._state.registry.change():
             for name in elements.names:
                 self._state.registry.withdraw(
-                    Withdrawal(element=name, intent=intent, reason=reason, since=now, until=now + hold_s)
+                    Withdrawal(element=name, intent=intent, reason=reason, since=now, until=until)
                 )
         self._apply()
         self._state.events.publish(FailuresChanged())

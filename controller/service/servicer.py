@@ -193,7 +193,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         return await self._call(context, give_back)
 
     async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
-        return self._fabric_status()
+        return await self._call(context, self._fabric_status)
 
     def _fabric_status(self) -> pb.FabricStatus:
         state = self._state

@@ -20,6 +20,7 @@ from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.fabric_status import fabric_status
 from netfold.controller.service.messages import (
+    REFUSALS,
     Context,
     StandbyError,
     StandbyJoinError,
@@ -113,13 +114,16 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         )
 
     async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
-        return fabric_status(
-            self._config.fabric,
-            self._current(),
-            failed=[],
-            stays_because=lambda job: "",
-            standby_of=self._primary(),
-        )
+        try:
+            return fabric_status(
+                self._config.fabric,
+                self._current(),
+                failed=[],
+                stays_because=lambda job: "",
+                standby_of=self._primary(),
+            )
+        except REFUSALS as error:
+            await refuse(context, error)
 
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
         return hosts_message(self._config)

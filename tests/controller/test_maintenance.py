@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any
 
 import grpc
@@ -14,11 +15,13 @@ import typer
 from typer.testing import CliRunner
 
 from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.events import CapacityFreed
 from netfold.controller.operator import fabric_commands
 from netfold.controller.scheduling import migration_scheduler
+from netfold.controller.service import servicer
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
@@ -111,6 +114,43 @@ def test_what_cannot_be_withdrawn_is_refused(request_, why, tmp_path):
                 await stub.WithdrawElements(request_)
             assert await code_of(stub.WithdrawElements(request_)) == grpc.StatusCode.INVALID_ARGUMENT
             assert not (await stub.GetFabricStatus(pb.FabricStatusRequest())).elements
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("hold_s", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("intent", [pb.CORDON, pb.DRAIN, pb.HOLD])
+def test_a_time_that_is_no_number_does_not_spoil_the_store(intent, hold_s, tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
+            await deployment.settled()
+            async with asked(deployment) as stub:
+                request = pb.WithdrawElementsRequest(elements=["spine1"], intent=intent, hold_s=hold_s)
+                if intent == pb.HOLD:
+                    assert await code_of(stub.WithdrawElements(request)) == grpc.StatusCode.INVALID_ARGUMENT
+                else:
+                    await stub.WithdrawElements(request)
+            await deployment.kill()
+            deployment.start()
+            await deployment.settled()
+            async with asked(deployment) as stub:
+                withdrawn = [e.name for e in (await stub.GetFabricStatus(pb.FabricStatusRequest())).elements]
+                assert withdrawn == [] if intent == pb.HOLD else ["spine1"]
+                await stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["spine1"]))
+
+    asyncio.run(scenario())
+
+
+def test_a_status_that_the_store_cannot_give_is_refused_with_the_reason(tmp_path, monkeypatch):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+
+            def broken(*_: Any, **__: Any) -> pb.FabricStatus:
+                raise StoreError("state.db: disk I/O error")
+
+            monkeypatch.setattr(servicer, "fabric_status", broken)
+            with pytest.raises(grpc.aio.AioRpcError, match=r"state\.db: disk I/O error"):
+                await stub.GetFabricStatus(pb.FabricStatusRequest())
 
     asyncio.run(scenario())
 
