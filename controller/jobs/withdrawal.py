@@ -11,7 +11,6 @@ from pydantic import Field
 
 from netfold.controller.jobs.records import Record
 
-
 WallClock = Annotated[float, Field(allow_inf_nan=False)]
 """Seconds since 1970. JSON has no other numbers: the store would read null."""
 
