@@ -249,6 +249,7 @@ class Lifecycle:
         self.commit(job.model_copy(update={**stays, "reason": f"it stays where it was: {why}"}))
         self._awaited.pop(job.name, None)
         self.retarget()
+        self._feature_entries.install(self._registry.get(job.name))
         self._events.publish(CapacityFreed(rolled_back=job.name))
         return True
 
