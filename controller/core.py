@@ -36,6 +36,7 @@ from netfold.controller.lifecycle.events import (
     LeaseExpired,
     LinksKnown,
     MembersRejoining,
+    MoveFailed,
 )
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.scheduling.operator_requests import OperatorRequests
@@ -93,6 +94,7 @@ class Controller:
         on(ElementsFailed, planning.placements.on_elements_failed)  # FailureMonitor
         on(CapacityFreed, planning.placements.on_capacity_freed)  # FailureMonitor, Lifecycle, Epochs, Members
         on(CapacityFreed, planning.migrations.on_capacity_freed)  # FailureMonitor, Lifecycle, Epochs, Members
+        on(MoveFailed, planning.migrations.on_move_failed)  # Lifecycle
         on(JobRunning, jobs.members.on_job_running)  # Lifecycle
         on(JobRunning, planning.migrations.on_job_running)  # Lifecycle
         on(LeaseExpired, jobs.members.on_lease_expired)  # Leases

@@ -76,9 +76,16 @@ class ElementsFailed:
 @dataclass(frozen=True)
 class CapacityFreed:
     """A job has ended or moved, a queued one lost a member, or a link or switch may be used again: a queued job may
-    fit, and one over drained elements may leave them. `rolled_back`: the job whose move failed."""
+    fit, and one over drained elements may leave them."""
 
-    rolled_back: str = ""
+
+@dataclass(frozen=True)
+class MoveFailed:
+    """A job stays where it was, because it could not move. `switches`: those that did not take its entries."""
+
+    job: str
+    reason: str
+    switches: frozenset[str] = frozenset()
 
 
 E = TypeVar("E")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.capacity import unavoidable, uses_failed
@@ -16,6 +17,7 @@ from netfold.controller.lifecycle.events import (
     FailuresChanged,
     JobRunning,
     JobStranded,
+    MoveFailed,
 )
 from netfold.controller.lifecycle.feature_entries import FeatureEntries
 from netfold.controller.lifecycle.leases import Leases
@@ -207,7 +209,7 @@ class Lifecycle:
         version = self._awaited.get(name, 0)
         unfinished = self._switches.unfinished(job, version)
         why = f"switches did not take its entries in {seconds:g} s: {self._switches.listed(unfinished)}"
-        if unfinished and self.roll_back(job, why):
+        if unfinished and self.roll_back(job, why, unfinished):
             return
         if not self._switches.are_refusing(
             unfinished
@@ -235,22 +237,24 @@ class Lifecycle:
             return False
         return self._registry.fits(job, job.previous)
 
-    def roll_back(self, job: JobRecord, why: str) -> bool:
+    def roll_back(self, job: JobRecord, why: str, unfinished: Iterable[str] = ()) -> bool:
         """Let a job that moves stay on its previous placement, where it has run all the time, in its old epoch. False:
-        it has none that works."""
+        it has none that works. `unfinished`: the switches that have not taken its new entries."""
         if not self._can_roll_back(job):
             return False
         log.warning("job %s stays where it was: %s", job.name, why)
         assert job.previous is not None
-        there = {e.child for tree in job.previous.plan.trees for e in tree.edges}
-        absent = (w for w in job.workers if w not in there)  # workers that this epoch was to include
+        members = {e.child for tree in job.previous.plan.trees for e in tree.edges}
+        absent = (w for w in job.workers if w not in members)  # workers that this epoch was to include
         stays: dict[str, object] = {"placement": job.previous, "previous": None, "state": JobState.RUNNING}
         stays["excluded"] = (*job.excluded, *absent)
         self.commit(job.model_copy(update={**stays, "reason": f"it stays where it was: {why}"}))
         self._awaited.pop(job.name, None)
         self.retarget()
         self._feature_entries.install(self._registry.get(job.name))
-        self._events.publish(CapacityFreed(rolled_back=job.name))
+        there = {n for link in job.previous.links for n in link}
+        self._events.publish(MoveFailed(job.name, why, frozenset(unfinished) - there))
+        self._events.publish(CapacityFreed())
         return True
 
     def _forget(self, name: str) -> None:

@@ -29,6 +29,7 @@ from netfold.controller.lifecycle.events import (
     JobRunning,
     JobStranded,
     MembersRejoining,
+    MoveFailed,
 )
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.states import Lifecycle
@@ -37,7 +38,7 @@ from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanningClient, PlanTimeoutError
-from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,11 @@ class MigrationScheduler:
         """Jobs that are to leave drained elements; true: something has changed since the attempt began."""
         self._stays: dict[str, str] = {}
         """The reasons why jobs could not leave drained elements at the last attempt."""
+        self._rests: set[str] = set()
+        """Jobs that leave drained elements after a while, and not when room comes."""
+        self._declined: dict[str, frozenset[str]] = {}
+        """Switches that did not take the entries of jobs that were leaving drained elements: the next plans avoid them,
+        until there is none."""
 
     # ---- events ---------------------------------------------------------------------------------
 
@@ -126,13 +132,20 @@ class MigrationScheduler:
     def on_failures_changed(self, _: FailuresChanged) -> None:
         self._retry_postponed()
 
-    def on_capacity_freed(self, event: CapacityFreed) -> None:
+    def on_capacity_freed(self, _: CapacityFreed) -> None:
         """Let jobs leave drained elements that had no other plan before."""
-        self.leave_drained(besides=event.rolled_back)
-        if event.rolled_back:
-            self._leave_later(event.rolled_back)
+        self.leave_drained()
+
+    def on_move_failed(self, event: MoveFailed) -> None:
+        """Let the job leave drained elements later: its capacity is free now, and it would be planned at once."""
+        if self._lifecycle.is_over_drained(self._registry.get(event.job)):
+            self._stays[event.job] = event.reason
+            self._declined[event.job] = self._declined.get(event.job, frozenset()) | event.switches
+            self._leave_later(event.job)
 
     def on_job_running(self, event: JobRunning) -> None:
+        self._rests.discard(event.job)
+        self._declined.pop(event.job, None)
         self.leave(event.job)
 
     # ---- commands -------------------------------------------------------------------------------
@@ -151,13 +164,15 @@ class MigrationScheduler:
         if waits is None:
             self._tasks.spawn(self._repair(name), f"repair of job {name}", on_error)
 
-    def leave_drained(self, besides: str = "") -> None:
-        """Migrate installed jobs off drained elements, each in a task."""
-        installed = [j.name for j in self._registry.all() if j.state.is_installed]
+    def leave_drained(self) -> None:
+        """Migrate installed jobs off drained elements, each in a task. Those whose attempt has just failed wait."""
+        installed = {j.name for j in self._registry.all() if j.state.is_installed}
         self._stays = {n: why for n, why in self._stays.items() if n in installed}
-        for name in installed:
-            if name != besides:
-                self.leave(name)
+        self._declined = {n: s for n, s in self._declined.items() if n in installed}
+        self._rests &= installed
+        for job in self._registry.all():
+            if job.name in installed - self._rests:
+                self.leave(job.name)
 
     def leave(self, name: str) -> None:
         """Migrate an installed job off drained elements, in a task. If there is no other plan, it stays."""
@@ -311,17 +326,19 @@ class MigrationScheduler:
             self._leaving[name] = False
             if not self._may_leave(job):
                 return
-            self._stays.pop(name, None)
+            declined = FailedElements(switches=self._declined.get(name, frozenset()))
             try:
-                await self._move(job, LEAVES, 0.0, (), is_urgent=True, is_leave=True)
+                await self._move(job, LEAVES, 0.0, (), is_urgent=True, is_leave=True, besides=declined)
+                self._stays.pop(name, None)
             except RefusedError as error:
                 log.info("job %s stays over drained elements: %s", name, error)
                 self._stays[name] = str(error)
-                if isinstance(error, PlanTimeoutError):
+                if self._declined.pop(name, None) or isinstance(error, PlanTimeoutError):
                     self._leave_later(name)
 
+        was_refused = name in self._stays
         try:
-            await self._plan_scheduler.run(PlanPriority.LEAVE, work)
+            await self._plan_scheduler.run(PlanPriority.QUEUE if was_refused else PlanPriority.LEAVE, work)
         except UnknownJobError:
             log.debug("job %s is forgotten", name)
         except StoreError as error:
@@ -333,15 +350,22 @@ class MigrationScheduler:
             self.leave(name)
 
     def _may_leave(self, job: JobRecord) -> bool:
-        """Whether the job is over drained elements. One that has to move leaves them by its repair."""
+        """Whether the job is over drained elements, and keeps a placement until another one is installed. One that has
+        to move leaves them by its repair."""
         return (
-            job.state.is_installed
+            (job.state is JobState.RUNNING or job.previous is not None)
+            and job.state.is_installed
             and self._lifecycle.is_over_drained(job)
             and not self._lifecycle.is_affected(job)
         )
 
     def _leave_later(self, name: str) -> None:
-        self._tasks.call_later(LEAVE_AGAIN_S, self.leave, name, job=name)
+        self._rests.add(name)
+        self._tasks.call_later(LEAVE_AGAIN_S, self._leave_again, name, job=name)
+
+    def _leave_again(self, name: str) -> None:
+        self._rests.discard(name)
+        self.leave(name)
 
     async def _move_off(self, job: JobRecord, why: str, joining: frozenset[str] = frozenset()) -> None:
         """Migrate a job that has to move: off withdrawn elements, too, if there is such a plan. Raises RefusedError."""
@@ -439,13 +463,14 @@ class MigrationScheduler:
         joining: frozenset[str] = frozenset(),
         assumed_loads: Loads = NO_LOADS,
         is_leave: bool = False,
+        besides: FailedElements = NO_ELEMENTS,
         may_use: Callable[[], FailedElements] | None = None,
     ) -> bool:
         """Replan an installed job and migrate it in a new epoch if the rate is `min_rate` or more. With `must_gain` the
         job may stay where it is, and only a rate in addition to cross traffic counts. `joining` members take part. A
         job that only leaves drained elements (`is_leave`) does not break for it, and stays if they are given back while
-        it is planned. It `may_use` these elements if they are only withdrawn; by default those that no plan of its
-        members avoids. Raises RefusedError."""
+        it is planned. The plan avoids these elements `besides`. It `may_use` these elements if they are only withdrawn;
+        by default those that no plan of its members avoids. Raises RefusedError."""
         resolved, before = self._registry.resolved_job(job.name), job
         current_plan = job.placement.plan if must_gain and job.placement is not None else None
         lost = self._planning.lost(job.name, joining)
@@ -457,6 +482,7 @@ class MigrationScheduler:
             is_urgent=is_urgent,
             current_plan=current_plan,
             assumed_loads=assumed_loads,
+            besides=besides,
             may_use=may_use or (lambda: bound),
         )
         job = self._registry.get(job.name)

@@ -74,11 +74,13 @@ class PlanningClient:
         is_urgent: bool,
         current_plan: Plan | None = None,
         assumed_loads: Loads = NO_LOADS,
+        besides: FailedElements = NO_ELEMENTS,
         may_use: Callable[[], FailedElements] = FailedElements,
     ) -> Plan:
         """A plan on the capacity that running jobs, reservations and cross traffic leave; the plan of a job with
         `reroute: off` ignores cross traffic. `assumed_loads` replaces the measured cross traffic of its links. It
-        `may_use` these elements, at the time of the call, if they are only withdrawn. Raises RefusedError."""
+        avoids switches that have not taken the job (`besides`), and `may_use` these elements, at the time of the call,
+        if they are only withdrawn. Raises RefusedError."""
         background = self._background(resolved.file.name, reservations)
         cross_traffic = NO_LOADS
         if resolved.file.reroute is not Reroute.OFF:
@@ -90,6 +92,7 @@ class PlanningClient:
             is_urgent=is_urgent,
             cross_traffic=cross_traffic,
             current_plan=current_plan,
+            besides=besides,
             may_use=may_use,
         )
         return _found(found)
@@ -142,6 +145,7 @@ class PlanningClient:
         cross_traffic: Loads = NO_LOADS,
         current_plan: Plan | None = None,
         avoids_failed: bool = True,
+        besides: FailedElements = NO_ELEMENTS,
         may_use: Callable[[], FailedElements] = FailedElements,
     ) -> tuple[Plan | RefusedError, FailedElements]:
         """A plan that is valid when it arrives, or the reason why there is none; and the elements that plans avoided
@@ -150,7 +154,7 @@ class PlanningClient:
 
         def avoided_now() -> FailedElements:
             name = resolved.file.name
-            return self._failures.avoided_by(name, may_use()) if avoids_failed else NO_ELEMENTS
+            return self._failures.avoided_by(name, may_use()) | besides if avoids_failed else NO_ELEMENTS
 
         def without_now(avoided: FailedElements) -> frozenset[str]:
             return lost() | avoided.switches.intersection(resolved.parameter_servers)
@@ -165,6 +169,7 @@ class PlanningClient:
                         ((), math.inf) if current_plan is None else (current_plan.trees, current_plan.rate)
                     )
                     causes = dict.fromkeys(self._failures.withdrawn.names, "withdrawn")
+                    causes |= dict.fromkeys(besides.switches, "it did not take the entries of the job")
                     down = self._failures.of(resolved.file.name).switches
                     causes |= {s: self._failure_cause(s) for s in avoided.switches & down}
                     request = PlanRequest(

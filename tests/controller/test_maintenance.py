@@ -18,7 +18,7 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import RefusedError
-from netfold.controller.lifecycle.events import CapacityFreed
+from netfold.controller.lifecycle.events import CapacityFreed, MoveFailed
 from netfold.controller.operator import fabric_commands
 from netfold.controller.scheduling import migration_scheduler
 from netfold.controller.service import servicer
@@ -191,7 +191,8 @@ def test_a_move_that_failed_is_tried_again_later(tmp_path, monkeypatch):
             monkeypatch.setattr(migrations._planning, "plan", refused_once)
             controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
             await deployment.until(lambda: migrations.stays_because("job") == "not now", "it stays")
-            controller.state.events.publish(CapacityFreed(rolled_back="job"))
+            controller.state.events.publish(MoveFailed("job", "not now"))
+            controller.state.events.publish(CapacityFreed())
             await deployment.until(lambda: "spine1" not in _switches(deployment), "it has left")
             assert requests[1] - requests[0] >= 0.3
 

@@ -72,6 +72,13 @@ DRAIN_MUTANTS = (
         "a job that has all slots of its switches is over a spine that is drained",
     ),
     Mutant(
+        "a job that is being installed leaves what is drained, and breaks",
+        MIGRATIONS,
+        "            (job.state is JobState.RUNNING or job.previous is not None)\n            and job",
+        "            job",
+        "a job is being installed when its spine is drained",
+    ),
+    Mutant(
         "a job does not go back to what is drained",
         "lifecycle/states.py",
         "uses_failed(job.previous.plan, self._failures.failed, job.excluded):",

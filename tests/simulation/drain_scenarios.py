@@ -57,6 +57,12 @@ DRAIN_SCENARIOS = {
         Step(10.0, "drain", ("spine1", 49.0)),
         Step(10.0, "hang", ("spine2", 25.0)),
     ),
+    "a job is being installed when its spine is drained": (
+        Step(1.0, "submit", (long_job("a", "h1", "h3"),)),
+        Step(9.8, "slow", ("leaf1", 2.0, 10.0)),
+        Step(9.9, "request_epoch", ("a", "h1")),
+        Step(10.5, "drain", ("spine1", 48.0)),
+    ),
     "there is room to leave a drained spine when another job has ended": (
         Step(1.0, "submit", (long_job("a", "h1", "h3", rate=60, min_rate=60, scheme="switchml"),)),
         Step(2.0, "submit", (job("b", "h2", "h4", rate=60, min_rate=60, scheme="switchml", work_s=15.0),)),

@@ -109,7 +109,7 @@ def check_written(
         return ""
     if not uses_failed(before.placement.plan, drained, ()):
         return f"{after.name} leaves what is not drained"
-    if before.state is JobState.RUNNING and after.previous is None:
+    if after.previous is None:
         return f"{after.name} is broken to leave drained elements"
     return ""
 
