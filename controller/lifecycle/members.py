@@ -337,9 +337,9 @@ class Members:
         absent = [m.host for m in job.members if not m.joined and self._registry.needs(job, m.host)]
         if not absent or not job.state.is_installed:
             return
-        if held_s := max(map(self._held_s, absent)):
-            self._expect(job, held_s)
-            return
         seconds = self._registry.resolved_job(name).file.join_s
+        if held_s := max(map(self._held_s, absent)):
+            self._expect(job, min(held_s, seconds))  # the switch may be given back before
+            return
         for host in absent:
             self.handle_loss(name, host, f"{listing(absent)} did not join within {seconds:g} s")
