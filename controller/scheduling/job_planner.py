@@ -18,6 +18,7 @@ from netfold.controller.planning.planner import SchemeComparison, full_nodes, ma
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.failed_elements import FailedElements
+from netfold.protocol.listing import listing
 from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric, FabricError, Link
 
@@ -30,7 +31,10 @@ NEAR_TIE = 0.99
 NO_FAILURES = FailedElements()
 
 MAX_CAUSES = 3
-"""Number of elements that a refusal names with the cause why they are avoided; it lists the others by name alone."""
+"""Number of elements that a refusal names with the cause why they are avoided; it lists others by name alone."""
+
+MAX_NAMED = 16
+"""Number of elements that a refusal names: thousands of links may be withdrawn."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,7 @@ def without_failed(
         if member not in part:
             raise RefusedError(
                 f"no path without failed or withdrawn elements from {wanted[0]} to {member}: "
-                f"{', '.join(_explained(failed, causes))}"
+                f"{_explained(failed, causes)}"
             )
 
     def works(link: Link) -> bool:
@@ -208,8 +212,8 @@ def without_failed(
     )
 
 
-def _explained(failed: FailedElements, causes: Mapping[str, str]) -> list[str]:
+def _explained(failed: FailedElements, causes: Mapping[str, str]) -> str:
     """The names of the elements, switches first; of some with the cause."""
     names = [*sorted(failed.switches), *FailedElements(failed.links).names]
     explained = [f"{name} ({causes[name]})" if name in causes else name for name in names[:MAX_CAUSES]]
-    return explained + names[MAX_CAUSES:]
+    return listing([*explained, *names[MAX_CAUSES:]], MAX_NAMED)
