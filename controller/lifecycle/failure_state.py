@@ -9,7 +9,7 @@ import functools
 import operator
 from collections.abc import Iterable, Mapping
 
-from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.jobs.withdrawal import Intent, Withdrawal
 from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 
@@ -28,7 +28,7 @@ class FailureState:
         self._clock = clock
         self._failed = NO_ELEMENTS
         self._withdrawn: dict[Intent, FailedElements] = {}
-        self._held: dict[str, float] = {}
+        self._holds: dict[str, Withdrawal] = {}
         self.changes = 0
         self.awaited: frozenset[str | frozenset[str]] = frozenset()
         self.known = asyncio.Event()
@@ -44,15 +44,19 @@ class FailureState:
         self._failed = elements
         self.changes += 1
 
-    def withdraw(self, elements: Mapping[Intent, FailedElements], held: Mapping[str, float]) -> None:
-        """Set the elements that operators have withdrawn, and until when switches are held (wall clock, in seconds)."""
+    def withdraw(self, elements: Mapping[Intent, FailedElements], holds: Iterable[Withdrawal]) -> None:
+        """Set the elements that operators have withdrawn, and the holds of switches."""
         self._withdrawn = dict(elements)
-        self._held = dict(held)
+        self._holds = {hold.element: hold for hold in holds}
         self.changes += 1
 
     def held_s(self, switch: str) -> float:
-        """Seconds for which the switch may still be away; 0: it is not held."""
-        return max(0.0, self._held.get(switch, 0.0) - self._clock.wall_s())
+        """Seconds for which the switch may still be away; 0: it is not held. They are at most those of the request,
+        because the wall clock may be set back."""
+        hold = self._holds.get(switch)
+        if hold is None:
+            return 0.0
+        return max(0.0, min(hold.until - self._clock.wall_s(), hold.until - hold.since))
 
     @property
     def drained(self) -> FailedElements:

@@ -10,12 +10,16 @@ import dataclasses
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.withdrawal import Intent
-from netfold.controller.lifecycle.events import CapacityFreed
+from netfold.controller.jobs.withdrawal import Intent, Withdrawal
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.clock import SystemClock
+from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged
+from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling import migration_scheduler
-from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
-from netfold.topologies.fabric import Fabric
+from netfold.controller.scheduling.job_planner import PlanRequest, plan_job, without_failed
+from netfold.controller.switches.failed_elements import WithdrawalError, element_named, elements_named
+from netfold.topologies.fabric import Fabric, Link, Switch
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import TIMEOUTS, Deployment, deployed
 
@@ -163,3 +167,90 @@ def test_jobs_that_cannot_leave_do_not_hold_up_submissions(stuck, tmp_path):
             assert len(migrations._plan_scheduler._waiting) > stuck / 2, waiting
 
     asyncio.run(scenario())
+
+
+def test_names_are_looked_up_once_each_and_one_with_two_meanings_is_refused():
+    twins = Fabric(
+        "twins",
+        hosts=(),
+        switches=(Switch("a"), Switch("b"), Switch("a-b")),
+        links=(Link("a", "b", 100.0), Link("a-b", "a", 100.0)),
+    )
+    assert element_named(twins, "a").switches == {"a"}
+    for name in ("a-b", "b-a"):
+        with pytest.raises(WithdrawalError, match="has two meanings in fabric 'twins': a link and a switch"):
+            element_named(twins, name)
+    plain = leaf_spine(2, 2, 2)
+    assert element_named(plain, "spine1-leaf1") == element_named(plain, "leaf1-spine1")
+    assert elements_named(plain, ["leaf1"] * 100_000).names == ["leaf1"]
+    with pytest.raises(WithdrawalError, match="at most 4,096 elements, and this one 5,000"):
+        elements_named(plain, map(str, range(5000)))
+    with pytest.raises(WithdrawalError, match="name a switch, a link or a host"):
+        elements_named(plain, [])
+    with pytest.raises(WithdrawalError, match="is no switch, link or host"):
+        element_named(plain, "-" * 1_000_000)
+
+
+def test_a_refusal_names_some_of_many_withdrawn_elements():
+    fabric = leaf_spine(2, 30, 2)
+    withdrawn = elements_named(fabric, [s.name for s in fabric.switches if s.name.startswith("spine")])
+    with pytest.raises(RefusedError, match=r"spine\d+ and 14 more$"):
+        without_failed(fabric, withdrawn, ("h1", "h3"), {})
+
+
+def test_what_is_so_already_plans_nothing(tmp_path):
+    async def scenario():
+        fabric = leaf_spine(2, 2, 2)
+        async with deployed(fabric, tmp_path) as deployment:
+            await deployment.settled()
+            maintenance, events = (
+                deployment.controller.planning.maintenance,
+                deployment.controller.state.events,
+            )
+            seen: list[object] = []
+            events.subscribe(FailuresChanged, seen.append)
+            maintenance.withdraw(["spine1"], Intent.DRAIN, "new fans")
+            since = deployment.controller.state.registry.withdrawals[0].since
+            maintenance.withdraw(["spine1"], Intent.DRAIN, "new fans")
+            maintenance.give_back(["spine2"])
+            assert len(seen) == 1
+            assert deployment.controller.state.registry.withdrawals[0].since == since
+            maintenance.withdraw(["spine1"], Intent.CORDON, "new fans")
+            maintenance.give_back(["spine1"])
+            assert len(seen) == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_member_has_its_own_time_to_join_when_its_leaf_is_given_back(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
+            await deployment.settled()
+            maintenance = deployment.controller.planning.maintenance
+            text = SPEC.format(name="job", workers="h1, h3", rate=20) + "join_s: 1\n"
+            await deployment.controller.requests.submit(text, queue=False)
+            await deployment.runs("job")
+            maintenance.withdraw(["leaf1", "leaf2"], Intent.HOLD, hold_s=600)
+            await asyncio.sleep(1.5)
+            assert deployment.state("job") is JobState.RUNNING
+            maintenance.give_back(["leaf1", "leaf2"])
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "nobody has joined")
+
+    asyncio.run(scenario())
+
+
+def test_a_hold_is_no_longer_than_asked_when_the_clock_is_set_back():
+    class Clock(SystemClock):
+        now = 10_000.0
+
+        def wall_s(self) -> float:
+            return self.now
+
+    clock = Clock()
+    failures = FailureState(clock)
+    failures.withdraw({}, [Withdrawal(element="leaf1", intent=Intent.HOLD, since=10_000.0, until=10_060.0)])
+    assert (failures.held_s("leaf1"), failures.held_s("leaf2")) == (60.0, 0.0)
+    clock.now = 1_000.0
+    assert failures.held_s("leaf1") == 60.0
+    clock.now = 10_061.0
+    assert failures.held_s("leaf1") == 0.0

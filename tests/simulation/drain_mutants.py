@@ -144,8 +144,8 @@ DRAIN_MUTANTS = (
     Mutant(
         "a drain has its effect before the store has it",
         MAINTENANCE,
-        "        elements, now = self._named(names), self._state.clock.wall_s()\n",
-        "        elements, now = self._named(names), self._state.clock.wall_s()\n"
+        "        elements, now = elements_named(self._state.fabric, names), self._state.clock.wall_s()\n",
+        "        elements, now = elements_named(self._state.fabric, names), self._state.clock.wall_s()\n"
         "        self._state.failures.withdraw({intent: elements}, {})\n        self._migrations.leave_drained()\n",
         "the disk is full when a spine is drained",
     ),
@@ -187,8 +187,8 @@ DRAIN_MUTANTS = (
     Mutant(
         "a hold lasts no longer than a controller",
         MAINTENANCE,
-        "for w in stored if w.intent is Intent.HOLD}",
-        "for w in stored if w.intent is Intent.HOLD and w.since > self._state.clock.wall_s() - 3.0}",
+        "(w for w in stored if w.intent is Intent.HOLD)",
+        "(w for w in stored if w.intent is Intent.HOLD and w.since > self._state.clock.wall_s() - 3.0)",
         "the controller starts again while a leaf is held",
     ),
     Mutant(
