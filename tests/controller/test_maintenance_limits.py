@@ -234,7 +234,7 @@ def test_a_member_has_its_own_time_to_join_when_its_leaf_is_given_back(tmp_path)
             await asyncio.sleep(1.5)
             assert deployment.state("job") is JobState.RUNNING
             maintenance.give_back(["leaf1", "leaf2"])
-            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "nobody has joined")
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "it has failed")
 
     asyncio.run(scenario())
 
