@@ -127,7 +127,7 @@ def test_a_full_switch_names_the_sandboxes_that_hold_its_slots(tmp_path, monkeyp
     async def scenario(deployment, stub):
         async def fill():
             for number in itertools.count():
-                named = SANDBOX.replace("name: sandbox", f"name: sandbox{number}")
+                named = SANDBOX.replace("name: sandbox", f"name: sandbox{number}") + "slots: 512\n"
                 await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=named))
 
         with pytest.raises(grpc.aio.AioRpcError, match="when they are canceled: sandbox, sandbox0, "):
