@@ -36,6 +36,7 @@ from netfold.controller.lifecycle.events import (
     LeaseExpired,
     LinksKnown,
     MembersRejoining,
+    MoveFailed,
 )
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.scheduling.operator_requests import OperatorRequests
@@ -92,7 +93,10 @@ class Controller:
         on(ElementsFailed, planning.migrations.on_elements_failed)  # FailureMonitor
         on(ElementsFailed, planning.placements.on_elements_failed)  # FailureMonitor
         on(CapacityFreed, planning.placements.on_capacity_freed)  # FailureMonitor, Lifecycle, Epochs, Members
+        on(CapacityFreed, planning.migrations.on_capacity_freed)  # FailureMonitor, Lifecycle, Epochs, Members
+        on(MoveFailed, planning.migrations.on_move_failed)  # Lifecycle
         on(JobRunning, jobs.members.on_job_running)  # Lifecycle
+        on(JobRunning, planning.migrations.on_job_running)  # Lifecycle
         on(LeaseExpired, jobs.members.on_lease_expired)  # Leases
         on(EpochsExhausted, planning.migrations.on_epochs_exhausted)  # Epochs
         on(JobStranded, planning.migrations.on_job_stranded)  # Lifecycle, Members
@@ -109,6 +113,7 @@ class Controller:
                 self._resume(job)
         switches.failure_monitor.start()
         self.planning.placements.try_queue()
+        self.state.tasks.spawn(self.planning.maintenance.resume(), "jobs over what was drained before")
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(switches.fleet.run())

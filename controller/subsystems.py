@@ -28,6 +28,7 @@ from netfold.controller.observation.recorder import PERIOD_S, Recorder
 from netfold.controller.recording.history import MAX_BYTES
 from netfold.controller.recording.lines import RecordingSource, fabric_line
 from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
+from netfold.controller.scheduling.maintenance import Maintenance
 from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
 from netfold.controller.scheduling.plan_scheduler import PlanScheduler
@@ -95,7 +96,7 @@ class Jobs:
 
 
 class Planning:
-    """Placements, migrations and re-routes of jobs."""
+    """Placements, migrations and re-routes of jobs; maintenance of the fabric."""
 
     def __init__(
         self,
@@ -111,6 +112,7 @@ class Planning:
         queue = JobQueue(state.registry, state.clock.wall_s, options.age_s)
         self.placements = PlacementScheduler(state, lifecycle, client, scheduler, queue)
         self.migrations = MigrationScheduler(state, lifecycle, client, scheduler, queue)
+        self.maintenance = Maintenance(state, self.placements, self.migrations)
         self.rerouter = Rerouter(
             state.fabric,
             state.registry,

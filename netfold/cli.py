@@ -101,7 +101,52 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "replay": Command(
         "controller.operator.web_commands", "Open a recording in the page.", OPERATION, "replay", extra="web"
     ),
-    "fabric": Command("topologies.cli", "List, check and show fabrics.", FABRICS, "fabric", extra="testbed"),
+    "fabric": CommandGroup("List, check and show fabrics; withdraw parts of one for maintenance.", FABRICS),
+    "fabric list": Command(
+        "topologies.cli", "List the specs that come with netfold.", attribute="listed", extra="testbed"
+    ),
+    "fabric check": Command(
+        "topologies.cli", "Check a spec; print each error with its line.", attribute="check", extra="testbed"
+    ),
+    "fabric show": Command(
+        "topologies.cli",
+        "Show hosts, switches and links with their addresses.",
+        attribute="show",
+        extra="testbed",
+    ),
+    "fabric schema": Command(
+        "topologies.cli", "Print the JSON Schema of spec files.", attribute="schema", extra="testbed"
+    ),
+    "fabric status": Command(
+        "controller.operator.fabric_commands",
+        "Show what is withdrawn or has failed, and the jobs there.",
+        attribute="status",
+        extra="controller",
+    ),
+    "fabric cordon": Command(
+        "controller.operator.fabric_commands",
+        "Keep new placements off switches, links and hosts.",
+        attribute="cordon",
+        extra="controller",
+    ),
+    "fabric drain": Command(
+        "controller.operator.fabric_commands",
+        "Move jobs and routes off switches, links and hosts.",
+        attribute="drain",
+        extra="controller",
+    ),
+    "fabric hold": Command(
+        "controller.operator.fabric_commands",
+        "Let switches be away for a while.",
+        attribute="hold",
+        extra="controller",
+    ),
+    "fabric undrain": Command(
+        "controller.operator.fabric_commands",
+        "Give switches, links and hosts back.",
+        attribute="undrain",
+        extra="controller",
+    ),
     "network": Command(
         "testbed.network.cli",
         "Bring a fabric up as a Mininet network; look into it.",

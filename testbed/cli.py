@@ -18,7 +18,7 @@ from rich.table import Table
 
 from netfold.protocol.option_groups import expand_groups
 from netfold.protocol.runtime import DEFAULT_NAME
-from netfold.testbed.errors import RunError
+from netfold.testbed.errors import ProgramSourcesError, RunError
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.isolation import run_isolated
 from netfold.testbed.network.modes import NetworkMode
@@ -211,6 +211,8 @@ def run_command(
         fail(f"interrupted ({display.step}): the network is down, and no file was written", code)
     except FabricError as error:
         fail(str(error), BAD_INPUT)
+    except ProgramSourcesError as error:  # whatever the load of this machine
+        fail(str(error), FAILED)
     except (RunError, NetworkError, OSError) as error:
         notes = "" if executed is None else executed.failure_notes()
         fail(f"{error}{f' ({notes})' if notes else ''}", FAILED)

@@ -24,3 +24,7 @@ class ProcessFailedError(RunError):
 
 class RunTimeoutError(RunError):
     """A deadline passed."""
+
+
+class ProgramSourcesError(RunError):
+    """Sources of the switches' program have changed since it was compiled."""

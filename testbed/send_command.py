@@ -23,7 +23,7 @@ from netfold.protocol.environment import Variable
 from netfold.protocol.listing import listing
 from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.protocol.runtime import DEFAULT_NAME
-from netfold.protocol.wire import Kind, Packet, Verdict
+from netfold.protocol.wire import ROUNDS, Kind, Packet, Verdict
 from netfold.testbed.network.errors import NetworkError, NoNamespacesError
 from netfold.testbed.network.isolation import enter_network
 from netfold.testbed.network.options import NameOption
@@ -38,6 +38,7 @@ send = typer.Typer()
 
 ARRIVAL_S = 5.0
 """Seconds in which a packet, and a RESULT that was sent, arrive also on a busy machine."""
+TIMEOUT_MAX_S = 86_400.0
 _POLL_S = 0.05
 _ENDED = (pb.FAILED, pb.DONE, pb.CANCELED)
 
@@ -79,7 +80,12 @@ def run_send(
         int | None, typer.Option(min=0, max=65535, help="Another child number than the host's.")
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.0, help="Seconds to wait for the RESULT while others' packets are missing.")
+        float,
+        typer.Option(
+            min=0.0,
+            max=TIMEOUT_MAX_S,
+            help="Seconds to wait for the RESULT while others' packets are missing.",
+        ),
     ] = 0.0,
     name: NameOption = DEFAULT_NAME,
 ) -> None:
@@ -97,6 +103,12 @@ def run_send(
     fields = next((t for t in found.packets.trees if tree in (0, t.tree)), None)
     if fields is None:
         fail(REFUSED, f"job '{job}' has no tree {tree}; its trees are {listing(_trees(found))}")
+    if chunk >= fields.slots * ROUNDS:
+        fail(
+            REFUSED,
+            f"tree {fields.tree} has no chunk {chunk}: {fields.slots} slots and {ROUNDS} rounds number chunks 0 to "
+            f"{fields.slots * ROUNDS - 1}",
+        )
     packet = Packet(
         Kind.GRADIENT,
         fields.tree,
@@ -143,7 +155,7 @@ def _refuse(job: pb.Job, host: str) -> None:
             "fail. Submit a job of its own with `sandbox: true` (docs/tutorials/a-gradient-by-hand.md)",
         )
     if host not in workers:
-        fail(REFUSED, f"'{host}' is no worker of job '{job.name}'; its workers are {listing(workers)}")
+        fail(REFUSED, f"{host!r} is no worker of job '{job.name}'; its workers are {listing(workers)}")
     if not job.packets.trees:
         why = f" ({job.reason})" if job.reason else ""
         fail(REFUSED, f"job '{job.name}' is {state}: switches have no entries of it yet{why}")

@@ -20,7 +20,7 @@ from netfold.testbed import chips
 from netfold.testbed.capture import Capture
 from netfold.testbed.controller_process import ControllerProcess
 from netfold.testbed.driver_load import measure_drivers
-from netfold.testbed.errors import RunError
+from netfold.testbed.errors import ProgramSourcesError, RunError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.mpirun import hosts_command, preload_of
 from netfold.testbed.network.blueprint import DEFAULT_MTU
@@ -59,11 +59,11 @@ DESCRIPTIONS = {
 
 
 def _check_program_sources() -> None:
-    """Raises RunError, before a network starts for a controller that would refuse its program."""
+    """Raises ProgramSourcesError, before a network starts for a controller that would refuse its program."""
     try:
         check_sources()
     except ManifestError as error:
-        raise RunError(str(error)) from error
+        raise ProgramSourcesError(str(error)) from error
 
 
 class Testbed(ManagedResource):

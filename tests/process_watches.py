@@ -13,14 +13,14 @@ DEADLINE_S = 60.0
 
 
 def watches(folder: Path) -> list[int]:
-    """Numbers of the processes."""
+    """Numbers of the processes, also of those that cancel a job now."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if "-S" in words and any(word.startswith(f"{folder}/") for word in words):
+        if {"-S", "-P"} & {*words} and any(word.startswith(f"{folder}/") for word in words):
             found.append(int(path.parent.name))
     return found
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold fabric`, and helpers shared by the commands on networks."""
+"""`netfold fabric list`, `check`, `show` and `schema`, and helpers shared by the commands on networks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ P = ParamSpec("P")
 FAILED, BAD_INPUT = 1, 2
 """Exit codes of an error of the system, and of a bad fabric or option."""
 
-fabric = typer.Typer()
+listed, check, show, schema = (typer.Typer() for _ in range(4))
+"""Commands of `netfold fabric` that read a file; controller/operator/fabric_commands.py has those of a controller."""
 
 # protocol/options.py has it, too: commands of a job start without the libraries of fabrics.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -67,14 +68,14 @@ def new_table(title: str, *columns: str) -> Table:
     return table
 
 
-@fabric.command("list")
+@listed.command()
 def _list() -> None:
     """List the specs that come with netfold."""
     for spec in spec_names():
         typer.echo(spec)
 
 
-@fabric.command("check")
+@check.command()
 @one_line_errors()
 def _check(fabric: FabricArgument) -> None:
     """Check a spec; print each error with its line.
@@ -85,7 +86,7 @@ def _check(fabric: FabricArgument) -> None:
     typer.echo(_summary(found))
 
 
-@fabric.command("show")
+@show.command()
 @one_line_errors()
 def _show(fabric: FabricArgument, as_json: AsJson = False) -> None:
     """Show hosts, switches and links of a fabric with their addresses."""
@@ -99,7 +100,7 @@ def _show(fabric: FabricArgument, as_json: AsJson = False) -> None:
         console.print(table)
 
 
-@fabric.command("schema")
+@schema.command()
 def _schema() -> None:
     """Print the JSON Schema of spec files, for editors."""
     typer.echo(schema_text(), nl=False)

@@ -83,8 +83,11 @@ class FailureMonitor:
             self._events.publish(CapacityFreed())
 
     def _on_link_timeout(self, link: frozenset[str], cut: int) -> None:
-        """Make jobs without another plan fail, as the link is still down."""
+        """Make jobs without another plan fail, as the link is still down, unless a switch at its end is held."""
         if self._cuts[link] == cut and link in self._failures.failed.links:
+            if held_s := max(map(self._failures.held_s, link)):
+                self._call_later(min(held_s, self._timeouts.restart), self._on_link_timeout, link, cut)
+                return
             why = f"link {_name(link)} is down for {self._timeouts.restart:g} s"
             self._give_up(link, ElementsFailed(FailedElements(frozenset((link,))), why, True))
 
@@ -123,11 +126,14 @@ class FailureMonitor:
             self._call_later(self._timeouts.restart, self._on_restart_timeout, switch)
 
     def _on_restart_timeout(self, switch: str) -> None:
-        """Make jobs without another plan fail, unless another controller is primary, because the switch then still adds
-        up, or the switch is silent: a slow switch is not dead, and jobs wait for it."""
+        """Make jobs without another plan fail, unless the switch is held, or another controller is primary, because the
+        switch then still adds up, or the switch is silent: a slow switch is not dead, and jobs wait for it."""
         health, seconds = self._fleet.health(switch), self._timeouts.restart
         if health.ready:
             self._timed.discard(switch)
+            return
+        if held_s := self._failures.held_s(switch):
+            self._call_later(min(held_s, seconds), self._on_restart_timeout, switch)
             return
         left_s = seconds - (self._clock.monotonic_s() - health.since)
         is_early = left_s > 0.1 * seconds

@@ -58,14 +58,14 @@ def links_of(plan: Plan) -> set[frozenset[str]]:
     return used
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
     """A stored record. Fields that this version does not know are kept and written again, because another version may
     use the store afterwards."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class AllocatedTree(_Record):
+class AllocatedTree(Record):
     """A netfold.controller.planning.plan.Tree with the numbers that its installation chose.
 
     tree   number, 1 ... 1023, which no other tree has on its switches; also its tree_index and multicast group there
@@ -81,7 +81,7 @@ class AllocatedTree(_Record):
     quorum: int = 0
 
 
-class Placement(_Record):
+class Placement(Record):
     """A plan with all numbers chosen: `trees` are in the order of `plan.trees`."""
 
     plan: PlanField
@@ -110,7 +110,7 @@ class Transport(StrEnum):
     ROCE = "roce"
 
 
-class ConnectionRecord(_Record):
+class ConnectionRecord(Record):
     """The ends of a RoCE worker in one tree: the queue pairs that it sends from and receives at, and its first PSN."""
 
     tree: int
@@ -124,7 +124,7 @@ MISMATCHED = 1 << 62
 made the call with other arrays."""
 
 
-class QueuePairs(_Record):
+class QueuePairs(Record):
     """The last registration of a RoCE worker: its connections of an epoch, and the number of calls that it has
     completed."""
 
@@ -142,7 +142,7 @@ class QueuePairs(_Record):
         return next((c for c in self.connections if c.tree == tree), None)
 
 
-class Member(_Record):
+class Member(Record):
     """A worker or parameter server of a job. `joined`: it has joined at least once; `left`: it has left after `calls`
     calls of the job. `process`: the number of the process that joined last; 0: unknown."""
 
@@ -161,7 +161,7 @@ class Member(_Record):
 _PLACES = "_known_places"
 
 
-class JobRecord(_Record):
+class JobRecord(Record):
     """A job.
 
     seq        order of submission

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Stores what has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and the leader's term and address.
+"""Stores what has to outlive the controller, in SQLite (WAL): jobs, withdrawn elements, epochs of slots, and the
+leader's term and address.
 
 Every change is one transaction, synced to disk before the switches receive it. One process at a time writes
 (service/leadership.py); standbys read."""
@@ -18,8 +19,9 @@ from typing import Any, TypeVar
 
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
+from netfold.controller.jobs.withdrawal import Withdrawal
 
-SCHEMA = 5
+SCHEMA = 6
 OTHER_VERSION = (
     "was written by another version of netfold. Run that version until its jobs have ended; or give another --state, "
     "which ends them"
@@ -40,6 +42,7 @@ CREATE TABLE IF NOT EXISTS members (
     job TEXT, host TEXT, body TEXT NOT NULL, PRIMARY KEY (job, host)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS worked (sender TEXT, receiver TEXT, PRIMARY KEY (sender, receiver)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS withdrawals (element TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS epochs (
     switch TEXT, block INTEGER, epoch INTEGER NOT NULL, PRIMARY KEY (switch, block)
 ) WITHOUT ROWID;
@@ -48,7 +51,7 @@ CREATE TABLE IF NOT EXISTS revisions (
 ) WITHOUT ROWID;
 """
 
-Record = TypeVar("Record", JobRecord, Member)
+Record = TypeVar("Record", JobRecord, Member, Withdrawal)
 
 
 class StoreError(Exception):
@@ -189,6 +192,23 @@ class Store:
     def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
         """Note that these directions of links have carried a probe, within a change."""
         self._db.executemany("INSERT OR IGNORE INTO worked VALUES (?, ?)", hops)
+
+    # ---- withdrawn elements ----------------------------------------------------------------------
+
+    def withdrawals(self) -> list[Withdrawal]:
+        """The elements that operators have withdrawn, by name. Raises StoreError for one that this version cannot
+        read."""
+        rows = self._db.execute("SELECT body FROM withdrawals ORDER BY element").fetchall()
+        return [self._read(Withdrawal, body) for (body,) in rows]
+
+    def put_withdrawal(self, withdrawal: Withdrawal) -> None:
+        """Write the intent for an element, within a change."""
+        row = (withdrawal.element, withdrawal.model_dump_json())
+        self._db.execute("INSERT OR REPLACE INTO withdrawals VALUES (?, ?)", row)
+
+    def delete_withdrawal(self, element: str) -> None:
+        """Give an element back, within a change."""
+        self._db.execute("DELETE FROM withdrawals WHERE element = ?", (element,))
 
     # ---- epochs ----------------------------------------------------------------------------------
 

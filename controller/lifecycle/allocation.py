@@ -20,6 +20,7 @@ from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.switch_requirements import check_requirements
 from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
+from netfold.protocol.listing import listing
 from netfold.topologies.fabric import Fabric, Switch
 
 _MIN_WINDOW, _MAX_WINDOW = 8, 2048
@@ -66,7 +67,10 @@ def allocate(
     for tree, slots in zip(plan.trees, wanted, strict=True):
         number = tree_numbers.take(tree, resolved.file.name)
         remaining_trees.subtract(dict.fromkeys(tree.nodes, slots))
-        size, ranges = _allocate_slots(fabric, tree, pools, slots, remaining_trees, resolved.file.name)
+        try:
+            size, ranges = _allocate_slots(fabric, tree, pools, slots, remaining_trees, resolved.file.name)
+        except RefusedError as error:
+            raise RefusedError(f"{error}{_sandboxes_at(tree.nodes, installed)}") from error
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
         bases = {s: r.base for s, r in ranges.items()}
         trees.append(AllocatedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
@@ -158,6 +162,13 @@ def _allocate_slots(
         return size, {n: pools[n].take(size) for n in nodes}
     except SlotsExhaustedError as error:  # the size was free on each, and no node occurs twice
         raise RefusedError(str(error)) from error
+
+
+def _sandboxes_at(nodes: Iterable[str], jobs: Iterable[JobRecord]) -> str:
+    """An addition to a refusal if jobs that end by a command alone hold slots of these nodes."""
+    places = set(nodes)
+    found = [j.name for j in jobs if j.sandbox and any(places & {*ranges_of(p)} for p in j.placements)]
+    return f"; sandboxes end when they are canceled: {listing(found)}" if found else ""
 
 
 def _share(free: int, wanted: int, remaining_trees: int) -> int:

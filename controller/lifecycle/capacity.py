@@ -45,3 +45,10 @@ def uses_failed(plan: Plan, failed: FailedElements, lost: Iterable[str]) -> bool
     links = links_of(plan)
     nodes = {n for link in links for n in link}
     return bool(nodes & failed.switches or links & failed.links or nodes & set(lost))
+
+
+def unavoidable(fabric: Fabric, hosts: Iterable[str]) -> FailedElements:
+    """The hosts, the switches that they are attached to, and the links in between: no plan of these workers avoids
+    them."""
+    racks = {host: fabric.attachment(host) for host in hosts}
+    return FailedElements(frozenset(map(frozenset, racks.items())), frozenset((*racks, *racks.values())))

@@ -34,7 +34,7 @@ class ControllerState:
         self.timeouts = timeouts
         self.clock = clock
         self.registry = JobRegistry(config, packet_model, store, clock)
-        self.failures = FailureState()
+        self.failures = FailureState(clock)
         self.member_status = MemberStatus()
         self.events = EventBus()
         self.changes = ChangeNotifier()

@@ -56,7 +56,7 @@ class LeaseExpired:
 
 @dataclass(frozen=True)
 class FailuresChanged:
-    """Routes have to avoid other links and switches than before."""
+    """Routes and plans have to avoid other links and switches than before."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,17 @@ class ElementsFailed:
 
 @dataclass(frozen=True)
 class CapacityFreed:
-    """A job has ended or moved, a queued one lost a member, or a link or switch works again: a queued job may fit."""
+    """A job has ended or moved, a queued one lost a member, or a link or switch may be used again: a queued job may
+    fit, and one over drained elements may leave them."""
+
+
+@dataclass(frozen=True)
+class MoveFailed:
+    """A job stays where it was, because it could not move. `switches`: those that did not take its entries."""
+
+    job: str
+    reason: str
+    switches: frozenset[str] = frozenset()
 
 
 E = TypeVar("E")

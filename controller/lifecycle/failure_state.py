@@ -1,25 +1,34 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The links and switches that are down now, and those that one job has to avoid."""
+"""The elements that are down or withdrawn now, and those that one job has to avoid."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import functools
+import operator
+from collections.abc import Iterable, Mapping
 
-from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.jobs.withdrawal import Intent, Withdrawal
+from netfold.controller.lifecycle.clock import Clock
+from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 
 
 class FailureState:
-    """Holds what has failed: the failure monitor sets `failed`, `awaited` and `known`; routes and plans avoid it.
+    """Holds what has failed and what is withdrawn: the failure monitor sets `failed`, `awaited` and `known`,
+    maintenance calls `withdraw`. Plans avoid both. Jobs have to leave what has failed, and leave what is drained if
+    they can.
 
     awaited  switches and links of `failed` that may be back shortly: no job without another plan fails yet
-    changes  how often `failed` was set: an element that failed and is back may have refused a plan in between
+    changes  how often `failed` or `withdrawn` was set: an element that is back may have refused a plan in between
     known    set when each switch has been ready since the start, or its start timeout has passed
     """
 
-    def __init__(self) -> None:
-        self._failed = FailedElements()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failed = NO_ELEMENTS
+        self._withdrawn: dict[Intent, FailedElements] = {}
+        self._holds: dict[str, Withdrawal] = {}
         self.changes = 0
         self.awaited: frozenset[str | frozenset[str]] = frozenset()
         self.known = asyncio.Event()
@@ -35,12 +44,45 @@ class FailureState:
         self._failed = elements
         self.changes += 1
 
+    def withdraw(self, elements: Mapping[Intent, FailedElements], holds: Iterable[Withdrawal]) -> None:
+        """Set the elements that operators have withdrawn, and the holds of switches."""
+        self._withdrawn = dict(elements)
+        self._holds = {hold.element: hold for hold in holds}
+        self.changes += 1
+
+    def held_s(self, switch: str) -> float:
+        """Seconds for which the switch may still be away; 0: it is not held. They are at most those of the request,
+        because the wall clock may be set back."""
+        hold = self._holds.get(switch)
+        if hold is None:
+            return 0.0
+        return max(0.0, min(hold.until - self._clock.wall_s(), hold.until - hold.since))
+
+    @property
+    def drained(self) -> FailedElements:
+        """Elements that jobs and routes leave where there is another way."""
+        return self._withdrawn.get(Intent.DRAIN, NO_ELEMENTS)
+
+    @property
+    def withdrawn(self) -> FailedElements:
+        """Elements that plans avoid although they work."""
+        return functools.reduce(operator.or_, self._withdrawn.values(), NO_ELEMENTS)
+
+    @property
+    def avoided(self) -> FailedElements:
+        """The elements that plans and reservations avoid: what has failed, and what is withdrawn."""
+        return self.failed | self.withdrawn
+
     def of(self, job: str) -> FailedElements:
-        """The elements that the job's plan avoids: those that have failed, and switches that did not take its
+        """The elements that the job has to leave: those that have failed, and switches that did not take its
         entries."""
         nothing = frozenset[str]()
         avoided = self._refusing.get(job, nothing) | self._slow.get(job, nothing)
         return FailedElements(self.failed.links, self.failed.switches | avoided)
+
+    def avoided_by(self, job: str, may_use: FailedElements = NO_ELEMENTS) -> FailedElements:
+        """The elements that the job's plan avoids. It `may_use` these if they are only withdrawn."""
+        return self.of(job) | (self.withdrawn - may_use)
 
     def avoid(self, job: str, switches: Iterable[str], *, slow: bool = False) -> None:
         """Make plans of the job avoid these switches until it runs or has ended. `slow`: they may take its entries

@@ -12,6 +12,7 @@ from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Mem
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
 from netfold.controller.jobs.store import HISTORY
+from netfold.controller.jobs.withdrawal import Withdrawal
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
     AllocationState,
@@ -70,6 +71,11 @@ class JobRegistry:
     def links_seen_up(self) -> set[tuple[str, str]]:
         """Directions of links that have carried packets, for this or an earlier controller."""
         return self._store.links_seen_up()
+
+    @property
+    def withdrawals(self) -> list[Withdrawal]:
+        """The elements that operators have withdrawn, by name."""
+        return self._store.withdrawals()
 
     def __contains__(self, name: object) -> bool:
         return name in self._jobs
@@ -196,6 +202,14 @@ class JobRegistry:
     def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
         """Note that these directions of links carry packets: a direction that stops doing so is down."""
         self._store.mark_links_up(hops)
+
+    def withdraw(self, withdrawal: Withdrawal) -> None:
+        """Note that an operator has withdrawn an element."""
+        self._store.put_withdrawal(withdrawal)
+
+    def give_back(self, element: str) -> None:
+        """Note that an element is not withdrawn any more."""
+        self._store.delete_withdrawal(element)
 
     def new(self, resolved: ResolvedJob) -> JobRecord:
         """Make a queued job of a resolved file."""

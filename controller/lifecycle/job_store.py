@@ -10,6 +10,7 @@ from typing import Protocol
 
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
+from netfold.controller.jobs.withdrawal import Withdrawal
 
 
 class JobStore(Protocol):
@@ -33,6 +34,12 @@ class JobStore(Protocol):
     def links_seen_up(self) -> set[tuple[str, str]]: ...
 
     def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None: ...
+
+    def withdrawals(self) -> list[Withdrawal]: ...
+
+    def put_withdrawal(self, withdrawal: Withdrawal) -> None: ...
+
+    def delete_withdrawal(self, element: str) -> None: ...
 
     def epochs(self, switch: str) -> dict[int, int]: ...
 

@@ -54,6 +54,8 @@ class Members:
         epochs: Epochs,
         leases: Leases,
     ) -> None:
+        self._fabric = state.fabric
+        self._failures = state.failures
         self._registry = state.registry
         self._member_status = state.member_status
         self._tasks = state.tasks
@@ -301,7 +303,14 @@ class Members:
     def _expire(self, name: str, host: str) -> None:
         if not self._leases.held(name, host):  # it may have come back while the store refused the change
             seconds = self.lease_s(name)
+            if self._held_s(host):
+                self._leases.renew(name, host, seconds)
+                return
             self.handle_loss(name, host, f"the lease of {host} expired: no heartbeat for {seconds:g} s")
+
+    def _held_s(self, host: str) -> float:
+        """Seconds for which the switch of the host may be away: no member there is lost until then."""
+        return self._failures.held_s(self._fabric.attachment(host))
 
     def handle_loss(self, name: str, host: str, why: str) -> None:
         """End the job or continue it without the member, as its file says."""
@@ -329,5 +338,8 @@ class Members:
         if not absent or not job.state.is_installed:
             return
         seconds = self._registry.resolved_job(name).file.join_s
+        if held_s := max(map(self._held_s, absent)):
+            self._expect(job, min(held_s, seconds))  # the switch may be given back before
+            return
         for host in absent:
             self.handle_loss(name, host, f"{listing(absent)} did not join within {seconds:g} s")

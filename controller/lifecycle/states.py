@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.capacity import uses_failed
+from netfold.controller.lifecycle.capacity import unavoidable, uses_failed
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
     FailuresChanged,
     JobRunning,
     JobStranded,
+    MoveFailed,
 )
 from netfold.controller.lifecycle.feature_entries import FeatureEntries
 from netfold.controller.lifecycle.leases import Leases
@@ -38,6 +40,7 @@ class Lifecycle:
         leases: Leases,
     ) -> None:
         self.changes = state.changes
+        self._fabric = state.fabric
         self._registry = state.registry
         self._member_status = state.member_status
         self._tasks = state.tasks
@@ -68,6 +71,14 @@ class Lifecycle:
         return job.placement is not None and uses_failed(
             job.placement.plan, self._failures.of(job.name), job.excluded
         )
+
+    def is_over_drained(self, job: JobRecord) -> bool:
+        """Whether the placement of the job uses drained elements that a plan of its members may avoid."""
+        drained = self._failures.drained
+        if job.placement is None or not drained:
+            return False
+        avoidable = drained - unavoidable(self._fabric, job.workers)
+        return uses_failed(job.placement.plan, avoidable, ())
 
     # ---- changes ----------------------------------------------------------------------------------------
 
@@ -109,16 +120,22 @@ class Lifecycle:
     def retarget(self) -> int:
         return self._fleet.set_desired(
             self._desired_state.contents(
-                self._registry.all(), self._failures.failed, self._registry.revisions()
+                self._registry.all(),
+                self._failures.failed,
+                self._registry.revisions(),
+                self._failures.drained,
             )
         )
 
     async def compute_routes(self) -> None:
         """Compute the routes before the first desired state is set."""
-        await asyncio.to_thread(self._desired_state.compute_routes, self._failures.failed)
+        await asyncio.to_thread(
+            self._desired_state.compute_routes, self._failures.failed, self._failures.drained
+        )
 
     def on_failures_changed(self, _: FailuresChanged) -> None:
-        """Give switches routes around failed elements; in a large fabric once a thread has computed them."""
+        """Give switches routes around failed and drained elements; in a large fabric once a thread has computed
+        them."""
         if self._desired_state.is_small:
             self.retarget()
         elif not self._is_computing:
@@ -127,8 +144,11 @@ class Lifecycle:
 
     async def _compute_routes(self) -> None:
         try:
-            while not self._desired_state.has_routes(failed := self._failures.failed):
-                await asyncio.to_thread(self._desired_state.compute_routes, failed)
+            while True:
+                around = (self._failures.failed, self._failures.drained)
+                if self._desired_state.has_routes(*around):
+                    return
+                await asyncio.to_thread(self._desired_state.compute_routes, *around)
                 self.retarget()
         finally:
             self._is_computing = False
@@ -189,8 +209,7 @@ class Lifecycle:
         version = self._awaited.get(name, 0)
         unfinished = self._switches.unfinished(job, version)
         why = f"switches did not take its entries in {seconds:g} s: {self._switches.listed(unfinished)}"
-        if unfinished and self._can_roll_back(job):
-            self._roll_back(job, why)
+        if unfinished and self.roll_back(job, why, unfinished):
             return
         if not self._switches.are_refusing(
             unfinished
@@ -212,24 +231,31 @@ class Lifecycle:
         self._events.publish(JobStranded(name, why, is_final=refused))
 
     def _can_roll_back(self, job: JobRecord) -> bool:
-        """Whether the job can stay on its previous placement: failed elements of it may work again, but other jobs may
-        have its capacity."""
+        """Whether the job can stay on its previous placement, also on a drained one: failed elements of it may work
+        again, but other jobs may have its capacity."""
         if job.previous is None or uses_failed(job.previous.plan, self._failures.failed, job.excluded):
             return False
         return self._registry.fits(job, job.previous)
 
-    def _roll_back(self, job: JobRecord, why: str) -> None:
-        """Let the job stay on its previous placement, where it has run all the time, in its old epoch."""
+    def roll_back(self, job: JobRecord, why: str, unfinished: Iterable[str] = ()) -> bool:
+        """Let a job that moves stay on its previous placement, where it has run all the time, in its old epoch. False:
+        it has none that works. `unfinished`: the switches that have not taken its new entries."""
+        if not self._can_roll_back(job):
+            return False
         log.warning("job %s stays where it was: %s", job.name, why)
         assert job.previous is not None
-        there = {e.child for tree in job.previous.plan.trees for e in tree.edges}
-        absent = (w for w in job.workers if w not in there)  # workers that this epoch was to include
+        members = {e.child for tree in job.previous.plan.trees for e in tree.edges}
+        absent = (w for w in job.workers if w not in members)  # workers that this epoch was to include
         stays: dict[str, object] = {"placement": job.previous, "previous": None, "state": JobState.RUNNING}
         stays["excluded"] = (*job.excluded, *absent)
         self.commit(job.model_copy(update={**stays, "reason": f"it stays where it was: {why}"}))
         self._awaited.pop(job.name, None)
         self.retarget()
+        self._feature_entries.install(self._registry.get(job.name))
+        there = {n for link in job.previous.links for n in link}
+        self._events.publish(MoveFailed(job.name, why, frozenset(unfinished) - there))
         self._events.publish(CapacityFreed())
+        return True
 
     def _forget(self, name: str) -> None:
         self._awaited.pop(name, None)

@@ -6,7 +6,6 @@ last one: records and reports are compared by identity, link loads as one array.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,8 +127,8 @@ class Observer:
         failed = self._failures.failed
         if failed == self._failed:
             return {}
-        rows: Rows = dict.fromkeys(set(_names(self._failed)) - set(_names(failed)))
-        rows |= dict.fromkeys(_names(failed), True)
+        rows: Rows = dict.fromkeys(set(self._failed.names) - set(failed.names))
+        rows |= dict.fromkeys(failed.names, True)
         self._failed = failed
         return rows
 
@@ -206,8 +205,3 @@ def _job_row(job: JobRecord) -> Rows:
         for tree, numbers in zip(plan.trees, job.placement.trees, strict=True)
     ]
     return row
-
-
-def _names(failed: FailedElements) -> Iterator[str]:
-    yield from failed.switches
-    yield from ("-".join(sorted(link)) for link in failed.links)

@@ -53,6 +53,8 @@ def show_status(where: ControllerOptions, as_json: AsJson = False) -> None:
     if not answer.primary:
         note_standby(answer.primary_address)
     Console().print(table)
+    if answer.withdrawn_elements:
+        typer.echo(f"withdrawn: {', '.join(answer.withdrawn_elements)} (netfold fabric status)")
 
 
 @top.command()

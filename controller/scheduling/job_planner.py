@@ -18,6 +18,7 @@ from netfold.controller.planning.planner import SchemeComparison, full_nodes, ma
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.failed_elements import FailedElements
+from netfold.protocol.listing import listing
 from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric, FabricError, Link
 
@@ -30,7 +31,10 @@ NEAR_TIE = 0.99
 NO_FAILURES = FailedElements()
 
 MAX_CAUSES = 3
-"""Number of switches that a refusal names with the cause of their failure; it lists the others by name alone."""
+"""Number of elements that a refusal names with the cause why they are avoided; it lists others by name alone."""
+
+MAX_NAMED = 16
+"""Number of elements that a refusal names: thousands of links may be withdrawn."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class PlanRequest:
     time_limit_s: float = math.inf
     """Time limit of a solver that improves its plan for as long as it may."""
     causes: Mapping[str, str] = field(default_factory=dict)
-    """Address and last error of failed switches, for a refusal."""
+    """For a refusal: address and last error of failed switches; which elements are withdrawn."""
 
 
 def plan_job(fabric: Fabric, request: PlanRequest) -> Plan:
@@ -193,9 +197,9 @@ def without_failed(
     part = distances(working, wanted[0])
     for member in wanted:
         if member not in part:
-            down = _switches_down(failed, causes) + sorted("-".join(sorted(k)) for k in failed.links)
             raise RefusedError(
-                f"no path without failed links from {wanted[0]} to {member}; down: {', '.join(down)}"
+                f"no path without failed or withdrawn elements from {wanted[0]} to {member}: "
+                f"{_explained(failed, causes)}"
             )
 
     def works(link: Link) -> bool:
@@ -208,7 +212,8 @@ def without_failed(
     )
 
 
-def _switches_down(failed: FailedElements, causes: Mapping[str, str]) -> list[str]:
-    names = sorted(failed.switches)
+def _explained(failed: FailedElements, causes: Mapping[str, str]) -> str:
+    """The names of the elements, switches first; of some with the cause."""
+    names = [*sorted(failed.switches), *FailedElements(failed.links).names]
     explained = [f"{name} ({causes[name]})" if name in causes else name for name in names[:MAX_CAUSES]]
-    return explained + names[MAX_CAUSES:]
+    return listing([*explained, *names[MAX_CAUSES:]], MAX_NAMED)

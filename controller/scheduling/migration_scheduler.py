@@ -1,7 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Decides when installed jobs are planned again, and migrates them. plan_scheduler.py orders planning tasks,
-planning_client.py requests the plans."""
+planning_client.py requests the plans.
+
+A job that has to move leaves failed elements and lost members: its repair may break it before it is made again, may end
+it, and may use what is withdrawn where there is no other plan. A job that only leaves drained elements stays where it
+is until the new placement is installed, or for good if there is none."""
 
 from __future__ import annotations
 
@@ -15,14 +19,17 @@ from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
-from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.capacity import RefusedError, unavoidable
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import (
+    CapacityFreed,
     ElementsFailed,
     EpochsExhausted,
     FailuresChanged,
+    JobRunning,
     JobStranded,
     MembersRejoining,
+    MoveFailed,
 )
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.states import Lifecycle
@@ -31,6 +38,7 @@ from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanningClient, PlanTimeoutError
+from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +48,13 @@ WORTH_MOVING = 1.05
 
 PLAN_AGAIN_S = 10.0
 """Seconds between a plan that was not found in time and the next attempt: the machine may only be busy."""
+
+LEAVES = "it leaves what is drained"
+"""Reason of a job that moves although it need not."""
+
+LEAVE_AGAIN_S = 10.0
+"""Seconds between a move off drained elements that was not possible in time, or that switches or the store did not
+take, and the next attempt."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,7 @@ class MigrationScheduler:
         plan_scheduler: PlanScheduler,
         queue: JobQueue,
     ) -> None:
+        self._fabric = state.fabric
         self._registry = state.registry
         self._tasks = state.tasks
         self._failures = state.failures
@@ -83,6 +99,15 @@ class MigrationScheduler:
         self._renewing: set[str] = set()
         self._postponed: dict[tuple[str, str], _Postponed] = {}
         """Postponed steps by job and kind."""
+        self._leaving: dict[str, bool] = {}
+        """Jobs that are to leave drained elements; true: something has changed since the attempt began."""
+        self._stays: dict[str, str] = {}
+        """The reasons why jobs could not leave drained elements at the last attempt."""
+        self._rests: set[str] = set()
+        """Jobs that leave drained elements after a while, and not when room comes."""
+        self._declined: dict[str, frozenset[str]] = {}
+        """Switches that did not take the entries of jobs that were leaving drained elements: the next plans avoid them,
+        until there is none."""
 
     # ---- events ---------------------------------------------------------------------------------
 
@@ -107,6 +132,22 @@ class MigrationScheduler:
     def on_failures_changed(self, _: FailuresChanged) -> None:
         self._retry_postponed()
 
+    def on_capacity_freed(self, _: CapacityFreed) -> None:
+        """Let jobs leave drained elements that had no other plan before."""
+        self.leave_drained()
+
+    def on_move_failed(self, event: MoveFailed) -> None:
+        """Let the job leave drained elements later: its capacity is free now, and it would be planned at once."""
+        if self._lifecycle.is_over_drained(self._registry.get(event.job)):
+            self._stays[event.job] = event.reason
+            self._declined[event.job] = self._declined.get(event.job, frozenset()) | event.switches
+            self._leave_later(event.job)
+
+    def on_job_running(self, event: JobRunning) -> None:
+        self._rests.discard(event.job)
+        self._declined.pop(event.job, None)
+        self.leave(event.job)
+
     # ---- commands -------------------------------------------------------------------------------
 
     def repair(self, name: str, why: str, *, fail: bool = True) -> None:
@@ -122,6 +163,30 @@ class MigrationScheduler:
         self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
         if waits is None:
             self._tasks.spawn(self._repair(name), f"repair of job {name}", on_error)
+
+    def leave_drained(self) -> None:
+        """Migrate installed jobs off drained elements, each in a task. Those whose attempt has just failed wait."""
+        installed = {j.name for j in self._registry.all() if j.state.is_installed}
+        self._stays = {n: why for n, why in self._stays.items() if n in installed}
+        self._declined = {n: s for n, s in self._declined.items() if n in installed}
+        self._rests &= installed
+        for job in self._registry.all():
+            if job.name in installed - self._rests:
+                self.leave(job.name)
+
+    def leave(self, name: str) -> None:
+        """Migrate an installed job off drained elements, in a task. If there is no other plan, it stays."""
+
+        def on_error(_: Exception) -> None:
+            self._leave_later(name)
+
+        if name not in self._registry or not self._may_leave(self._registry.get(name)):
+            return
+        if name in self._leaving:
+            self._leaving[name] = True
+        else:
+            self._leaving[name] = False
+            self._tasks.spawn(self._leave(name), f"job {name} leaves drained elements", on_error)
 
     def renew(self, name: str, epoch: int, why: str) -> None:
         """Migrate an installed job in its last epoch, in a task, to slots that have epochs left. If there are none, it
@@ -147,13 +212,14 @@ class MigrationScheduler:
             self._tasks.spawn(self._admit(name), f"new workers of job {name}", on_error)
 
     async def replan(self, name: str) -> bool:
-        """Migrate a running job that gains enough or uses failed elements. Raises UnknownJobError."""
+        """Migrate a running job that gains enough or uses failed or drained elements. Raises UnknownJobError."""
 
         async def work(is_final_attempt: bool) -> bool:
             job = self._registry.get(name)
             if job.state is not JobState.RUNNING or job.placement is None:
                 return False
-            better = 0.0 if self._lifecycle.is_affected(job) else WORTH_MOVING * job.placement.plan.rate
+            has_to_move = self._lifecycle.is_affected(job) or self._lifecycle.is_over_drained(job)
+            better = 0.0 if has_to_move else WORTH_MOVING * job.placement.plan.rate
             return await self._gain(job, "replanned", better, is_urgent=is_final_attempt)
 
         return await self._plan_scheduler.run(PlanPriority.REPLAN, work)
@@ -191,6 +257,10 @@ class MigrationScheduler:
         """The reasons why an installed job waits to move."""
         return [p.why for (job, _), p in self._postponed.items() if job == name]
 
+    def stays_because(self, name: str) -> str:
+        """The reason why an installed job could not leave drained elements at the last attempt; "": none is known."""
+        return self._stays.get(name, "")
+
     def _postpone(self, name: str, kind: str, error: RefusedError, retry: Callable[[], None]) -> bool:
         """Postpone `retry` if a switch or link may be back shortly, or if time was short. True: it is postponed, or the
         job has ended and there is nothing to do."""
@@ -227,7 +297,9 @@ class MigrationScheduler:
                 job, before = self._registry.get(name), conditions()
                 if not job.state.is_installed or not self._lifecycle.is_affected(job):
                     return  # it has ended, or an earlier migration has solved it
-                await self._move(job, request.why, 0.0, (), is_urgent=True)
+                if self._lifecycle.roll_back(job, request.why):
+                    return  # only the placement that it moves to is affected
+                await self._move_off(job, request.why)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
                 must_retry = conditions() != before or self._failures.forgive_slow(name)
@@ -248,6 +320,67 @@ class MigrationScheduler:
             await asyncio.sleep(STORE_RETRY_S)
             self.repair(name, latest.why, fail=latest.fail)
 
+    async def _leave(self, name: str) -> None:
+        async def work(_: bool) -> None:
+            job = self._registry.get(name)
+            self._leaving[name] = False
+            if not self._may_leave(job):
+                return
+            declined = FailedElements(switches=self._declined.get(name, frozenset()))
+            try:
+                await self._move(job, LEAVES, 0.0, (), is_urgent=True, is_leave=True, besides=declined)
+                self._stays.pop(name, None)
+            except RefusedError as error:
+                log.info("job %s stays over drained elements: %s", name, error)
+                self._stays[name] = str(error)
+                if self._declined.pop(name, None) or isinstance(error, PlanTimeoutError):
+                    self._leave_later(name)
+
+        was_refused = name in self._stays
+        try:
+            await self._plan_scheduler.run(PlanPriority.QUEUE if was_refused else PlanPriority.LEAVE, work)
+        except UnknownJobError:
+            log.debug("job %s is forgotten", name)
+        except StoreError as error:
+            log.error("job %s: %s", name, error)
+            self._leave_later(name)
+        finally:
+            must_retry = self._leaving.pop(name)
+        if must_retry:
+            self.leave(name)
+
+    def _may_leave(self, job: JobRecord) -> bool:
+        """Whether the job is over drained elements, and keeps a placement until another one is installed. One that has
+        to move leaves them by its repair."""
+        return (
+            (job.state is JobState.RUNNING or job.previous is not None)
+            and job.state.is_installed
+            and self._lifecycle.is_over_drained(job)
+            and not self._lifecycle.is_affected(job)
+        )
+
+    def _leave_later(self, name: str) -> None:
+        self._rests.add(name)
+        self._tasks.call_later(LEAVE_AGAIN_S, self._leave_again, name, job=name)
+
+    def _leave_again(self, name: str) -> None:
+        self._rests.discard(name)
+        self.leave(name)
+
+    async def _move_off(self, job: JobRecord, why: str, joining: frozenset[str] = frozenset()) -> None:
+        """Migrate a job that has to move: off withdrawn elements, too, if there is such a plan. Raises RefusedError."""
+        try:
+            await self._move(job, why, 0.0, (), is_urgent=True, joining=joining)
+        except RefusedError:
+            if not self._failures.withdrawn:
+                raise
+            job = self._registry.get(job.name)
+            if not job.state.is_installed:
+                raise
+            await self._move(
+                job, why, 0.0, (), is_urgent=True, joining=joining, may_use=lambda: self._failures.withdrawn
+            )
+
     def _end_or_postpone(self, name: str, request: _Repair, error: RefusedError) -> None:
         retry = functools.partial(self.repair, name, request.why, fail=request.fail)
         if not self._postpone(name, "repair", error, retry) and request.fail:
@@ -260,7 +393,7 @@ class MigrationScheduler:
             if not job.state.is_installed or job.epoch != epoch:
                 return  # another migration has solved it
             try:
-                await self._move(job, why, 0.0, (), is_urgent=True)
+                await self._move_off(job, why)
             except RefusedError as error:
                 if self._postpone(name, "epochs", error, lambda: self.renew(name, epoch, why)):
                     return
@@ -291,7 +424,7 @@ class MigrationScheduler:
                 return
             try:
                 why = f"{', '.join(sorted(joining))} joined"
-                await self._move(job, why, 0.0, (), is_urgent=True, joining=joining)
+                await self._move_off(job, why, joining)
             except RefusedError as error:
                 if not self._postpone(name, "newcomers", error, lambda: self.admit(name)):
                     self._refuse_newcomers(name, str(error))
@@ -329,13 +462,19 @@ class MigrationScheduler:
         must_gain: bool = False,
         joining: frozenset[str] = frozenset(),
         assumed_loads: Loads = NO_LOADS,
+        is_leave: bool = False,
+        besides: FailedElements = NO_ELEMENTS,
+        may_use: Callable[[], FailedElements] | None = None,
     ) -> bool:
         """Replan an installed job and migrate it in a new epoch if the rate is `min_rate` or more. With `must_gain` the
-        job may stay where it is, and only a rate in addition to cross traffic counts. `joining` members take part.
-        Raises RefusedError."""
+        job may stay where it is, and only a rate in addition to cross traffic counts. `joining` members take part. A
+        job that only leaves drained elements (`is_leave`) does not break for it, and stays if they are given back while
+        it is planned. The plan avoids these elements `besides`. It `may_use` these elements if they are only withdrawn;
+        by default those that no plan of its members avoids. Raises RefusedError."""
         resolved, before = self._registry.resolved_job(job.name), job
         current_plan = job.placement.plan if must_gain and job.placement is not None else None
         lost = self._planning.lost(job.name, joining)
+        bound = unavoidable(self._fabric, (*job.workers, *joining))
         plan = await self._planning.plan(
             resolved,
             lost,
@@ -343,6 +482,8 @@ class MigrationScheduler:
             is_urgent=is_urgent,
             current_plan=current_plan,
             assumed_loads=assumed_loads,
+            besides=besides,
+            may_use=may_use or (lambda: bound),
         )
         job = self._registry.get(job.name)
         if not joining <= set(job.rejoining):  # a member has left again: plan without it
@@ -350,9 +491,12 @@ class MigrationScheduler:
             return False
         if plan.rate < min_rate or not job.state.is_installed or (must_gain and job.epoch != before.epoch):
             return False
+        if is_leave and not self._may_leave(job):
+            return False
         with self._registry.change():
             moved = _joined_by(
-                self._placed(job, resolved, plan, reservations, may_break=not must_gain), joining
+                self._placed(job, resolved, plan, reservations, may_break=not (must_gain or is_leave)),
+                joining,
             )
             self._registry.write(moved.model_copy(update={"reason": why}))
         if moved.previous is None:

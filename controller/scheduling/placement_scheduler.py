@@ -106,7 +106,7 @@ class PlacementScheduler:
     def awaited_ends(self, name: str) -> list[str]:
         """Running jobs whose end lets a queued job fit where capacity is reserved for it; empty if none are known."""
         job, reserved = self._registry.get(name), self._queue.of(name)
-        if reserved is None or uses_failed(reserved.plan, self._failures.of(name), job.excluded):
+        if reserved is None or uses_failed(reserved.plan, self._failures.avoided_by(name), job.excluded):
             return []
         ahead = loads_of(self._queue.reserved(self._queue.ahead_of(name)))
         return [j.name for j in jobs_in_the_way(self._fabric, reserved, ahead, self._registry.all())]
@@ -186,7 +186,7 @@ class PlacementScheduler:
             )
         except RefusedError:
             current_plan, job = self._queue.of(name), self._registry.get(name)
-            if current_plan is None or uses_failed(current_plan.plan, self._failures.failed, job.excluded):
+            if current_plan is None or uses_failed(current_plan.plan, self._failures.avoided, job.excluded):
                 raise
             if not self._planning.fits(name, current_plan.plan, reservations):
                 raise
@@ -217,13 +217,13 @@ class PlacementScheduler:
     def _untried(self, jobs: list[JobRecord]) -> list[JobRecord]:
         """The jobs that have no working reservation, and whose search under the present conditions is still to be
         made."""
-        return [j for j in jobs if not self._queue.is_tried(j, self._failures.failed)]
+        return [j for j in jobs if not self._queue.is_tried(j, self._failures.avoided)]
 
     async def _reserve(self, name: str, *, is_urgent: bool) -> None:
         """Reserve capacity for a queued job, as if only the jobs ahead of it existed. A job that fits nowhere even
         then, and would not fit alone, fails: it may have lost workers."""
         job, resolved = self._registry.get(name), self._registry.resolved_job(name)
-        if self._queue.is_current(name, self._queue.conditions(job, self._failures.failed)):
+        if self._queue.is_current(name, self._queue.conditions(job, self._failures.avoided)):
             return
         before = self._queue.reserved(self._queue.ahead_of(name))
         kept, failed = await self._planning.reservation(

@@ -22,15 +22,16 @@ Result = TypeVar("Result")
 
 
 class PlanPriority(IntEnum):
-    """Priority of a planning task; lower values run first. REPAIR: a job uses failed elements. REROUTE: cross traffic
-    leaves a job less than its reserved rate. SUBMISSION: an operator waits. QUEUE: a queued job. REPLAN: a running job
-    may gain."""
+    """Priority of a planning task; lower values run first. REPAIR: a job uses failed elements. LEAVE: a job uses
+    drained elements. REROUTE: cross traffic leaves a job less than its reserved rate. SUBMISSION: an operator waits.
+    QUEUE: a queued job. REPLAN: a running job may gain."""
 
     REPAIR = 0
-    REROUTE = 1
-    SUBMISSION = 2
-    QUEUE = 3
-    REPLAN = 4
+    LEAVE = 1
+    REROUTE = 2
+    SUBMISSION = 3
+    QUEUE = 4
+    REPLAN = 5
 
 
 @dataclass
@@ -49,7 +50,8 @@ class _Waiting:
     turn: asyncio.Future[None]
 
     def priority_at(self, now: float) -> PlanPriority:
-        """The priority at a time: an aged task counts as a submission. Repairs and re-routes stay ahead of it."""
+        """The priority at a time: an aged task counts as a submission. Repairs, leaves and re-routes stay ahead
+        of it."""
         if now - self.since >= AGING_S:
             return min(self.priority, PlanPriority.SUBMISSION)
         return self.priority

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Requests plans that are valid when they arrive: around the failures and lost members of that moment, in addition to
-running jobs and reservations, within a deadline."""
+"""Requests plans that are valid when they arrive: around the failures, withdrawals and lost members of that moment, in
+addition to running jobs and reservations, within a deadline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads, either_load
 from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.switches.deadline import Deadline
-from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 
 log = logging.getLogger(__name__)
 
@@ -74,10 +74,13 @@ class PlanningClient:
         is_urgent: bool,
         current_plan: Plan | None = None,
         assumed_loads: Loads = NO_LOADS,
+        besides: FailedElements = NO_ELEMENTS,
+        may_use: Callable[[], FailedElements] = FailedElements,
     ) -> Plan:
         """A plan on the capacity that running jobs, reservations and cross traffic leave; the plan of a job with
-        `reroute: off` ignores cross traffic. `assumed_loads` replaces the measured cross traffic of its links. Raises
-        RefusedError."""
+        `reroute: off` ignores cross traffic. `assumed_loads` replaces the measured cross traffic of its links. It
+        avoids switches that have not taken the job (`besides`), and `may_use` these elements, at the time of the call,
+        if they are only withdrawn. Raises RefusedError."""
         background = self._background(resolved.file.name, reservations)
         cross_traffic = NO_LOADS
         if resolved.file.reroute is not Reroute.OFF:
@@ -89,6 +92,8 @@ class PlanningClient:
             is_urgent=is_urgent,
             cross_traffic=cross_traffic,
             current_plan=current_plan,
+            besides=besides,
+            may_use=may_use,
         )
         return _found(found)
 
@@ -109,7 +114,7 @@ class PlanningClient:
         is_urgent: bool,
     ) -> tuple[Placement | None, FailedElements]:
         """The job's placement if only the reservations `before` it existed, or None if it fits nowhere; and the
-        elements that had failed when it was planned or refused."""
+        elements that plans avoided when it was planned or refused."""
         found, failed = await self._planned(resolved, lost, loads_of(before), is_urgent=is_urgent)
         try:
             return self._registry.reserved(resolved, _found(found), before), failed
@@ -140,24 +145,33 @@ class PlanningClient:
         cross_traffic: Loads = NO_LOADS,
         current_plan: Plan | None = None,
         avoids_failed: bool = True,
+        besides: FailedElements = NO_ELEMENTS,
+        may_use: Callable[[], FailedElements] = FailedElements,
     ) -> tuple[Plan | RefusedError, FailedElements]:
-        """A plan that is valid when it arrives, or the reason why there is none; and the elements that had failed when
-        the last plan was requested. After a failure or a loss during planning another plan is requested, all within one
-        deadline."""
+        """A plan that is valid when it arrives, or the reason why there is none; and the elements that plans avoided
+        when the last one was requested. After a failure, a withdrawal or a loss during planning another plan is
+        requested, all within one deadline."""
 
-        def current_failures() -> FailedElements:
-            return self._failures.of(resolved.file.name) if avoids_failed else FailedElements()
+        def avoided_now() -> FailedElements:
+            name = resolved.file.name
+            return self._failures.avoided_by(name, may_use()) | besides if avoids_failed else NO_ELEMENTS
+
+        def without_now(avoided: FailedElements) -> frozenset[str]:
+            return lost() | avoided.switches.intersection(resolved.parameter_servers)
 
         seconds, time_limit = self._deadline(resolved, is_urgent=is_urgent)
-        failed = self._failures.failed
+        failed = self._failures.avoided
         try:
             async with Deadline(seconds):
                 while True:
-                    failed, avoided, without = self._failures.failed, current_failures(), lost()
+                    failed, avoided = self._failures.avoided, avoided_now()
                     trees, enough = (
                         ((), math.inf) if current_plan is None else (current_plan.trees, current_plan.rate)
                     )
-                    causes = {s: self._failure_cause(s) for s in avoided.switches}
+                    causes = dict.fromkeys(self._failures.withdrawn.names, "withdrawn")
+                    causes |= dict.fromkeys(besides.switches, "it did not take the entries of the job")
+                    down = self._failures.of(resolved.file.name).switches
+                    causes |= {s: self._failure_cause(s) for s in avoided.switches & down}
                     request = PlanRequest(
                         resolved,
                         background,
@@ -165,13 +179,13 @@ class PlanningClient:
                         trees,
                         enough,
                         avoided,
-                        without,
+                        without_now(avoided),
                         seconds,
                         time_limit,
                         causes,
                     )
                     plan = await self._plans.plan(request)
-                    if not uses_failed(plan, current_failures(), lost()):
+                    if not uses_failed(plan, avoided_now(), lost()):
                         return plan, failed
         except RefusedError as error:
             return error, failed

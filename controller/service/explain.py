@@ -15,12 +15,14 @@ from netfold.controller.health.link_room import MIN_KEPT_FRACTION, LinkRoom
 from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.file import Reroute
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import Progress, TreeProgress
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
 from netfold.controller.planning.planner import full_nodes
+from netfold.controller.scheduling.maintenance import withdrawn_elements
 from netfold.controller.subsystems import Planning, Switches
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.session import SwitchUnreachableError
@@ -80,6 +82,7 @@ class Explainer:
             steps.append(f"What may hold its rate down: {limit}.")
         steps += _switches(lifecycle, switches.fleet, state.clock.monotonic_s(), job)
         steps += [f"It waits to move: {why}." for why in self._planning.migrations.postponed(name)]
+        steps += self._drained(job)
         steps += _members(state, job)
         steps += _links(state, switches.link_room, job)
         steps += _tree_reports(state.member_status.of(name))
@@ -93,6 +96,17 @@ class Explainer:
                 steps += await _missing_children(state.fabric, switches.slots, planned, tree, epoch)
         steps += _unknown_packets(before, after)
         return steps
+
+    def _drained(self, job: JobRecord) -> Iterator[str]:
+        """The drained elements that the job uses, and why it stays there."""
+        state = self._state
+        found = withdrawn_elements(state.fabric, state.registry.withdrawals, [job])
+        over = [e.withdrawal.element for e in found if e.jobs and e.withdrawal.intent is Intent.DRAIN]
+        if over:
+            why = self._planning.migrations.stays_because(job.name)
+            yield f"It uses what is drained, {listing(over)}" + (
+                f", and cannot leave: {why}." if why else "."
+            )
 
 
 def explain_from_store(fabric: Fabric, job: JobRecord) -> list[str]:

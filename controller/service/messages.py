@@ -29,6 +29,7 @@ from netfold.controller.scheduling.plan_process import PlannerCrashedError
 from netfold.controller.service.request_texts import plain_text
 from netfold.controller.service.slot_reading import NoSuchSlotError
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import WithdrawalError
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric, FabricError
@@ -51,6 +52,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
+    WithdrawalError: grpc.StatusCode.INVALID_ARGUMENT,
     NoSuchSlotError: grpc.StatusCode.INVALID_ARGUMENT,
     SwitchUnreachableError: grpc.StatusCode.ABORTED,
     FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # JobError is one

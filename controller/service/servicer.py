@@ -15,6 +15,7 @@ from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
 from netfold.controller.service.explain import Explainer
+from netfold.controller.service.fabric_status import INTENTS, fabric_status
 from netfold.controller.service.member_service import MemberService
 from netfold.controller.service.messages import (
     REFUSALS,
@@ -29,6 +30,7 @@ from netfold.controller.service.messages import (
 )
 from netfold.controller.service.slot_reading import read_slot
 from netfold.controller.subsystems import Jobs, Planning, Switches
+from netfold.controller.switches.failed_elements import WithdrawalError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
@@ -55,6 +57,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._state = state
         self._switches = switches
         self._members = jobs.members
+        self._maintenance = planning.maintenance
+        self._migrations = planning.migrations
         self._history = history
         self._member_service = MemberService(state, jobs.members)
         self._explainer = Explainer(state, switches, jobs.lifecycle, planning)
@@ -156,18 +160,48 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             )
             for (switch, tree), counts in counters.trees.items()
         ]
-        failed = [
-            *state.failures.failed.switches,
-            *("-".join(sorted(k)) for k in state.failures.failed.links),
-        ]
         return pb.Status(
             version=version(),
             primary=True,
             switches=rows,
             trees=trees,
-            failed_elements=sorted(failed),
+            failed_elements=state.failures.failed.names,
             primary_address=state.registry.primary,
             links=link_messages(state.fabric, self._switches.loads.all()),
+            withdrawn_elements=state.failures.withdrawn.names,
+        )
+
+    async def WithdrawElements(
+        self, request: pb.WithdrawElementsRequest, context: Context
+    ) -> pb.FabricStatus:
+        def withdraw() -> pb.FabricStatus:
+            intent = INTENTS.get(request.intent)
+            if intent is None:
+                raise WithdrawalError("an element is withdrawn with the intent CORDON, DRAIN or HOLD")
+            self._maintenance.withdraw(request.elements, intent, request.reason, request.hold_s)
+            return self._fabric_status()
+
+        return await self._call(context, withdraw)
+
+    async def GiveBackElements(
+        self, request: pb.GiveBackElementsRequest, context: Context
+    ) -> pb.FabricStatus:
+        def give_back() -> pb.FabricStatus:
+            self._maintenance.give_back(request.elements)
+            return self._fabric_status()
+
+        return await self._call(context, give_back)
+
+    async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
+        return await self._call(context, self._fabric_status)
+
+    def _fabric_status(self) -> pb.FabricStatus:
+        state = self._state
+        return fabric_status(
+            state.fabric,
+            state.registry,
+            failed=state.failures.failed.names,
+            stays_because=self._migrations.stays_because,
         )
 
     async def WatchRecording(

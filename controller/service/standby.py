@@ -18,7 +18,9 @@ from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobErr
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.service.explain import explain_from_store
+from netfold.controller.service.fabric_status import fabric_status
 from netfold.controller.service.messages import (
+    REFUSALS,
     Context,
     StandbyError,
     StandbyJoinError,
@@ -102,7 +104,26 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
             )
             for s in self._config.addresses.switches.values()
         ]
-        return pb.Status(version=version(), primary=False, switches=rows, primary_address=self._primary())
+        withdrawn = [w.element for w in self._current().withdrawals]
+        return pb.Status(
+            version=version(),
+            primary=False,
+            switches=rows,
+            primary_address=self._primary(),
+            withdrawn_elements=withdrawn,
+        )
+
+    async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
+        try:
+            return fabric_status(
+                self._config.fabric,
+                self._current(),
+                failed=[],
+                stays_because=lambda job: "",
+                standby_of=self._primary(),
+            )
+        except REFUSALS as error:
+            await refuse(context, error)
 
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
         return hosts_message(self._config)
@@ -120,6 +141,16 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         await refuse(context, StandbyError(self._redirection()))
 
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._redirection()))
+
+    async def WithdrawElements(
+        self, request: pb.WithdrawElementsRequest, context: Context
+    ) -> pb.FabricStatus:
+        await refuse(context, StandbyError(self._redirection()))
+
+    async def GiveBackElements(
+        self, request: pb.GiveBackElementsRequest, context: Context
+    ) -> pb.FabricStatus:
         await refuse(context, StandbyError(self._redirection()))
 
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
@@ -224,6 +255,9 @@ for _name in (
     "ReadSlot",
     "Replan",
     "GetStatus",
+    "WithdrawElements",
+    "GiveBackElements",
+    "GetFabricStatus",
     "ListHosts",
 ):
     setattr(ServiceProxy, _name, _forwarded(_name))

@@ -1,24 +1,29 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Makes the entries of every switch that do not depend on jobs: management, ports, hosts, and equal-cost routes between
-racks around failed elements."""
+racks around failed and drained elements."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Container, Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 
 from netfold.controller.switches import tables
 from netfold.controller.switches.devices import SwitchTarget
 from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 from netfold.protocol.wire import Kind
 from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric
 
 MAX_NEXT_HOPS = 512
 """Maximum members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
+
+
+OVER_DRAINED, OVER_SILENT = 1 << 20, 1 << 40
+"""Costs of a drained element and of a switch that does not answer on a path, where a hop costs 1."""
 
 
 class BaseEntries:
@@ -29,12 +34,12 @@ class BaseEntries:
         self._static: dict[str, Contents] | None = None
         self._routes: dict[tuple[IPv4Network, tuple[int, ...]], TableEntry] = {}
 
-    def contents(self, failed: FailedElements) -> dict[str, Contents]:
+    def contents(self, failed: FailedElements, drained: FailedElements = NO_ELEMENTS) -> dict[str, Contents]:
         if self._static is None:
             self._static = _static_entries(self._config)
         contents = {switch: dict(entries) for switch, entries in self._static.items()}
         routes: dict[tuple[IPv4Network, tuple[int, ...]], TableEntry] = {}
-        for switch, prefix, ports in ecmp_routes(self._config, failed):
+        for switch, prefix, ports in ecmp_routes(self._config, failed, drained):
             key = (prefix, ports)
             if key not in routes:
                 routes[key] = self._routes.get(key) or tables.route(prefix, ports)
@@ -98,33 +103,59 @@ def _host_prefix(ip: IPv4Address) -> IPv4Network:
 
 
 def ecmp_routes(
-    config: FabricConfig, failed: FailedElements
+    config: FabricConfig, failed: FailedElements, drained: FailedElements = NO_ELEMENTS
 ) -> Iterator[tuple[str, IPv4Network, tuple[int, ...]]]:
     """For each switch and each other rack, yield switch, prefix of the rack, ports of all shortest paths there.
 
-    A switch that does not answer its controller may still forward. Paths avoid it unless no other path exists.
+    Paths take no failed link. A switch that does not answer its controller may still forward, and drained elements do:
+    paths take as few of them as possible, drained ones rather than silent ones.
     """
     fabric = config.fabric
-    working = _working_neighbors(fabric, failed)
-    with_silent = _working_neighbors(fabric, FailedElements(failed.links)) if failed.switches else working
+    neighbors = _working_neighbors(fabric, failed.links)
+    steps = _steps(neighbors, failed.switches, drained)
     racks = {s.name: s.prefix for s in config.addresses.switches.values() if s.prefix is not None}
     max_ports = max(1, MAX_NEXT_HOPS // max(1, len(racks)) - 1)
     for rack, prefix in racks.items():
-        hops = distances(working, rack)
-        hops_with_silent = distances(with_silent, rack) if failed.switches else hops
-        for switch, distance in hops_with_silent.items():
-            if distance == 0:
+        costs = _costs(neighbors, steps, rack) if failed.switches or drained else distances(neighbors, rack)
+        for switch, cost in costs.items():
+            if switch == rack:
                 continue
-            graph, known = (working, hops) if switch in hops else (with_silent, hops_with_silent)
-            closer = known[switch] - 1
-            ports = [fabric.ports[switch][n] for n in graph[switch] if known.get(n) == closer]
-            yield switch, prefix, tuple(ports[:max_ports])
+            closer = (n for n in neighbors[switch] if costs[n] + steps[n, switch] == cost)
+            yield switch, prefix, tuple(fabric.ports[switch][n] for n in closer)[:max_ports]
 
 
-def _working_neighbors(fabric: Fabric, failed: FailedElements) -> dict[str, list[str]]:
+def _working_neighbors(fabric: Fabric, failed: Container[frozenset[str]]) -> dict[str, list[str]]:
     """For each switch, the switches behind its working links."""
 
     def works(a: str, b: str) -> bool:
-        return not fabric.is_host(b) and not failed.covers(a, b)
+        return not fabric.is_host(b) and frozenset((a, b)) not in failed
 
     return {s.name: [n for n in fabric.neighbors[s.name] if works(s.name, n)] for s in fabric.switches}
+
+
+def _steps(
+    neighbors: Mapping[str, Iterable[str]], silent: Container[str], drained: FailedElements
+) -> dict[tuple[str, str], int]:
+    """The cost of each step (from, to) between neighbors, on paths that begin at a rack."""
+    over = {s: OVER_SILENT * (s in silent) + OVER_DRAINED * (s in drained.switches) for s in neighbors}
+    return {
+        (a, b): 1 + over[b] + OVER_DRAINED * (frozenset((a, b)) in drained.links)
+        for a, found in neighbors.items()
+        for b in found
+    }
+
+
+def _costs(
+    neighbors: Mapping[str, Iterable[str]], steps: Mapping[tuple[str, str], int], rack: str
+) -> dict[str, int]:
+    """The cost of the cheapest path from the rack to each switch that it reaches."""
+    costs: dict[str, int] = {}
+    queue = [(0, rack)]
+    while queue:
+        cost, switch = heapq.heappop(queue)
+        if switch not in costs:
+            costs[switch] = cost
+            for near in neighbors[switch]:
+                if near not in costs:
+                    heapq.heappush(queue, (cost + steps[switch, near], near))
+    return costs

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the desired contents of every switch: a pure function of the fabric, the failed elements, the jobs and the
-revisions of the switches' slots.
+"""Computes the desired contents of every switch: a pure function of the fabric, the failed and drained elements, the
+jobs and the revisions of the switches' slots.
 
 The history of a switch does not matter: installing, repairing and removing are the same difference between the desired
 contents and those that were read from the switch (install.py).
@@ -16,7 +16,7 @@ from netfold.controller.jobs.revisions import Revision
 from netfold.controller.switches.base_entries import BaseEntries
 from netfold.controller.switches.entries import Contents, Entity, add
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
 from netfold.controller.switches.revision_entry import revision_entry
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree, SwitchFeature
@@ -34,21 +34,22 @@ def desired_contents(
     failed: FailedElements,
     revisions: Mapping[str, Revision] = NO_REVISIONS,
     features: Sequence[SwitchFeature] = (),
+    drained: FailedElements = NO_ELEMENTS,
 ) -> dict[str, Contents]:
     """The desired contents of each switch. Only installed jobs count. `revisions` are those of the slots of the
     switches."""
-    return DesiredState(config, features).contents(jobs, failed, revisions)
+    return DesiredState(config, features).contents(jobs, failed, revisions, drained)
 
 
 class DesiredState:
-    """`desired_contents` with a cache: the base entries for the same failed elements, and the entities of each tree in
-    its job's epoch (a placement never changes, and a new one of the job has new tree numbers)."""
+    """`desired_contents` with a cache: the base entries for the same failed and drained elements, and the entities of
+    each tree in its job's epoch (a placement never changes, and a new one of the job has new tree numbers)."""
 
     def __init__(self, config: FabricConfig, features: Sequence[SwitchFeature] = ()) -> None:
         self._config = config
         self._features = features
         self._base_entries = BaseEntries(config)
-        self._base: tuple[FailedElements, dict[str, Contents]] | None = None
+        self._base: tuple[FailedElements, FailedElements, dict[str, Contents]] | None = None
         self._trees: dict[tuple[int, int, int], list[tuple[str, Entity]]] = {}
 
     @property
@@ -57,25 +58,26 @@ class DesiredState:
         racks = sum(s.prefix is not None for s in self._config.addresses.switches.values())
         return racks * len(self._config.fabric.switches) <= MAX_INLINE_ROUTES
 
-    def has_routes(self, failed: FailedElements) -> bool:
-        """Whether the routes around these failed elements are computed."""
-        return self._base is not None and self._base[0] == failed
+    def has_routes(self, failed: FailedElements, drained: FailedElements = NO_ELEMENTS) -> bool:
+        """Whether the routes around these elements are computed."""
+        return self._base is not None and self._base[:2] == (failed, drained)
 
-    def compute_routes(self, failed: FailedElements) -> None:
-        """Compute the routes around failed elements. May run in a thread, one call at a time."""
-        self._base = (failed, self._base_entries.contents(failed))
+    def compute_routes(self, failed: FailedElements, drained: FailedElements = NO_ELEMENTS) -> None:
+        """Compute the routes around failed and drained elements. May run in a thread, one call at a time."""
+        self._base = (failed, drained, self._base_entries.contents(failed, drained))
 
     def contents(
         self,
         jobs: Iterable[JobRecord],
         failed: FailedElements,
         revisions: Mapping[str, Revision] = NO_REVISIONS,
+        drained: FailedElements = NO_ELEMENTS,
     ) -> dict[str, Contents]:
         """The contents as of `desired_contents`. In a large fabric they have the routes that were computed last."""
-        if self._base is None or (self.is_small and not self.has_routes(failed)):
-            self.compute_routes(failed)
+        if self._base is None or (self.is_small and not self.has_routes(failed, drained)):
+            self.compute_routes(failed, drained)
         assert self._base is not None
-        contents = {switch: dict(base) for switch, base in self._base[1].items()}
+        contents = {switch: dict(base) for switch, base in self._base[2].items()}
         jobs = list(jobs)
         self._trees = {key: entities for job in jobs for key, entities in self._tree_entities(job)}
         for entities in self._trees.values():

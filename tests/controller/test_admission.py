@@ -254,7 +254,7 @@ def test_a_refusal_explains_a_few_switches_that_are_down_and_names_the_others():
     with pytest.raises(RefusedError) as refused:
         plan_job(fabric, PlanRequest(resolved, failed=FailedElements(switches=leaves), causes=causes))
     down = [f"leaf{n} (10.0.0.1:{n}: it did not answer)" for n in (1, 2, 3)]
-    assert str(refused.value).endswith(f"down: {', '.join(down)}, leaf4")
+    assert str(refused.value).endswith(f"to h3: {', '.join(down)}, leaf4")
 
 
 @pytest.mark.parametrize("depth", [70, 60_000])

@@ -178,7 +178,7 @@ def test_a_switch_at_a_wrong_port_is_named_with_its_address_and_error(tmp_path, 
         return switch.address, str(refused.value)
 
     address, refusal = asyncio.run(scenario())
-    down = f"down: s1 ({address}: no connection: Connection refused)"
-    assert refusal == f"no path without failed links from h1 to h2; {down}"
+    down = f"s1 ({address}: no connection: Connection refused)"
+    assert refusal == f"no path without failed or withdrawn elements from h1 to h2: {down}"
     [warning] = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert warning.startswith(f"s1 ({address}): no connection: ")

@@ -5,6 +5,8 @@ worker gets its result, also when it asks again."""
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import replace
 
 import pytest
@@ -19,7 +21,7 @@ from netfold.controller.switches.base_entries import management_entries
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.devices import Device, packet_cells
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.controller.switches.tree_entities import UnroutableError, tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.topologies.addressing import addresses
@@ -271,3 +273,34 @@ def test_a_switch_that_does_not_answer_is_still_routed_over_when_nothing_else_is
     for away in ("spine1", "leaf1", "leaf2"):
         assert desired_contents(config, [], FailedElements(frozenset(), frozenset({away}))) == whole
     assert _next_hops(whole["leaf1"], rack2) == {fabric.ports["leaf1"]["spine1"]}
+
+
+@pytest.mark.parametrize(
+    ("drained", "spines"),
+    [
+        (("spine1",), {"spine2"}),
+        (("leaf1-spine1",), {"spine2"}),
+        (("leaf2-spine1",), {"spine2"}),
+        (("spine1", "leaf2"), {"spine2"}),
+        (("spine1", "leaf1"), {"spine2"}),
+        (("spine1", "leaf1-spine2"), {"spine1", "spine2"}),
+        (("spine1", "spine2"), {"spine1", "spine2"}),
+    ],
+    ids=" ".join,
+)
+def test_routes_leave_drained_elements_where_there_is_another_path(drained, spines):
+    fabric = leaf_spine(2, 2, 1)
+    config = _config(fabric)
+    rack2 = int(config.addresses.switches["leaf2"].prefix.network_address)
+    elements = functools.reduce(operator.or_, (element_named(fabric, name) for name in drained))
+    contents = desired_contents(config, [], FailedElements(), drained=elements)
+    assert _next_hops(contents["leaf1"], rack2) == {fabric.ports["leaf1"][s] for s in spines}
+
+
+def test_routes_take_drained_switches_rather_than_silent_ones():
+    fabric = leaf_spine(2, 2, 1)
+    config = _config(fabric)
+    rack2 = int(config.addresses.switches["leaf2"].prefix.network_address)
+    silent, drained = element_named(fabric, "spine1"), element_named(fabric, "spine2")
+    contents = desired_contents(config, [], silent, drained=drained)
+    assert _next_hops(contents["leaf1"], rack2) == {fabric.ports["leaf1"]["spine2"]}

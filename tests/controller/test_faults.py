@@ -231,7 +231,7 @@ def test_a_job_cut_off_by_links_fails_and_names_them(tmp_path):
             deployment.cut |= {frozenset(("leaf1", "spine1")), frozenset(("leaf1", "spine2"))}
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
             assert (
-                "no path without failed links from h1 to h3"
+                "no path without failed or withdrawn elements from h1 to h3"
                 in deployment.controller.state.registry.get("job").reason
             )
             await deployment.settled()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 import grpc
 import pytest
@@ -20,6 +21,7 @@ from netfold.controller.jobs.records import (
     QueuePairs,
     Transport,
 )
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.packet_model import PacketModel
@@ -33,7 +35,7 @@ from netfold.protocol.wire import Flag
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
-from tests.controller.deployment import MemberStream, asked, deployed
+from tests.controller.deployment import TIMEOUTS, MemberStream, asked, deployed
 
 SPEC = "name: j\nworkers: [h1, h2, h4, h5]\nparameter_servers: {servers}\nscheme: {scheme}\ntransport: roce\n"
 FABRIC = leaf_spine(2, 2, 3, parameter_servers=1)
@@ -334,7 +336,48 @@ def test_a_cable_that_is_pulled_moves_the_job_and_where_none_is_left_all_hear_wh
                 deployment.cut.add(frozenset(("leaf1", spine)))
             overs = [(await m.hear()).ended for m in members]
             assert {o.state for o in overs} == {pb.FAILED}
-            assert all("no path without failed links" in o.reason for o in overs), overs[0].reason
+            assert all("no path without failed or withdrawn elements" in o.reason for o in overs), overs[
+                0
+            ].reason
+
+    asyncio.run(scenario())
+
+
+def test_a_ring_that_closes_while_the_job_moves_is_there_when_the_job_stays(tmp_path):
+    """Workers register in the epoch that they know, and not again when the job goes back to it."""
+
+    async def scenario():
+        hosts = ("h1", "h2", "h3", "h4")
+        timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
+        async with (
+            deployed(leaf_spine(2, 2, 2), tmp_path, lanes=64, timeouts=timeouts) as deployment,
+            asked(deployment) as stub,
+        ):
+            registry, maintenance = (
+                deployment.controller.state.registry,
+                deployment.controller.planning.maintenance,
+            )
+            await deployment.settled()
+            spec = f"name: j\nworkers: [{', '.join(hosts)}]\ntransport: roce\nscheme: switchml\nrate: 20\n"
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+            members = [MemberStream(stub, "j", h) for h in hosts]
+            for member in members:
+                await member.say()
+            told = [(await m.hear()).assignment for m in members]
+            [spine] = {n for n in registry.get("j").nodes if n.startswith("spine")}
+            [other] = {"spine1", "spine2"} - {spine}
+
+            def refuse(_: object) -> None:
+                raise RuntimeError("no room")
+
+            deployment.switches[other].before_update = refuse
+            maintenance.withdraw([spine], Intent.DRAIN)
+            await deployment.until(lambda: registry.get("j").previous is not None, "it moves")
+            for rank, member in enumerate(members):
+                trees = [t.tree for t in told[0].trees]
+                await member.say(queue_pairs=_told(told[0].epoch, trees, 1000 + 10 * rank))
+            assert {(await m.hear()).ring.epoch for m in members} == {told[0].epoch}
+            assert spine in registry.get("j").nodes
 
     asyncio.run(scenario())
 

@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
@@ -78,6 +79,11 @@ def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
         status = await stub.GetStatus(pb.StatusRequest())
         assert (status.primary, status.primary_address) == (False, PRIMARY)
         assert status.switches[0].slots_in_use == shown_slots(deployment)
+        deployment.controller.planning.maintenance.withdraw(["s1"], Intent.DRAIN, "new fans")
+        fabric = await stub.GetFabricStatus(pb.FabricStatusRequest())
+        [element] = fabric.elements
+        assert (element.name, element.intent, element.reason) == ("s1", pb.DRAIN, "new fans")
+        assert ([j.name for j in element.jobs], fabric.standby_of) == (["a"], PRIMARY)
         told = (await stub.ListHosts(pb.ListHostsRequest())).hosts
         assert [(h.name, h.address) for h in told] == [(f"h{n}", f"10.1.0.{n}") for n in (1, 2, 3)]
         deployment.controller.requests.cancel("a")
@@ -98,6 +104,8 @@ def test_changes_are_refused_and_the_primary_is_named(tmp_path):
             stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC.format("b"))),
             stub.CancelJob(pb.CancelJobRequest(name="a")),
             stub.Replan(pb.ReplanRequest()),
+            stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["s1"], intent=pb.DRAIN)),
+            stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["s1"])),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 
 from netfold.controller.jobs.records import Transport
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.protocol import netfold_pb2 as pb
 from tests.simulation.disk import CommitFault
 from tests.simulation.loop import VirtualLoop
@@ -245,6 +247,35 @@ class Actions:
     def end_cross_traffic(self, a: str, b: str) -> None:
         self._world.set_cross_traffic(a, b, 0.0)
 
+    # ---- maintenance ----------------------------------------------------------------------------------
+
+    def drain(self, element: str, lasts_s: float) -> None:
+        """A switch, a link such as leaf1-spine1, or a host."""
+        self._withdraw(element, Intent.DRAIN, lasts_s)
+
+    def cordon(self, element: str, lasts_s: float) -> None:
+        self._withdraw(element, Intent.CORDON, lasts_s)
+
+    def hold(self, switch: str, hold_s: float) -> None:
+        """It is given back when all is well."""
+        self._world.operator.want(switch, Intent.HOLD, hold_s)
+
+    def black_out(self, leaf: str, lasts_s: float) -> None:
+        """A power cut of a leaf, over which its hosts reach the controller, too."""
+        world = self._world
+        self.power_cut(leaf, lasts_s)
+        world.cut_off.add(leaf)
+        for program in world.programs.values():
+            for host, member in program.members.items():
+                if world.fabric.attachment(host) == leaf:
+                    program.excuses.append(f"{host} did not reach the controller")
+                    member.break_stream(half_open=True)
+        self._for(("cut off", leaf), lasts_s, lambda: world.cut_off.discard(leaf))
+
+    def _withdraw(self, element: str, intent: Intent, lasts_s: float) -> None:
+        self._world.operator.want(element, intent)
+        self._for(("withdrawn", element), lasts_s, lambda: self._world.operator.want(element, None))
+
     # ---- the end --------------------------------------------------------------------------------------
 
     def heal(self) -> None:
@@ -262,6 +293,8 @@ class Actions:
         for a, b in world.links():
             self.end_cross_traffic(a, b)
             self.end_cross_traffic(b, a)
+        world.operator.want_all_back()
+        world.cut_off.clear()
         for program in world.programs.values():
             program.work_left_s = min(program.work_left_s, LAST_WORK_S)
         for name, switch in world.switches.items():
@@ -280,7 +313,8 @@ class Actions:
         self._later(seconds, lambda: end() if self._until.get(what) == mine else None)
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_later(seconds, call)
+        """In the world, also when a controller that dies at a commit has led here: its own timers die with it."""
+        asyncio.get_running_loop().call_later(seconds, call, context=contextvars.Context())
 
     def _say(self, text: str) -> None:
         self._world.history.add("world", text)

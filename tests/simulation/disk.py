@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
+from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.store import Store, StoreError
 from tests.simulation.loop import ProcessKilledError
 from tests.simulation.process import Process
+
+OnWritten = Callable[[JobRecord | None, JobRecord], None]
 
 
 class CommitFault(Enum):
@@ -43,12 +46,20 @@ class Disk:
 
 
 class SimulatedStore:
-    """See JobStore. All else is the real store's."""
+    """See JobStore. All else is the real store's. `on_written` gets each job that a commit has changed: as it was, and
+    as it is; as it was is None for one that this process has not written before."""
 
-    def __init__(self, store: Store, disk: Disk, process: Process) -> None:
+    def __init__(self, store: Store, disk: Disk, process: Process, on_written: OnWritten) -> None:
         self._store = store
         self._disk = disk
         self._process = process
+        self._on_written = on_written
+        self._jobs = {j.name: j for j in store.jobs()}
+        self._changed: dict[str, JobRecord] = {}
+
+    def put(self, job: JobRecord) -> None:
+        self._changed[job.name] = job
+        self._store.put(job)
 
     def __getattr__(self, name: str) -> Any:
         self._process.check()
@@ -57,6 +68,7 @@ class SimulatedStore:
     @contextmanager
     def change(self) -> Iterator[None]:
         self._process.check()
+        self._changed = {}
         fault, then = self._disk.next_fault()
         with self._store.change():
             yield
@@ -66,6 +78,9 @@ class SimulatedStore:
             if fault is CommitFault.KILLED_BEFORE:
                 then()
                 raise ProcessKilledError(self._process.name)
+        for name, job in self._changed.items():
+            self._on_written(self._jobs.get(name), job)
+        self._jobs |= self._changed
         if fault is CommitFault.KILLED_AFTER:
             then()
             raise ProcessKilledError(self._process.name)

@@ -152,12 +152,41 @@ THEMES = {
         noise=0.2,
         probes=0.8,
     ),
+    "drains": Theme(
+        {
+            "drain": 8,
+            "cordon": 1,
+            "maintenance": 1,
+            "power_cut": 1,
+            "cut_link": 1,
+            "restart_controller": 1,
+            "kill_at_commit": 1,
+            "fill_disk": 1,
+            "hang": 1,
+            "replan": 1,
+        },
+        jobs=(3, 6),
+        count=(3, 5, 8),
+        work_s=(20.0, 60.0),
+        rates=(20, 40, 60),
+        durations_s=(2.0, 12.0, 25.0, 40.0),
+        noise=0.2,
+        slow_plans=0.3,
+        probes=0.8,
+    ),
     "restores": Theme({"restore_store": 3, "power_cut": 1, "restart_controller": 1}, count=(2, 4), noise=0.1),
 }
 
 
+DRAINS = 0.1
+"""Part of the seeds that drains have. The theme of each other seed does not depend on it."""
+
+
 def theme_of(seed: int) -> str:
-    return random.Random(f"theme {seed}").choice(["mixed", "reservations", *THEMES])
+    if random.Random(f"drains {seed}").random() < DRAINS:
+        return "drains"
+    others = [theme for theme in THEMES if theme != "drains"]
+    return random.Random(f"theme {seed}").choice(["mixed", "reservations", *others])
 
 
 def scenario_of(seed: int) -> Scenario:
@@ -359,6 +388,13 @@ def _faults(
     def switch() -> str:
         return chosen.choice(switches)
 
+    def element() -> str:
+        """Mostly a switch, often a link between switches, seldom a host."""
+        hosts = [h.name for h in fabric.hosts]
+        named = {"switch": switches, "link": ["-".join(sorted(k)) for k in links], "host": hosts}
+        (kind,) = chosen.choices(list(named), (5, 3, 1))
+        return chosen.choice(named[kind])
+
     arguments: dict[str, Callable[[], tuple[object, ...]]] = {
         "restart_controller": lambda: (lasts(),),
         "kill_at_commit": lambda: (chosen.randint(1, 6), chosen.random() < 0.5, lasts()),
@@ -377,16 +413,28 @@ def _faults(
         "stall": lambda: (chosen.choice(STALLS_S),),
         "crash_planner": tuple,
         "replan": tuple,
+        "drain": lambda: (element(), lasts()),
+        "cordon": lambda: (element(), lasts()),
     }
     for _ in range(chosen.choice(theme.count)):
         at = draw_time(HORIZON_S * 0.9)
         (kind,) = chosen.choices(list(theme.faults), list(theme.faults.values()))
         if kind == "restore_store":
             yield Step(at - chosen.uniform(0.5, 30.0), "back_up_store")
+        if kind == "maintenance":
+            yield from _maintenance(chosen, fabric, at, lasts())
+            continue
         if kind == "rack":
             yield from _rack_failure(chosen, fabric, jobs, at, lasts())
             continue
         yield Step(at, kind, arguments[kind]())
+
+
+def _maintenance(chosen: random.Random, fabric: Fabric, at: float, lasts_s: float) -> Iterator[Step]:
+    """A leaf is held, and away for a while: mostly for less than it is held."""
+    leaf = chosen.choice(sorted({fabric.attachment(h.name) for h in fabric.hosts}))
+    yield Step(at, "hold", (leaf, lasts_s + chosen.choice((-5.0, 5.0, 10.0, 30.0)) + 1.0))
+    yield Step(at + 1.0, "black_out", (leaf, lasts_s))
 
 
 def _rack_failure(

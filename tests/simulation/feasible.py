@@ -42,9 +42,8 @@ def plan_of(world: World, job: JobRecord, failed: FailedElements, others: Loads)
     """The plan around what failed, beside the loads of others; None: there is none."""
     assert world.controller is not None
     resolved = world.controller.state.registry.resolved_job(job.name)
+    without = frozenset(job.excluded) | failed.switches.intersection(resolved.parameter_servers)
     try:
-        return world.plans.compute(
-            PlanRequest(resolved, others, failed=failed, excluded_members=frozenset(job.excluded))
-        )
+        return world.plans.compute(PlanRequest(resolved, others, failed=failed, excluded_members=without))
     except RefusedError:
         return None

@@ -18,6 +18,7 @@ from tests.simulation.member import Member
 from tests.simulation.overtaken import Overtaken
 from tests.simulation.reservations import IDLE_S, Reservations
 from tests.simulation.underserved import UnderServed
+from tests.simulation.withdrawn import over_drained
 from tests.simulation.world import ViolationError, World
 
 STAY_S = 25.0
@@ -43,7 +44,8 @@ class Liveness:
         self._world = world
         self._fitting: Lasting[tuple[str, int, bool]] = Lasting()
         self._untried: Lasting[tuple[str, int, int]] = Lasting()
-        self._over_failed: Lasting[str] = Lasting()
+        self._over_failed: Lasting[tuple[str, tuple[str, ...]]] = Lasting()
+        self._over_drained: Lasting[tuple[str, FailedElements, object]] = Lasting()
         self._apart: Lasting[tuple[str, str, int, object]] = Lasting()
         self._absent: Lasting[tuple[int, str]] = Lasting()
         self._overtaken = Overtaken(world)
@@ -62,6 +64,7 @@ class Liveness:
             self._overtaken.look(jobs)
         if world.disk.is_full or is_busy or now - world.started_at < world.controller.state.timeouts.start:
             self._over_failed.clear()
+            self._over_drained.clear()
             self._fitting.clear()
             self._untried.clear()
             self._apart.clear()
@@ -69,6 +72,7 @@ class Liveness:
             self._reservations.clear()
             return
         self._check_repairs(jobs)
+        self._check_drains(jobs)
         self._check_members()
         self._check_queue(jobs)
         self._under_served.look(jobs)
@@ -78,7 +82,8 @@ class Liveness:
         """No job waits for ever for a worker that does not come, however often the controller starts again."""
         world = self._world
         assert world.controller is not None
-        if world.disk.is_full:
+        failures = world.controller.state.failures
+        if world.disk.is_full or any(failures.held_s(s) for s in world.switches):
             self._absent.clear()
         absent = [
             (job.seq, member.host)
@@ -95,20 +100,33 @@ class Liveness:
                 )
 
     def _check_repairs(self, jobs: list[JobRecord]) -> None:
-        """A job does not stay over what is down, if there is another plan."""
+        """A job does not stay over what is down, if there is another plan. When it has lost a member, it gets the time
+        anew: a held leaf may have been down for long, and only without its workers is there a plan."""
         world = self._world
         assert world.controller is not None
         down = frozenset(n for n, s in world.switches.items() if not s.is_up)
         links = frozenset(world.cut) if world.probe_s else frozenset()
         over = [
-            j.name
+            (j.name, j.excluded)
             for j in jobs
             if j.state is JobState.RUNNING and j.placement is not None
             if uses_failed(j.placement.plan, FailedElements(links, down), ())
         ]
-        for name in self._over_failed.update(over, STAY_S):
+        for name, _ in self._over_failed.update(over, STAY_S):
             if possible_plan(world, world.controller.state.registry.get(name)):
                 raise ViolationError(f"{name} stays over {sorted(down)}, though there is a plan")
+
+    def _check_drains(self, jobs: list[JobRecord]) -> None:
+        """A job does not stay over what is drained, if there is another plan beside jobs that stay as they are."""
+        world = self._world
+        assert world.controller is not None
+        state = frozenset((j.name, j.state, j.epoch) for j in jobs if not j.state.is_terminal)
+        over = [(j.name, avoided, state) for j, avoided in over_drained(world.controller, jobs)]
+        limit_s = STAY_S + SLOW_PLANS_S * len(over) * world.plans.is_slow
+        for name, avoided, _ in self._over_drained.update(over, limit_s):
+            job = world.controller.state.registry.get(name)
+            if fits(world, job, avoided, background_of(j for j in jobs if j.name != name)):
+                raise ViolationError(f"{name} stays over drained elements, though there is a plan")
 
     def _check_members(self) -> None:
         """Each worker that the controller hears of takes part in its job, if that runs."""
@@ -131,6 +149,8 @@ class Liveness:
         job = self._world.controller.state.registry.get(member.job)
         if member.assignment is None or member.assignment.epoch != job.epoch:
             return True
+        if member.unusable_epoch == job.epoch and not self._world.controller.jobs.lifecycle.is_affected(job):
+            return True
         has_ring = member.ring_epoch == job.epoch
         return job.transport is Transport.ROCE and job.roce_installed_epoch == job.epoch and not has_ring
 
@@ -141,7 +161,7 @@ class Liveness:
         running, reserved, fitting = background_of(jobs), NO_LOADS, []
         waiting, failed = (
             world.controller.planning.placements.queued(),
-            world.controller.state.failures.failed,
+            world.controller.state.failures.avoided,
         )
         plans, is_slow = world.plans, world.plans.is_slow and not world.draws.is_calm
         for job in waiting:

@@ -98,6 +98,11 @@ class Member:
             self._wake.set()
 
     @property
+    def unusable_epoch(self) -> int:
+        """The last epoch in which it could not continue; 0: there was none."""
+        return self._unusable_epoch
+
+    @property
     def stream(self) -> JoinStream | None:
         """None: it has none, or a broken one."""
         return self._stream

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from tests.simulation.drain_mutants import DRAIN_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.queue_mutants import QUEUE_MUTANTS
 
@@ -16,6 +17,7 @@ CORE = "core.py"
 
 MUTANTS = (
     *QUEUE_MUTANTS,
+    *DRAIN_MUTANTS,
     Mutant(
         "the end of a job frees no capacity",
         STATES,

@@ -43,6 +43,13 @@ class JobSpec:
         )
 
 
+def job(name: str, *workers: str, **changes: object) -> JobSpec:
+    chosen = {
+        "scheme": "panama", "rate": 40, "queue": True, "priority": 0, "is_elastic": False, "work_s": 5.0, **changes,
+    }  # fmt: skip
+    return JobSpec(name, workers, **chosen)  # type: ignore[arg-type]
+
+
 @dataclass
 class Program:
     """`early`: workers that left before the work was done; `absent`: that do not start. `excuses`: what befell the job

@@ -39,7 +39,7 @@ QUEUE_MUTANTS = (
     Mutant(
         "what fails during planning is not looked at again",
         "scheduling/planning_client.py",
-        "if not uses_failed(plan, current_failures(), lost()):",
+        "if not uses_failed(plan, avoided_now(), lost()):",
         "if True:",
     ),
     Mutant(
@@ -68,7 +68,7 @@ QUEUE_MUTANTS = (
     Mutant(
         "a queued job is placed where it has a reservation, though that has failed",
         PLACEMENTS,
-        "if current_plan is None or uses_failed(current_plan.plan, self._failures.failed, job.excluded):\n"
+        "if current_plan is None or uses_failed(current_plan.plan, self._failures.avoided, job.excluded):\n"
         "                raise",
         "if current_plan is None:\n                raise",
         "a spine dies that is reserved for a queued job, and the other one is full",
@@ -125,8 +125,8 @@ QUEUE_MUTANTS = (
     Mutant(
         "a refusal around what failed during planning counts as one before it failed",
         "scheduling/planning_client.py",
-        "failed, avoided, without = self._failures.failed, current_failures(), lost()",
-        "avoided, without = current_failures(), lost()",
+        "failed, avoided = self._failures.avoided, avoided_now()",
+        "avoided = avoided_now()",
         "a switch fails and is back while a job is refused, and another job is submitted",
     ),
     Mutant(

@@ -7,15 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from netfold.controller.jobs.records import Transport
-from tests.simulation.program import JobSpec
+from tests.simulation.drain_scenarios import DRAIN_FABRICS, DRAIN_SCENARIOS
+from tests.simulation.program import JobSpec, job
 from tests.simulation.scenario import Scenario, Step
-
-
-def job(name: str, *workers: str, **changes: object) -> JobSpec:
-    chosen = {
-        "scheme": "panama", "rate": 40, "queue": True, "priority": 0, "is_elastic": False, "work_s": 5.0, **changes,
-    }  # fmt: skip
-    return JobSpec(name, workers, **chosen)  # type: ignore[arg-type]
 
 
 def greedy(name: str, *workers: str, rate: int, work_s: float) -> JobSpec:
@@ -32,7 +26,7 @@ NEEDS_SERVER = "none"
 
 HOSTS = ("h1", "h2", "h3", "h4")
 
-SCENARIOS = {
+SCENARIOS = DRAIN_SCENARIOS | {
     "workers leave while the disk is full": (
         Step(1.0, "submit", (job("a", "h1", "h3"),)),
         fill_disk(4.0, 20.0),
@@ -395,6 +389,9 @@ SCENARIOS = {
 }
 
 SLOW_PLANS = {
+    "the controller starts again right after it has answered a drain",
+    "another job ends while a job is planned to leave a drained spine",
+    "a spine is given back while a job is planned to leave it",
     "a queued job loses a worker while nothing can be reserved, and a job is submitted",
     "a job's priority rises by its age while it is planned, behind one that fits nowhere",
     "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
@@ -407,7 +404,7 @@ SLOW_PLANS = {
     "a switch is back while a job is planned, and another one waits for it",
 }
 
-FABRIC_OF = {
+FABRIC_OF = DRAIN_FABRICS | {
     "a spine dies that a queued job has reserved, and another job waits behind that alone": "one spine",
     "a queued job loses a worker while nothing can be reserved, and a job is submitted": "three leaves, two spines",
     "a job's priority rises by its age while it is planned, behind one that fits nowhere": "three leaves, two spines",

@@ -40,7 +40,7 @@ class Reservations:
     def _find_wrong(self) -> Iterator[tuple[str, int, str]]:
         world = self._world
         assert world.controller is not None
-        queue, failed = world.controller.planning.placements._queue, world.controller.state.failures.failed
+        queue, failed = world.controller.planning.placements._queue, world.controller.state.failures.avoided
         reserved = NO_LOADS
         for job in queue.jobs():
             held = queue.of(job.name)

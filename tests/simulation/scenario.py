@@ -11,6 +11,7 @@ from tests.simulation.faults import Intensity
 
 FABRICS = {
     "two leaves, two spines": lambda: leaf_spine(2, 2, 2, parameter_servers=1),
+    "two servers": lambda: leaf_spine(2, 2, 2, parameter_servers=2),
     "three leaves, two spines": lambda: leaf_spine(3, 2, 2),
     "one spine": lambda: leaf_spine(2, 1, 3),
     "one leaf": lambda: leaf_spine(1, 1, 6),

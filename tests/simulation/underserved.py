@@ -68,7 +68,7 @@ class UnderServed:
         assert job.placement is not None
         others = background_of(j for j in jobs if j.name != job.name)
         crossed = add_loads(others, Loads(links=dict(self._world.cross_traffic)))
-        plan = plan_of(self._world, job, self._world.controller.state.failures.failed, crossed)
+        plan = plan_of(self._world, job, self._world.controller.state.failures.avoided, crossed)
         kept = self._kept(job)
         if plan is not None and plan.rate > MIN_GAIN / MARGIN * kept:
             raise ViolationError(

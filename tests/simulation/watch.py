@@ -59,6 +59,11 @@ class Watch:
         for program in world.programs.values():
             self._check_program(program)
         self._check_leases()
+        stored = world.controller.state.registry.withdrawals
+        if lost := world.operator.lost(stored):
+            raise ViolationError(lost)
+        if world.controller.state.failures.withdrawn.names != [w.element for w in stored]:
+            raise ViolationError(f"plans avoid {world.controller.state.failures.withdrawn}, and not {stored}")
         self._liveness.look(jobs)
 
     # ---- programs -------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ from tests.simulation.process import Process
 from tests.simulation.program import JobSpec, Program
 from tests.simulation.server import RpcError, Server
 from tests.simulation.switch import PACKET_BYTES, SimulatedSwitch
+from tests.simulation.withdrawn import Operator, Wish, check_written
 
 MARK = 40_000
 """The store's management tree, which it would draw by itself."""
@@ -103,7 +104,10 @@ class World:
         self.switches = {s.name: SimulatedSwitch(s.name, draws, history) for s in fabric.switches}
         for switch in self.switches.values():
             switch.deliver = self._deliver
+        self.operator = Operator(self._withdraw)
         self.cut: set[frozenset[str]] = set()
+        self.cut_off: set[str] = set()
+        """Leaves whose hosts do not reach the controller."""
         self.changed_at: dict[object, float] = {}
         """When a link or switch last failed, or came back, or was failing."""
         self.busy_until = 0.0
@@ -163,7 +167,7 @@ class World:
             switch = self.switches[request.endpoint.name]
             return SimulatedConnection(switch, request, process, config.device(switch.name).cpu_port)
 
-        disk = SimulatedStore(store, self.disk, process)
+        disk = SimulatedStore(store, self.disk, process, self._on_written)
         plans = self.plans.of(process)
         self.controller = process.context.copy().run(
             lambda: Controller(config, disk, self._options, term, plans, clock=LoopClock(), connect=connect)
@@ -257,6 +261,7 @@ class World:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
         shutil.copyfile(self._backup, self._path)
         self.history.add("world", "the store is restored")
+        self.operator.on_restore()
         for program in self.programs.values():
             program.on_restore()
         for switch in self.switches:
@@ -271,11 +276,12 @@ class World:
 
     def call(
         self, what: str, name: str, request: Any, then: Callable[[Any], None] = lambda answer: None
-    ) -> None:
+    ) -> asyncio.Task[Any]:
         """A call of an operator, beside all else; it has to end within CALL_LIMIT_S."""
         task = asyncio.create_task(self._call(what, name, request, then))
         self.calls[task] = None
         task.add_done_callback(lambda t: self.calls.pop(t, None))
+        return task
 
     async def _call(self, what: str, name: str, request: Any, then: Callable[[Any], None]) -> None:
         self.history.add("operator", what)
@@ -296,6 +302,23 @@ class World:
         except Exception as error:
             # gRPC answers UNKNOWN; the operator sees the exception's text
             self.history.add("operator", f"{what}: {error!r}")
+
+    def _withdraw(self, element: str, wish: Wish, answered: Callable[[], None]) -> asyncio.Task[Any]:
+        if wish.intent is None:
+            name, request = "GiveBackElements", pb.GiveBackElementsRequest(elements=[element])
+        else:
+            name, intent = "WithdrawElements", pb.Intent.Value(wish.intent.name)
+            request = pb.WithdrawElementsRequest(elements=[element], intent=intent, hold_s=wish.hold_s)
+        return self.call(f"{wish.intent or 'give back'} {element}", name, request, lambda _: answered())
+
+    def _on_written(self, before: JobRecord | None, after: JobRecord) -> None:
+        if self._store is None or self.controller is None:
+            return
+        failed = self.controller.state.failures.failed
+        if wrong := check_written(
+            self.fabric, self._store.withdrawals(), failed, LoopClock().wall_s(), before, after
+        ):
+            self.violations.append(wrong)
 
     # ---- programs -------------------------------------------------------------------------------------
 
@@ -327,10 +350,14 @@ class World:
             return
         if first is not None and first.is_alive:
             program.replaced.append(first)
-        member = Member(job, host, lambda: self._server, self._qpns, self.history)
+        member = Member(job, host, lambda: self._server_of(host), self._qpns, self.history)
         member.on_assignment = self._on_assignment
         program.members[host] = member
         member.start()
+
+    def _server_of(self, host: str) -> Server | None:
+        """The controller, as the host reaches it."""
+        return None if self.fabric.attachment(host) in self.cut_off else self._server
 
     def _on_assignment(self, member: Member) -> None:
         """Note the placement that belongs to the epoch."""

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.testbed import cli, processor_load
-from netfold.testbed.errors import RunTimeoutError
+from netfold.testbed.errors import ProgramSourcesError, RunTimeoutError
 from netfold.testbed.processor_load import SAMPLE_S, ProcessorLoad, ProcessorMeter
 from netfold.testbed.run import Run, _naming_the_timeout
 
@@ -69,3 +69,15 @@ def test_a_failed_run_names_the_load(monkeypatch: pytest.MonkeyPatch):
     assert result.exit_code == 1
     line = "h1 did not finish within 120 s; --timeout SECONDS allows more (this machine is too slow)"
     assert f"netfold: {line}" in result.output.splitlines()
+
+
+def test_changed_sources_have_nothing_to_do_with_the_load(monkeypatch: pytest.MonkeyPatch):
+    def execute(run: Run) -> None:
+        raise ProgramSourcesError("p4src/common/sizes.p4 has changed")
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(Run, "execute", execute)
+    monkeypatch.setattr(Run, "failure_notes", lambda _: "this machine is too slow")
+    result = CliRunner().invoke(cli.run, [])
+    assert result.exit_code == 1
+    assert "netfold: p4src/common/sizes.p4 has changed" in result.output.splitlines()

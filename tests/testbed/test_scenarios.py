@@ -8,8 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import grpc
 import pytest
 
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.testbed.errors import ProcessFailedError, RunError
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.targets import installed_command
@@ -188,6 +191,39 @@ def test_a_cut_link_is_planned_around(system: Testbed) -> None:
     results = job.result(FINISH_S)
     assert_exact(results)
     assert max(r["restarts"] for r in results.values()) >= 1
+
+
+def fabric_status(system: Testbed, request: object = None) -> dict[str, list[str]]:
+    """The jobs that use each withdrawn element, after a request."""
+    with grpc.insecure_channel(system.controller.address) as channel:
+        stub = rpc.ControllerStub(channel)
+        if request is not None:
+            stub.WithdrawElements(request, timeout=20)
+        found = stub.GetFabricStatus(pb.FabricStatusRequest(), timeout=20)
+    return {element.name: [job.name for job in element.jobs] for element in found.elements}
+
+
+@pytest.mark.slow
+def test_a_drained_spine_is_left_without_a_failed_call(system: Testbed) -> None:
+    job = system.submit("drained", LONG, FEW, scheme="panama")
+    wait_for_progress(system, job)
+    assert fabric_status(system, pb.WithdrawElementsRequest(elements=["spine1"], intent=pb.DRAIN))
+    until(lambda: not fabric_status(system)["spine1"], "drained spine")
+    results = job.result(FINISH_S)
+    assert_exact(results)
+    assert max(r["restarts"] for r in results.values()) >= 1
+
+
+@pytest.mark.slow
+def test_a_held_leaf_is_away_for_longer_than_any_switch_without_a_failed_call() -> None:
+    with Testbed(target="softswitch", lanes=64, name="held", first_grpc_port=9740) as system:
+        job = system.submit("held", LONG, FEW, scheme="switchml")
+        wait_for_progress(system, job)
+        fabric_status(system, pb.WithdrawElementsRequest(elements=["leaf1"], intent=pb.HOLD, hold_s=90))
+        system.net.switches["leaf1"].kill()
+        time.sleep(15.0)  # jobs fail after 8 s otherwise
+        system.net.switches["leaf1"].start()
+        assert_exact(job.result(FINISH_S))
 
 
 @pytest.mark.slow

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import subprocess
 from collections.abc import Callable, Iterator
 
+import grpc
 import pytest
 from typer.testing import CliRunner
 
@@ -60,6 +62,15 @@ async def answer(*arguments: str) -> tuple[int, str]:
         ),
         (("--job", "digits", "--host", "h1"), 3, "job 'digits' is no sandbox"),
         (("--job", "sandbox", "--host", "h1", "--tree", "99"), 3, "job 'sandbox' has no tree 99"),
+        (
+            ("--job", "sandbox", "--host", "h\x1b[31m"),
+            3,
+            r"'h\x1b[31m' is no worker of job 'sandbox'",
+        ),
+        (("--job", "sandbox", "--host", "h1", "--chunk", str(2**40)), 3, f" has no chunk {2**40}: "),
+        (("--job", "sandbox", "--host", "h1", "--timeout", "1e10"), 2, "86400"),
+        (("--job", "sandbox", "--host", "h1", "--timeout", "inf"), 2, "86400"),
+        (("--job", "sandbox", "--host", "h1", "--timeout", "nan"), 2, "86400"),
         (("--job", "sandbox", "--host", "h1"), 6, "of h1, and network 'nf' is not up"),
     ],
 )
@@ -110,6 +121,19 @@ def test_a_sandbox_reserves_little_of_its_links():
     rate = fabric.link("h1", "s1").rate
     assert resolve_job(SANDBOX, fabric).file.rate == pytest.approx(rate / 1000)
     assert resolve_job(SANDBOX + "rate: 5\n", fabric).file.rate == 5
+
+
+def test_a_full_switch_names_the_sandboxes_that_hold_its_slots(tmp_path, monkeypatch):
+    async def scenario(deployment, stub):
+        async def fill():
+            for number in itertools.count():
+                named = SANDBOX.replace("name: sandbox", f"name: sandbox{number}") + "slots: 512\n"
+                await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=named))
+
+        with pytest.raises(grpc.aio.AioRpcError, match="when they are canceled: sandbox, sandbox0, "):
+            await fill()
+
+    in_service(tmp_path, monkeypatch, scenario)
 
 
 def test_a_sandbox_is_udp():

@@ -107,3 +107,31 @@ def test_a_split_without_this_rank_is_refused(tmp_path: Path):
         ((good, text),) = ranks.answers([1])
         assert not good
         assert text.startswith("DistBackendError: netfold: rank 1 is in none of the groups of split_group")
+
+
+def exchanged() -> list[float]:
+    rank = dist.get_rank()
+    theirs = torch.zeros(4)
+    pair = [
+        dist.P2POp(dist.isend, torch.full((4,), float(rank)), 1 - rank),
+        dist.P2POp(dist.irecv, theirs, 1 - rank),
+    ]
+    for work in dist.batch_isend_irecv(pair):
+        work.wait()
+    return theirs.tolist()
+
+
+def test_ranks_exchange_tensors_in_a_batch(tmp_path: Path):
+    with world(["h1", "h2"], tmp_path) as (ranks, _):
+        assert ranks.run(exchanged) == [[1.0] * 4, [0.0] * 4]
+
+
+def supported() -> list[str]:
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    found = {name: getattr(backend, name) for name in dir(backend) if name.startswith("supports_")}
+    return [name for name, value in found.items() if value is True]
+
+
+def test_what_torch_asks_of_a_backend_has_an_answer(tmp_path: Path):
+    with world(["h1", "h2"], tmp_path) as (ranks, _):
+        assert ranks.run(supported) == [["supports_splitting"]] * 2

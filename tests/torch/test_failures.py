@@ -80,7 +80,12 @@ def test_the_others_calls_end_when_a_process_dies_and_not_with_a_lease(
         for rank, (good, text) in enumerate(ranks.answers(list(others))):
             assert not good
             assert text.startswith(f"DistBackendError: netfold: rank {rank}: all-reduce: ")
-            assert f"the watch of rank {lost} at host {hosts[lost]}: its process" in text
+            causes = [f"the watch of rank {lost} at host {hosts[lost]}: its process"]
+            if (
+                hosts[rank] in hosts[:rank]
+            ):  # the first rank of its host, which has heard of it, may be gone by then
+                causes.append("the first rank of this host is gone")
+            assert any(cause in text for cause in causes), text
 
 
 def gathered() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -66,7 +67,7 @@ def run_member(monkeypatch: pytest.MonkeyPatch) -> RunMember:
     def run(where: Connection, job: str, leaves: bool = False) -> None:
         with subprocess.Popen(["sleep", "60"]) as member, monkeypatch.context() as as_member:
             as_member.setattr(os, "getpid", lambda: member.pid)
-            as_member.setattr(process_jobs, "watch_process", lambda path: -1)
+            as_member.setattr(process_jobs, "watch_process", lambda *_: -1)
             entered = EnteredJob(where, job, "h1", "rank 0 at host h1")
             if leaves:
                 entered.leave()
@@ -117,7 +118,8 @@ def test_a_job_that_may_not_be_canceled_is_tried_again(jobs: tuple[Jobs, Connect
 
 
 def test_folders_that_were_not_used_for_days_are_deleted(jobs: tuple[Jobs, Connection], tmp_path: Path):
-    """Of earlier boots, and of containers that have ended."""
+    """Of earlier boots; a container of this boot may live."""
+    own = process_jobs._folder()
     kept, old = (tmp_path / f"netfold-{os.getuid()}-{name}" for name in ("boot-1", "boot-2"))
     for folder in (kept, old):
         folder.mkdir(mode=0o700)
@@ -125,17 +127,20 @@ def test_folders_that_were_not_used_for_days_are_deleted(jobs: tuple[Jobs, Conne
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     (elsewhere / "own.json").write_text("{}")
-    for folder in (old, elsewhere):
+    container = own.with_name(f"{own.name}1")
+    container.mkdir(mode=0o700)
+    for folder in (old, elsewhere, container):
         os.utime(folder, (0.0, 0.0))
     (tmp_path / f"netfold-{os.getuid()}-link-3").symlink_to(elsewhere)
     assert cancel_abandoned_jobs(jobs[1], 10) == []
     assert kept.is_dir()
+    assert container.is_dir()
     assert not old.exists()
     assert (elsewhere / "own.json").exists()
 
 
 def test_no_controller_and_a_folder_of_another_user_are_no_errors(
-    jobs: tuple[Jobs, Connection], run_member: RunMember, tmp_path: Path
+    jobs: tuple[Jobs, Connection], run_member: RunMember, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     nowhere = Connection(f"unix:{tmp_path}/nowhere")
     run_member(nowhere, "train")
@@ -144,3 +149,18 @@ def test_no_controller_and_a_folder_of_another_user_are_no_errors(
     folder.chmod(0o755)  # another user may have made it
     EnteredJob(jobs[1], "own", "h1", "rank 0 at host h1").leave()
     assert len(list(folder.iterdir())) == 1
+    assert f"{folder} is of another user, or open to others" in caplog.text
+
+
+def test_of_a_full_disk_no_file_is_left(
+    jobs: tuple[Jobs, Connection], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def fails(path: Path, text: str) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fails)
+    entered = EnteredJob(jobs[1], "train", "h1", "rank 0 at host h1")
+    assert not list(process_jobs._folder().iterdir())
+    assert "No space left on device" in caplog.text
+    entered.leave()

@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 CANCELED_BY = "the program that followed, as a process of the job had ended"
 _CANCEL_S = 5.0
 _KEEP_S = 86_400.0
-"""How long files are kept that no process of the same controller has looked at, and folders of other boots and
-namespaces that do not change."""
+"""How long files are kept that no process of the same controller has looked at, and folders of other boots that do not
+change."""
 
 
 @dataclass(frozen=True)
@@ -51,42 +51,52 @@ class ProcessJob:
 
 
 class EnteredJob:
-    """A job that this process is in. A job of which there is no file, or no watch, ends with its lease."""
+    """A job that this process is in. The file is for the case in which the watch dies with its process; a job that has
+    neither ends with its lease."""
 
     def __init__(self, where: Connection, name: str, host: str, member: str) -> None:
         """To be called before this process joins the job."""
-        pid = os.getpid()
-        entry = ProcessJob(name, host, member, where.address, pid, _started(pid))
+        self._process = os.getpid()
+        entry = ProcessJob(name, host, member, where.address, self._process, _started(self._process))
+        text = json.dumps(asdict(entry))
         self._watch = -1
         self._path: Path | None = None
         try:
-            self._path = _file(name, pid)
-            written = self._path.with_suffix(".part")
-            written.write_text(json.dumps(asdict(entry)))
-            written.rename(self._path)
-            self._watch = watch_process(self._path)
+            self._path = _write_file(entry, text)
         except OSError as error:
-            log.info("job %s ends with its lease when %s dies: %s", name, member, error)
+            log.warning(
+                "job %s has no file, and ends with its lease if %s and its watch die: %s", name, member, error
+            )
+        try:
+            self._watch = watch_process(str(self._path or ""), text)
+        except OSError as error:
+            log.warning("job %s has no watch, and may end with its lease if %s dies: %s", name, member, error)
 
     def leave(self) -> None:
-        """To be called after this process has left the job."""
+        """To be called after this process has left the job. A forked child, which is no member, leaves nothing."""
+        if os.getpid() != self._process:
+            return
         if self._path is not None:
             with contextlib.suppress(OSError):
                 self._path.unlink()
         if self._watch >= 0:
+            with contextlib.suppress(OSError):  # the watch has died
+                os.write(self._watch, b"\0")
             os.close(self._watch)
             self._watch = -1
 
 
-def cancel_entered(path: Path) -> None:
-    """Cancels the job of a process that has ended, by its file."""
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        entry = ProcessJob(**json.loads(path.read_text()))
-        by = f"the watch of {entry.member}: its process {entry.pid} has ended"
-        where = connection(entry.controller)
-        has_ended = cancel_job(where, entry.job, by, _CANCEL_S)
-        if has_ended or cancel_lost(where, entry.job, entry.host, by, _CANCEL_S) is False:
-            path.unlink(missing_ok=True)
+def cancel_entered(path: str, text: str) -> None:
+    """Cancels the job of a process that has ended. `text`: of its file. If the file is gone, the program that followed
+    may have canceled the job, and one of the same name may be its own: it is canceled only if this member is lost."""
+    entry = ProcessJob(**json.loads(text))
+    by = f"the watch of {entry.member}: its process {entry.pid} has ended"
+    where = connection(entry.controller)
+    is_own = path != "" and Path(path).exists()
+    has_ended = is_own and cancel_job(where, entry.job, by, _CANCEL_S)
+    if has_ended or cancel_lost(where, entry.job, entry.host, by, _CANCEL_S) is False:
+        with contextlib.suppress(OSError):
+            Path(path).unlink()
 
 
 def cancel_abandoned_jobs(where: Connection, timeout: float) -> list[str]:
@@ -124,15 +134,27 @@ def _forget_old(path: Path) -> None:
 
 
 def _forget_old_folders() -> None:
+    """Keeps those of this boot: the processes of a container that shares the parent folder are not seen from here."""
     with contextlib.suppress(OSError):
         own = _folder()
+        of_this_boot = own.name.rpartition("-")[0]
         for folder in own.parent.glob(f"{_prefix()}*"):
-            if folder != own and _is_own(folder) and time.time() - folder.stat().st_mtime > _KEEP_S:
+            is_old = time.time() - folder.lstat().st_mtime > _KEEP_S
+            if is_old and not folder.name.startswith(f"{of_this_boot}-") and _is_own(folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _file(job: str, pid: int) -> Path:
-    return _folder() / f"{pid}-{urllib.parse.quote(job, safe='')}.json"
+def _write_file(entry: ProcessJob, text: str) -> Path:
+    """Raises OSError."""
+    path = _folder() / f"{entry.pid}-{urllib.parse.quote(entry.job, safe='')}.json"
+    part = path.with_suffix(".part")
+    try:
+        part.write_text(text)
+        return part.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
 
 
 def _folder() -> Path:
@@ -142,7 +164,7 @@ def _folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"{_prefix()}{boot}-{namespace}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if not _is_own(folder):
-        raise PermissionError
+        raise PermissionError(f"{folder} is of another user, or open to others")
     return folder
 
 
@@ -166,4 +188,4 @@ def _started(pid: int) -> int:
 
 
 if __name__ == "__main__":
-    cancel_entered(Path(sys.argv[1]))
+    cancel_entered(*sys.argv[1:])

@@ -35,6 +35,28 @@ class NetfoldBackend(Collectives, Backend):  # type: ignore[misc]
     def supports_splitting(self) -> bool:
         return True
 
+    # torch reads these of a backend in Python without end, unless it has them
+
+    @property
+    def supports_coalescing(self) -> bool:
+        return False
+
+    @property
+    def supports_time_estimate(self) -> bool:
+        return False
+
+    @property
+    def supports_shrinking(self) -> bool:
+        return False
+
+    @property
+    def supports_reconfigure(self) -> bool:
+        return False
+
+    @property
+    def supports_window(self) -> bool:
+        return False
+
     def split(self, store: Any, ranks: Sequence[int], options: Any) -> Any:
         """Called by `split_group` at all ranks of the group; `ranks` of it are to be a group. Raises
         DistBackendError."""

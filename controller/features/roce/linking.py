@@ -8,28 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from netfold.controller.features.feature import EpochRequest, RegistrationError
-from netfold.controller.jobs.records import ConnectionRecord, JobRecord, JobState, QueuePairs
+from netfold.controller.jobs.records import ConnectionRecord, JobRecord, JobState, Placement, QueuePairs
 
 
 def register(job: JobRecord, ends: QueuePairs, jobs: Iterable[JobRecord]) -> JobRecord | EpochRequest | None:
-    """The job with a worker's queue pairs; ignored if the epoch has passed. Queue pairs other than those that the
+    """The job with a worker's queue pairs; ignored if the epoch has passed. The epoch in which a job that moves has run
+    so far has not: if the job stays there, its worker does not register again. Queue pairs other than those that the
     leaves have need a new epoch. Raises RegistrationError."""
-    if (
-        job.state.is_terminal
-        or ends.host not in job.roce
-        or ends.epoch != job.epoch
-        or ends in job.queue_pairs
-    ):
+    placement = next((p for p in job.placements if p.epoch == ends.epoch), None)
+    if placement is None or ends.host not in job.roce or ends in job.queue_pairs:
         return None
-    _check(job, ends, jobs)
-    if ends.host in job.registered and job.roce_installed_epoch == job.epoch:
+    _check(job, placement, ends, jobs)
+    if job.roce_installed_epoch == ends.epoch:
         return EpochRequest(f"{ends.host} has other connections")
     others = (e for e in job.queue_pairs if e.host != ends.host)
     return job.model_copy(update={"queue_pairs": (*others, ends)})
 
 
-def _check(job: JobRecord, ends: QueuePairs, jobs: Iterable[JobRecord]) -> None:
-    wanted = [] if job.placement is None else [t.tree for t in job.placement.trees]
+def _check(job: JobRecord, placement: Placement, ends: QueuePairs, jobs: Iterable[JobRecord]) -> None:
+    wanted = [t.tree for t in placement.trees]
     if sorted(c.tree for c in ends.connections) != sorted(wanted) or not all(
         map(_is_valid, ends.connections)
     ):

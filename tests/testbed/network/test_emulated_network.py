@@ -268,15 +268,15 @@ def test_garbage_in_the_state_file_is_no_state(
 
 def test_fabric_commands() -> None:
     run = CliRunner().invoke
-    assert "grid-fig1" in run(fabric_cli.fabric, ["list"]).output
-    assert "9 hosts, 3 switches, 12 links" in run(fabric_cli.fabric, ["check", "grid-fig1"]).output
-    shown = json.loads(run(fabric_cli.fabric, ["show", "inart-fig1", "--json"]).output)
+    assert "grid-fig1" in run(fabric_cli.listed, []).output
+    assert "9 hosts, 3 switches, 12 links" in run(fabric_cli.check, ["grid-fig1"]).output
+    shown = json.loads(run(fabric_cli.show, ["inart-fig1", "--json"]).output)
     assert shown["hosts"][0] == {
         "name": "W1", "parameter_server": False, "capacity": None, "at": "V1", "ip": "10.1.0.1",
         "mac": "02:00:0a:01:00:01",
     }  # fmt: skip
-    assert "10.255.0.2" in run(fabric_cli.fabric, ["show", "inart-fig1"]).output
-    bad = run(fabric_cli.fabric, ["check", "nothing"])
+    assert "10.255.0.2" in run(fabric_cli.show, ["inart-fig1"]).output
+    bad = run(fabric_cli.check, ["nothing"])
     assert bad.exit_code == 2
     assert bad.output.startswith("netfold: 'nothing' is neither a file nor a spec")
 

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold fabric cordon`, `drain`, `hold`, `undrain` and `status`: parts of a fabric are withdrawn for maintenance."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from netfold.controller.operator.controller_client import (
+    BAD_INPUT,
+    call_controller,
+    fail,
+    note_standby,
+    plain,
+    print_json,
+)
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
+
+cordon, drain, hold, undrain, status = (typer.Typer() for _ in range(5))
+
+Elements = Annotated[
+    list[str], typer.Argument(metavar="ELEMENT", help="Switches, hosts, and links such as leaf1-spine2.")
+]
+Reason = Annotated[str, typer.Option(help="Text for `netfold fabric status`.")]
+
+
+@cordon.command()
+@reaches_controller
+def _cordon(
+    where: ControllerOptions, elements: Elements, reason: Reason = "", as_json: AsJson = False
+) -> None:
+    """Keep new placements off elements. Jobs and routes that use them stay.
+
+    Exit codes: 0 stored, 2 no such element, 4 no controller answers.
+    """
+    _withdraw(where, elements, pb.CORDON, reason, as_json=as_json)
+
+
+@drain.command()
+@reaches_controller
+def _drain(
+    where: ControllerOptions, elements: Elements, reason: Reason = "", as_json: AsJson = False
+) -> None:
+    """Move jobs and routes off elements. A job without another plan stays, and leaves when there is one.
+
+    Exit codes: 0 stored, 2 no such element, 4 no controller answers.
+    """
+    _withdraw(where, elements, pb.DRAIN, reason, as_json=as_json)
+
+
+@hold.command()
+@reaches_controller
+def _hold(
+    where: ControllerOptions,
+    switches: Annotated[list[str], typer.Argument(metavar="SWITCH", help="Switches, such as a leaf.")],
+    duration: Annotated[str, typer.Option("--for", help="Duration, such as 90s, 5m or 1h.")],
+    reason: Reason = "",
+    as_json: AsJson = False,
+) -> None:
+    """Let switches be away for a while. No job and no member is lost for it until then: calls wait.
+
+    Exit codes: 0 stored, 2 no such switch or a bad duration, 4 no controller answers.
+    """
+    _withdraw(where, switches, pb.HOLD, reason, as_json=as_json, hold_s=_seconds(duration))
+
+
+@undrain.command()
+@reaches_controller
+def _undrain(where: ControllerOptions, elements: Elements, as_json: AsJson = False) -> None:
+    """Give cordoned, drained and held elements back.
+
+    Exit codes: 0 stored, 2 no such element, 4 no controller answers.
+    """
+    request = pb.GiveBackElementsRequest(elements=elements)
+    _show(call_controller(where, lambda stub: stub.GiveBackElements(request, timeout=10)), as_json=as_json)
+
+
+@status.command()
+@reaches_controller
+def _status(where: ControllerOptions, as_json: AsJson = False) -> None:
+    """Show the withdrawn elements, the jobs that still use them, and what has failed.
+
+    Exit codes: 0 shown, 4 no controller answers.
+    """
+    request = pb.FabricStatusRequest()
+    _show(call_controller(where, lambda stub: stub.GetFabricStatus(request, timeout=10)), as_json=as_json)
+
+
+def _withdraw(
+    where: ControllerOptions,
+    elements: list[str],
+    intent: pb.Intent,
+    reason: str,
+    *,
+    as_json: bool,
+    hold_s: float = 0.0,
+) -> None:
+    request = pb.WithdrawElementsRequest(elements=elements, intent=intent, reason=reason, hold_s=hold_s)
+    _show(call_controller(where, lambda stub: stub.WithdrawElements(request, timeout=10)), as_json=as_json)
+
+
+def _seconds(duration: str) -> float:
+    found = re.fullmatch(r"(\d+)([smh])", duration)
+    if found is None:
+        fail(BAD_INPUT, f"--for is '{duration}'; expected a number and s, m or h, such as 5m")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def _show(answer: pb.FabricStatus, *, as_json: bool) -> None:
+    note_standby(answer.standby_of)
+    if as_json:
+        print_json(_document(answer))
+        return
+    if answer.elements:
+        table = Table("element", "intent", "since", "reason", "used by")
+        for element in answer.elements:
+            intent = _intent(element)
+            if element.intent == pb.HOLD:
+                intent += f" until {_clock(element.until)}"
+            table.add_row(
+                element.name, intent, _clock(element.since), Text(element.reason), Text(_use(element))
+            )
+        Console().print(table)
+    else:
+        typer.echo("nothing is withdrawn")
+    if answer.failed_elements:
+        typer.echo(f"failed: {', '.join(answer.failed_elements)}")
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def _use(element: pb.WithdrawnElement) -> str:
+    """The jobs that use the element, each with the reason why it stays."""
+    if not element.jobs:
+        return "no job"
+    return "\n".join(f"{job.name}: {job.reason}" if job.reason else job.name for job in element.jobs)
+
+
+def _document(answer: pb.FabricStatus) -> dict[str, Any]:
+    document: dict[str, Any] = plain(answer)
+    for row, element in zip(document["elements"], answer.elements, strict=True):
+        row["intent"] = _intent(element)
+        row["is_drained"] = element.intent == pb.DRAIN and not element.jobs
+    return document
+
+
+def _intent(element: pb.WithdrawnElement) -> str:
+    return pb.Intent.Name(element.intent).lower()
