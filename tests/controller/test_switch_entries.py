@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from netfold.testbed.network.errors import NetworkError, WithdrawalError
+from netfold.testbed.network.errors import NetworkError, UnknownElementError
 from netfold.testbed.network.switch_entries import DecodedEntry, read_entries
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import deployed
@@ -33,7 +33,7 @@ def test_entries_have_the_names_of_the_program(tmp_path):
             assert all("full_mask=0x3" in e.action for e in admitted)
             assert await read("SwitchIngress.admission.admission") == await read("admission")
             assert {"admission", "downlink", "neighbors"} <= {e.table for e in await read()}
-            with pytest.raises(WithdrawalError, match=r"'nope' is no table of switch 's1'.*admission"):
+            with pytest.raises(UnknownElementError, match=r"'nope' is no table of switch 's1'.*admission"):
                 await read("nope")
             await switch.stop()
             with pytest.raises(NetworkError, match="switch 's1' at "):
