@@ -32,7 +32,7 @@ def shown_outputs(page: Path) -> Iterator[tuple[Block, Block]]:
 
 
 def printed_by_line(output: str) -> dict[int, str]:
-    """What the blocks of a page's script have printed, by the line of the block."""
+    """The outputs of the blocks of a page's script, by the line of the block."""
     parts = re.split(MARKER.format(line=r"(\d+)") + "\n", output)
     return {int(line): text.strip("\n") for line, text in zip(parts[1::2], parts[2::2], strict=True)}
 

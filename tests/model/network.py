@@ -214,7 +214,7 @@ class System:
         return known
 
     def _contributions(self, worker: int, life: int, chunk: int) -> Iterator[Message]:
-        """What a worker sends of a chunk; a rule that is left out makes it send several."""
+        """The packets that a worker sends of a chunk; a rule that is left out makes it send several."""
         part = self.tree.nodes + worker
         marks, value = self._marks(worker, chunk), self._value(worker, life, chunk)
         yield Message(self.tree.parents[part], self._bit[part], life, chunk, marks, value)
