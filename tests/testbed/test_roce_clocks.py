@@ -89,7 +89,7 @@ def test_machines_with_a_wrong_clock_are_booted_again_once(monkeypatch: pytest.M
     lab = Lab(boot=False)
     workers = [h.name for h in fabric.hosts if not h.parameter_server]
     monkeypatch.setattr(
-        lab, "deployment", SimpleNamespace(net=None, fabric=fabric, workers=workers), raising=False
+        lab, "testbed", SimpleNamespace(net=None, fabric=fabric, workers=workers), raising=False
     )
     monkeypatch.setattr(lab, "_image", Image(Path("kernel"), Path("archive")), raising=False)
     if wrong_boots < 2:

@@ -88,7 +88,7 @@ def test_a_program_at_a_prompt_is_not_run_again(monkeypatch: pytest.MonkeyPatch)
     """It would begin with an empty input."""
     monkeypatch.setenv(Variable.NAMESPACE, "")
     monkeypatch.setattr(sys, "orig_argv", ["python", "-"])
-    monkeypatch.delattr(sys.modules["__main__"], "__file__")
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
     with pytest.raises(NetworkError, match="write a script"):
         run_isolated()
 
