@@ -47,7 +47,7 @@ class Disk:
 
 class SimulatedStore:
     """See JobStore. All else is the real store's. `on_written` gets each job that a commit has changed: as it was, and
-    as it is; as it was is None for one that this process has not written before."""
+    as it is; as it was is None for one that this process has not written before, or that had ended."""
 
     def __init__(self, store: Store, disk: Disk, process: Process, on_written: OnWritten) -> None:
         self._store = store
@@ -80,7 +80,8 @@ class SimulatedStore:
                 raise ProcessKilledError(self._process.name)
         for name, job in self._changed.items():
             self._on_written(self._jobs.get(name), job)
-        self._jobs |= self._changed
+        changed = self._jobs | self._changed
+        self._jobs = {name: job for name, job in changed.items() if not job.state.is_terminal}
         if fault is CommitFault.KILLED_AFTER:
             then()
             raise ProcessKilledError(self._process.name)
