@@ -12,7 +12,7 @@ from netfold.testbed.roce.lab import Lab
 def main() -> None:
     run_isolated()
     try:
-        with Lab(per_leaf=1, on_step=lambda text: print(f"# {text}", flush=True)) as lab:
+        with Lab(per_leaf=2, on_step=lambda text: print(f"# {text}", flush=True)) as lab:
             lab.submit("rdma")
             for machine, calls in lab.reduce(
                 "rdma", "--sizes 65536 --iterations 2 --timeout 600", timeout_s=600
