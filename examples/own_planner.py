@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A planner of one's own beside the published ones: it tries every switch as the root, and takes the best.
+"""Compares a planner of your own with the published ones: it tries every switch as the root, and takes the best.
 
 Run `python examples/own_planner.py [FABRIC]`.
 """

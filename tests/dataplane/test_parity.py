@@ -37,8 +37,8 @@ EACH_CHIP = [
 
 
 def tables(schema: fy.P4Schema) -> dict[str, object]:
-    """What a controller can say to each table. Sizes are the target's own, and ids are the compiler's; RoCE, quorums,
-    targets and seeds of hashes are v1model's alone."""
+    """Return the keys and actions of each table as a controller sees them. Sizes are the target's own, and ids
+    are the compiler's; RoCE, quorums, targets and seeds of hashes are v1model's alone."""
     aliases = ("quorums", "owners", "hash_seeds")
     own = {t.name for t in schema.tables if ".transport_" in t.name or t.alias in aliases}
     return {table.name: _table(table) for table in schema.tables if table.name not in own}

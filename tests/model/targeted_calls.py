@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Scatters, docs/reference/protocol.md, section 5.8, beside the rules of `calls.py`.
+"""Models scatters (docs/reference/protocol.md, section 5.8) together with the rules of `calls.py`.
 
 Each worker has another result of a scatter, so none can be handed over. A scatter ends with a closing chunk. A worker
 that only waits for its result when the epoch changes is *ready*, and its vote says so. If all that lack the call are

@@ -128,7 +128,7 @@ DRAIN_MUTANTS = (
         "the controller starts again right after it has answered a drain",
     ),
     Mutant(
-        "what is withdrawn is not read at the start",
+        "withdrawn elements are not read at the start",
         MAINTENANCE,
         "        self._migrations = migrations\n        self._apply()\n",
         "        self._migrations = migrations\n",

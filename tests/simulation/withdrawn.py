@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator has withdrawn, and what must not happen for it: no job breaks or ends, none is placed there, none
-stays there that has another plan, and no intent is lost."""
+"""Checks that withdrawn elements do no harm: no job breaks or ends, none is placed there, none stays there that has
+another plan, and no intent is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ASK_AGAIN_S = 1.0
 
 @dataclass
 class Wish:
-    """What the operator wants of an element; None: it is given back. `hold_s`: for how long it is held. `is_answered`:
+    """An operator's intent for an element; None: it is given back. `hold_s`: for how long it is held. `is_answered`:
     a controller has said that it is so."""
 
     intent: Intent | None
@@ -56,7 +56,7 @@ class Operator:
             self.want(element, wish.intent, wish.hold_s)
 
     def lost(self, stored: Iterable[Withdrawal]) -> str:
-        """What was answered, and is not in the store; empty: nothing."""
+        """Name an answered intent that is not in the store; empty: there is none."""
         intents = {w.element: w.intent for w in stored}
         for element, wish in self._wishes.items():
             if wish.is_answered and intents.get(element) != wish.intent:
