@@ -294,17 +294,17 @@ def _set_link(link: str, name: str, up: bool) -> None:
 @one_line_errors
 def _switch_kill(switch: SwitchArgument, name: NameOption = DEFAULT_NAME) -> None:
     """Kill a switch, as a crash would."""
-    _ask_owner(name, SwitchAction.KILL, switch)
+    _request_action(name, SwitchAction.KILL, switch)
 
 
 @switch.command("start")
 @one_line_errors
 def _switch_start(switch: SwitchArgument, name: NameOption = DEFAULT_NAME) -> None:
     """Start a switch that has ended, and wait until it answers. It has no program: a controller installs it again."""
-    _ask_owner(name, SwitchAction.START, switch)
+    _request_action(name, SwitchAction.START, switch)
 
 
-def _ask_owner(name: str, action: SwitchAction, switch: str) -> None:
+def _request_action(name: str, action: SwitchAction, switch: str) -> None:
     enter_network(name)
     directory = RunDirectory(name)
     request(directory.owner_socket, action, directory.up().switch(switch).name)
