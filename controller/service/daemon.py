@@ -106,7 +106,7 @@ async def _run(
             if term is None:
                 term = await _stand_by(config, options, store, leadership, listener, report, stop)
             if term is not None:
-                await _lead(config, options, store, leadership, term, listener, report, stop)
+                await _lead(config, options, store, leadership, term, listener, report, stop, watchdog.idle_s)
     finally:
         store.close()
         leadership.release()
@@ -183,6 +183,7 @@ async def _lead(
     listener: Listener,
     report: Callable[[str], None],
     stop: asyncio.Event,
+    idle_s: Callable[[], float],
 ) -> None:
     plans = PlanProcess(config.fabric)
     controller = Controller(config, store, options.controller, term, plans)
@@ -193,7 +194,7 @@ async def _lead(
     running = asyncio.create_task(controller.run())
     stopping = asyncio.create_task(stop.wait())
     try:
-        with metrics_server(collector, options.metrics_port, options.metrics_descriptor):
+        with metrics_server(collector, options.metrics_port, idle_s, options.metrics_descriptor):
             await listener.serve(service_of(controller))
             leadership.publish(published_address(listener.address), _security(options))
             report(f"serving at {listener.address}")

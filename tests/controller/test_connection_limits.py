@@ -91,7 +91,7 @@ def test_connections_of_strangers_keep_no_scrape_from_the_metrics(tmp_path, monk
             await deployment.settled()
             controller = deployment.controller
             collector = metrics.ControllerCollector(controller.state, controller.switches)
-            with metrics.metrics_server(collector, port, listener.detach()):
+            with metrics.metrics_server(collector, port, lambda: 0.0, listener.detach()):
                 with flooded(port, 4 * metrics.CONNECTIONS_MAX) as connections:
                     for connection in connections[::2]:
                         with suppress(OSError):  # it is closed by now

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -186,10 +187,15 @@ def test_a_submission_before_the_controller_listens_may_wait_and_is_told(tmp_pat
     _run(tmp_path, scenario)
 
 
-def _get(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        text: str = answer.read().decode()
-        return text
+def _get(url: str, accepted: int = 200) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            text: str = answer.read().decode()
+    except urllib.error.HTTPError as error:
+        if error.code != accepted:
+            raise
+        text = error.read().decode()
+    return text
 
 
 def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
@@ -252,13 +258,20 @@ def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_pat
 
 
 @pytest.mark.slow
-def test_without_a_limit_a_controller_that_hangs_stays(tmp_path):
+def test_without_a_limit_a_controller_that_hangs_stays_and_is_not_healthy(tmp_path):
     async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-timeout", "0", prelude=HANGS["loop"]) as process:
+        port = free_port()
+        options = ("--watchdog-timeout", "0", "--metrics-port", str(port))
+        async with operator.controller(*options, prelude=HANGS["loop"]) as process:
             await operator.serves(process)
+            health = f"http://127.0.0.1:{port}/healthz"
+            assert await asyncio.to_thread(_get, health) == "leads\n"
             process.send_signal(signal.SIGUSR1)
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(process.wait(), 3)
+            async with asyncio.timeout(60):
+                while "stood still" not in (answer := await asyncio.to_thread(_get, health, 503)):
+                    assert answer == "leads\n"
+                    await asyncio.sleep(0.2)
+            assert process.returncode is None
 
     _run(tmp_path, scenario)
 
