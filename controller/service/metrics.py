@@ -20,10 +20,12 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import TreeProgress
 from netfold.controller.service.listening import ListenError, reason
 from netfold.controller.subsystems import Switches
+from netfold.controller.switches.failed_elements import NO_ELEMENTS
 
 log = logging.getLogger(__name__)
 
@@ -176,6 +178,15 @@ class ControllerCollector(Collector):
         down = GaugeMetricFamily("netfold_links_down", "Links between switches that are down.")
         down.add_metric([], len(self._state.failures.failed.links))
         yield down
+        withdrawn = GaugeMetricFamily(
+            "netfold_withdrawn_elements",
+            "Switches, links and hosts that operators have withdrawn (docs/how-to/maintenance.md).",
+            labels=["intent"],
+        )
+        by_intent = self._state.failures.by_intent
+        for intent in Intent:
+            withdrawn.add_metric([intent], len(by_intent.get(intent, NO_ELEMENTS).names))
+        yield withdrawn
 
     def _jobs(self) -> Iterator[Metric]:
         jobs = [j for j in self._state.registry.all() if not j.state.is_terminal]
