@@ -46,8 +46,8 @@ class SlotRequest:
         """Of a query's parameters. Raises ValueError."""
         if not 1 <= len(switches) <= MAX_SWITCHES:
             raise ValueError(f"{len(switches)} switches; expected 1 to {MAX_SWITCHES}")
-        numbers = [_number(parameters, name) for name in ("tree", "slot")]
-        return cls(parameters.get("job", ""), *numbers, tuple(switches))
+        tree, slot = _number(parameters, "tree"), _number(parameters, "slot")
+        return cls(parameters.get("job", ""), tree, slot, tuple(switches))
 
 
 class ReadPace:

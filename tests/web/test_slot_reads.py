@@ -95,9 +95,10 @@ def test_reads_of_all_pages_keep_their_pace(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(slot_reads.time, "monotonic", lambda: now)
     pace = ReadPace()
     starts: list[float] = []
+    while not starts or starts[-1] < slot_reads.MAX_WAIT_S:
+        starts += pace.reserve(4)
     with pytest.raises(TooManyReadsError):
-        for _ in range(1000):
-            starts += pace.reserve(4)
+        pace.reserve(4)
     gaps = {round(b - a, 9) for a, b in itertools.pairwise(starts)}
     assert gaps == {1 / slot_reads.READS_PER_S}
     assert starts[-1] < slot_reads.MAX_WAIT_S + 4 / slot_reads.READS_PER_S
