@@ -28,10 +28,6 @@ READ_TIMEOUT_S = 3.0
 SHOWN_LANES = 8
 
 
-class TooManyReadsError(Exception):
-    """Pages ask for more reads than READS_PER_S."""
-
-
 @dataclass(frozen=True)
 class SlotRequest:
     """A slot of a tree, and the switches at which it is read."""
@@ -43,7 +39,7 @@ class SlotRequest:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str], switches: list[str]) -> SlotRequest:
-        """Of a query's parameters. Raises ValueError."""
+        """Take it from a query's parameters. Raises ValueError."""
         if not 1 <= len(switches) <= MAX_SWITCHES:
             raise ValueError(f"{len(switches)} switches; expected 1 to {MAX_SWITCHES}")
         tree, slot = _number(parameters, "tree"), _number(parameters, "slot")
@@ -56,22 +52,21 @@ class ReadPace:
     def __init__(self) -> None:
         self._next = 0.0
 
-    def reserve(self, count: int) -> list[float]:
-        """Seconds from now on, one for each read. Raises TooManyReadsError if the first would wait too long."""
+    def reserve(self, count: int) -> list[float] | None:
+        """Return the seconds until each read may begin; None if the first would wait too long."""
         now = time.monotonic()
         first = max(now, self._next)
         if first - now > MAX_WAIT_S:
-            raise TooManyReadsError(f"pages read {READS_PER_S:g} slots a second already: try again")
+            return None
         self._next = first + count / READS_PER_S
         return [first - now + number / READS_PER_S for number in range(count)]
 
 
 async def read_slots(
-    stub: pb_grpc.ControllerStub, request: SlotRequest, pace: ReadPace
+    stub: pb_grpc.ControllerStub, request: SlotRequest, delays_s: list[float]
 ) -> dict[str, dict[str, Any]]:
-    """By switch what its slot holds, or an `error`. Raises TooManyReadsError."""
-    delays = pace.reserve(len(request.switches))
-    reads = [_read(stub, request, *read) for read in zip(request.switches, delays, strict=True)]
+    """Return by switch what its slot holds, or an `error`. `delays_s`: until each read begins."""
+    reads = [_read(stub, request, *read) for read in zip(request.switches, delays_s, strict=True)]
     return dict(zip(request.switches, await asyncio.gather(*reads), strict=True))
 
 

@@ -14,7 +14,7 @@ import grpc
 
 from netfold.controller.recording.history import History
 from netfold.controller.recording.lines import event_line, starts_segment
-from netfold.controller.web.slot_reads import ReadPace, SlotRequest, TooManyReadsError, read_slots
+from netfold.controller.web.slot_reads import READS_PER_S, ReadPace, SlotRequest, read_slots
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
@@ -43,7 +43,7 @@ class LineSource(Protocol):
         """Why the job is as it is, step by step. Raises SourceError."""
 
     async def read_slots(self, request: SlotRequest) -> dict[str, dict[str, Any]]:
-        """By switch what its slot holds, or an `error`. Raises SourceError."""
+        """Return by switch what its slot holds, or an `error`. Raises SourceError."""
 
 
 class RecordingReplay:
@@ -103,11 +103,11 @@ class ControllerSource:
         return list(answer.steps)
 
     async def read_slots(self, request: SlotRequest) -> dict[str, dict[str, Any]]:
+        delays_s = self._pace.reserve(len(request.switches))
+        if delays_s is None:
+            raise SourceError(f"pages read {READS_PER_S:g} slots a second already: try again")
         async with open_aio_channel(self._where) as channel:
-            try:
-                return await read_slots(pb_grpc.ControllerStub(channel), request, self._pace)
-            except TooManyReadsError as error:
-                raise SourceError(str(error)) from error
+            return await read_slots(pb_grpc.ControllerStub(channel), request, delays_s)
 
     async def _follow(self, stub: pb_grpc.ControllerStub) -> None:
         """A controller that returns has another history; what was seen before stays."""

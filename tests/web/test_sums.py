@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The view Sums in a real browser: who has contributed to a chunk, at each switch of a tree."""
+"""The view Sums in a real browser: the contributions to a chunk at each switch of a tree."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def names(page: Any, switch: str, kind: str) -> list[str]:
     return found
 
 
-def test_each_switch_shows_who_has_contributed_and_who_is_missing(context: Any):
+def test_each_switch_shows_the_contributions_that_it_has_and_that_are_missing(context: Any):
     source = Switches()
     source.held = {
         "leaf1": (EPOCH, 7 * SLOTS, ["h1", "h2", "h3", "h4"]),
