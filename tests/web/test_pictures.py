@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ STYLE_SHEET = "**/static/style.css"
 SHOTS = 20
 """Tries until two pictures in a row are equal: then nothing is being drawn."""
 
-WIDE = {"width": 1280, "height": 800}
-NARROW = {"width": 400, "height": 800}
+WIDE, NARROW = 1280, 400
+"""Pixels."""
 
 
 def has_font() -> bool:
@@ -77,11 +77,12 @@ def show_sums(page: Any) -> None:
     page.wait_for_selector('#sum-nodes [data-status="complete"]')
 
 
-VIEWS = {
-    "fabric": (lambda: RecordingReplay(example()), show_fabric),
-    "job": (lambda: RecordingReplay(example()), show_job),
-    "sums": (summing, show_sums),
+VIEWS: dict[str, tuple[Callable[[], LineSource], Callable[[Any], None], int]] = {
+    "fabric": (lambda: RecordingReplay(example()), show_fabric, 760),
+    "job": (lambda: RecordingReplay(example()), show_job, 760),
+    "sums": (summing, show_sums, 520),
 }
+"""By name: what is shown, how it is opened, and the height of the window."""
 
 
 @contextmanager
@@ -100,11 +101,14 @@ def styled(context: Any, more: str = "") -> Iterator[None]:
         context.unroute(STYLE_SHEET, add)
 
 
-def picture(context: Any, view: str, *, size: dict[str, int], dark: bool = False, more: str = "") -> bytes:
-    make_source, show = VIEWS[view]
-    source: LineSource = make_source()
-    with styled(context, more), shown(source) as address, open_page(context, address, dark=dark) as page:
-        page.set_viewport_size(size)
+def picture(context: Any, view: str, *, width: int, dark: bool = False, more: str = "") -> bytes:
+    make_source, show, height = VIEWS[view]
+    with (
+        styled(context, more),
+        shown(make_source()) as address,
+        open_page(context, address, dark=dark) as page,
+    ):
+        page.set_viewport_size({"width": width, "height": height})
         show(page)
         page.evaluate("document.fonts.ready")
         before = b""
@@ -121,12 +125,12 @@ class TestInTheBrowser:
 
     @pytest.mark.parametrize("view", VIEWS)
     @pytest.mark.parametrize(
-        ("form", "size", "dark"), [("", WIDE, False), ("-dark", WIDE, True), ("-narrow", NARROW, False)]
+        ("form", "width", "dark"), [("", WIDE, False), ("-dark", WIDE, True), ("-narrow", NARROW, False)]
     )
     def test_the_page_looks_as_before(
-        self, context: Any, tmp_path: Path, view: str, form: str, size: dict[str, int], dark: bool
+        self, context: Any, tmp_path: Path, view: str, form: str, width: int, dark: bool
     ) -> None:
-        check_picture(view + form, picture(context, view, size=size, dark=dark), tmp_path)
+        check_picture(view + form, picture(context, view, width=width, dark=dark), tmp_path)
 
     @pytest.mark.parametrize(
         "fault",
@@ -142,7 +146,7 @@ class TestInTheBrowser:
         self, context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
     ) -> None:
         monkeypatch.delenv(pictures.RENEW, raising=False)
-        shot = picture(context, "fabric", size=WIDE, more=fault)
+        shot = picture(context, "fabric", width=WIDE, more=fault)
         with pytest.raises(PictureDiffersError, match=r"fabric\.png"):
             check_picture("fabric", shot, tmp_path)
         assert (tmp_path / "fabric.png").read_bytes() == shot
