@@ -168,6 +168,33 @@ def test_at_a_moment_of_the_past_nothing_is_read(context: Any):
         assert len(source.requests) == 1
 
 
+def test_following_stops_in_the_past_and_goes_on_when_live(context: Any):
+    source = Switches()
+    with shown(source) as address, open_page(context, address) as page:
+        page.click("#tab-sums")
+        page.get_by_label("every second").check()
+        go_to(page, 10)
+        expect(page.locator("#sum-answer")).to_contain_text("Slots are read as they are now")
+        page.click("#live")
+        before = len(source.requests)
+        while len(source.requests) < before + 3:
+            page.wait_for_timeout(100)
+
+
+def test_a_choice_during_a_read_is_read_next(context: Any):
+    source = Switches()
+    with shown(source) as address, open_page(context, address) as page:
+        page.click("#tab-sums")
+        expect(page.locator("#sum-answer")).to_contain_text("slot 0 of")
+        page.route("**/slots?*slot=1&*", lambda route: (page.wait_for_timeout(300), route.continue_()))
+        page.fill("#sum-number", "1")
+        page.click("#sum-read")
+        page.fill("#sum-number", "2")
+        page.click("#sum-read")
+        expect(page.locator("#sum-answer")).to_contain_text("slot 2 of")
+        assert [request.slot for request in source.requests][-1] == 2
+
+
 def test_a_view_that_is_not_shown_reads_nothing(context: Any):
     source = Switches()
     with shown(source) as address, open_page(context, address) as page:

@@ -71,20 +71,28 @@ export class SumsPanel {
   }
 
   async _readNow() {
+    if (this._state) this._offer();
+    if (!this._isReading) {
+      this._isReading = true;
+      while (this._canRead && this._tree) {
+        const key = this._key;
+        await this._readOnce(key);
+        if (key === this._key) break; // else another slot was chosen meanwhile
+      }
+      this._isReading = false;
+      if (this._state) this._drawNodes();
+    }
     clearTimeout(this._timer);
-    this._offer();
-    if (!this._canRead || !this._tree || this._isReading) return;
-    const key = this._key;
-    this._isReading = true;
+    if (this._root.select("#sum-follow").property("checked")) this._timer = setTimeout(() => this._follow(), PERIOD_MS);
+  }
+
+  async _readOnce(key) {
+    const wanted = { job: this._jobName, tree: this._tree.tree, slot: this._wanted.slot, switches: this._switches };
     try {
-      const { slot } = this._wanted;
-      this._read = { key, rows: await readSlots({ job: this._jobName, tree: this._tree.tree, slot, switches: this._switches }) };
+      this._read = { key, rows: await readSlots(wanted) };
     } catch (error) {
       this._read = { key, error: error.message, rows: new Map() };
     }
-    this._isReading = false;
-    this._drawNodes();
-    if (this._root.select("#sum-follow").property("checked")) this._timer = setTimeout(() => this._follow(), PERIOD_MS);
   }
 
   /** A view that nobody sees reads nothing. */
