@@ -30,7 +30,7 @@ export function statusOf(row, { chunk, epoch, children }) {
   }
   if (row.chunk > chunk) return { status: "over", contributors: [], missing: [], notes: [`over: its slot holds chunk ${row.chunk}`] };
   const { contributors, missing } = row;
-  const notes = [`sum ${row.lanes.join(" ")} ...`];
+  const notes = row.lanes ? [`sum ${row.lanes.join(" ")} ...`] : [];
   if (row.exponent) notes.push(`exponent ${row.exponent}`);
   if (row.overflow) notes.push("a lane is saturated");
   return { status: missing.length ? "waiting" : "complete", contributors, missing, notes };
