@@ -24,7 +24,7 @@ def main() -> None:
                 sender.popen([*flow, "--rate-mbps", mbps])
             job = testbed.submit(name, SUMS, WORKERS, scheme="switchml", rate=90)
             rate = min(result["algbw_mbps"] for result in job.result().values())
-            print(f"{name}: {rate:.0f} Mbit/s, {job.status().epoch} installation(s)")
+            print(f"{name}: {rate:.0f} Mbit/s, job epoch {job.status().epoch}")
 
 
 if __name__ == "__main__":

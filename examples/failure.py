@@ -22,9 +22,9 @@ def main() -> None:
 
         results = job.result(meanwhile=kill_in_the_middle)
         first, status = results["h1"], job.status()
-        print(f"{', '.join(roots)} added up; {killed[0]} was killed after two epochs of training")
+        print(f"{', '.join(roots)} added up; {killed[0]} was killed after two training epochs")
         wrong = sum(result["wrong_elements"] for result in results.values())
-        print(f"the job ended in installation {status.epoch}, {wrong} wrong elements")
+        print(f"the job ended in job epoch {status.epoch}, {wrong} wrong elements")
         print(f"accuracy {first['accuracy']:.3f}, on one machine {first['reference_accuracy']:.3f}")
 
 

@@ -41,7 +41,7 @@ def main(options: argparse.Namespace) -> None:
             optimizer.step()
             step_ms.append((time.perf_counter() - started) * 1e3)
         if rank == 0:
-            print(f"epoch {epoch + 1}: loss {loss.item():.3f}", flush=True)
+            print(f"training epoch {epoch + 1}: loss {loss.item():.3f}", flush=True)
 
     with torch.no_grad():
         right = (model.module(data["test"].view(-1, 1, 8, 8)).argmax(1) == data["test_digits"]).float().mean()

@@ -50,7 +50,7 @@ _MEANINGS = {
     Verdict.RESULT_RESENT: "has it in the complete sum already: sends the RESULT again, to this child alone",
     Verdict.FORWARDED: "sends it on towards the switch that adds it",
     Verdict.DUPLICATE: "drops it: it is in the sum already, and the sum is not complete",
-    Verdict.STALE_EPOCH: "refuses it: the tree is installed with another epoch",
+    Verdict.STALE_EPOCH: "refuses it: the tree is installed with another job epoch",
     Verdict.STALE_CHUNK: "refuses it: the slot holds a newer chunk",
     Verdict.BAD_SLOT: "refuses it: the slot is outside the tree's range",
     Verdict.UNADMITTED: "refuses it: no entry for this port, UDP port, tree and child",
@@ -74,7 +74,8 @@ def run_send(
     chunk: Annotated[int, typer.Option(min=0, help="Number of the chunk in its tree.")] = 0,
     tree: Annotated[int, typer.Option(min=0, help="Tree; 0: the job's first one.", show_default=False)] = 0,
     epoch: Annotated[
-        int | None, typer.Option(min=0, max=4095, help="Another epoch than the job's, to see it refused.")
+        int | None,
+        typer.Option(min=0, max=4095, help="Another job epoch than the current one, to see it refused."),
     ] = None,
     child: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Another child number than the host's.")

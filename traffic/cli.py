@@ -69,7 +69,9 @@ class WorkloadOptions:
             "name (alexnet, vgg16, resnet50, bert-large ...): gradients of its size, times --model-scale.",
         ),
     ] = "digits"
-    epochs: Annotated[int, typer.Option(min=1, help="digits: passes over the training images.")] = 10
+    epochs: Annotated[
+        int, typer.Option(min=1, help="digits: training epochs, passes over the training images.")
+    ] = 10
     hidden: Annotated[int, typer.Option(min=1, help="digits: hidden units of the perceptron.")] = HIDDEN_UNITS
     model_scale: Annotated[
         float,

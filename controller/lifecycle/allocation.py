@@ -75,7 +75,7 @@ def allocate(
         bases = {s: r.base for s, r in ranges.items()}
         trees.append(AllocatedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
     if epoch + 1 == after_epoch:
-        raise RefusedError(f"job '{resolved.file.name}': the epochs of all free slots are used up")
+        raise RefusedError(f"job '{resolved.file.name}': the job epochs of all free slots are used up")
     placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
     (entries or AdmissionEntries(fabric)).check(placement, placements)
     return placement

@@ -73,7 +73,7 @@ class Epochs:
         seen = [pools[s].epoch(r) for s, ranges in ranges_of(job.placement).items() for r in ranges]
         epoch = max([job.epoch, *seen]) + 1
         if epoch > LAST_EPOCH:
-            raise EpochsExhaustedError(f"{why}, and all {LAST_EPOCH} epochs of its slots are used up")
+            raise EpochsExhaustedError(f"{why}, and all {LAST_EPOCH} job epochs of its slots are used up")
         placement = job.placement.model_copy(update={"epoch": epoch})
         self._registry.use_slots(placement)
         changes = {"state": JobState.INSTALLING, "placement": placement, "previous": None, "reason": why}

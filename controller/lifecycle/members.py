@@ -208,7 +208,7 @@ class Members:
         if self._lifecycle.is_affected(job):
             return  # a repair replaces the epoch
         if not job.departed:
-            self._epochs.start_or_move(job, f"{host} asked for a new epoch")
+            self._epochs.start_or_move(job, f"{host} asked for a new job epoch")
             return
         hosts = tuple(m.host for m in job.departed)
         why = f"{listing(hosts)} left before {host}"

@@ -52,7 +52,7 @@ def check_floats(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJo
         if program.chip is not None:
             raise RefusedError(
                 f"job '{name}': numerics are float32, and switch {node} is a {program.chip}, whose program adds whole "
-                "numbers (docs/how-to/tofino.md); say block, or name a scheme that adds up elsewhere"
+                "numbers (docs/reference/tofino.md); say block, or name a scheme that adds up elsewhere"
             )
         raise RefusedError(
             f"job '{name}': numerics are float32, and switch {node} runs a program of {program.lanes} lanes, which "

@@ -54,7 +54,7 @@ def run_controller(
     state: Annotated[
         Path | None,
         typer.Option(
-            help="Database of jobs and epochs; default: FABRIC.db in /var/lib/netfold (root) or "
+            help="Database of jobs and job epochs; default: FABRIC.db in /var/lib/netfold (root) or "
             "$XDG_STATE_HOME/netfold."
         ),
     ] = None,

@@ -52,7 +52,7 @@ _FORWARD = {
 _PROBLEMS = {
     Verdict.UNROUTED: "have no route out of this switch: an entry of the tree is missing",
     Verdict.BAD_SLOT: "named a slot outside the tree's range: a sender uses other slots than it was assigned",
-    Verdict.STALE_EPOCH: "are of another epoch: a sender has not received the newest assignment",
+    Verdict.STALE_EPOCH: "are of another job epoch: a sender has not received the newest assignment",
     Verdict.STALE_CHUNK: "arrived after all had their sum: harmless retransmissions, if few",
     Verdict.LATE: "arrived after their sum was sealed without them: a worker is slower than the quorum's deadline",
     Verdict.SLOT_REUSED: "arrived after their slot was reused: a worker is far behind and has to join again",
@@ -139,7 +139,8 @@ def _plan(job: JobRecord) -> Iterator[str]:
     if job.placement is not None:
         plan = job.placement.plan
         roots = listing([f"{t.root} ({t.share:.0%})" for t in plan.trees])
-        yield f"Epoch {job.epoch}, planned by {plan.algorithm} at {plan.rate:g} {plan.unit} a worker; roots: {roots}."
+        rate = f"{plan.rate:g} {plan.unit}"
+        yield f"Job epoch {job.epoch}, planned by {plan.algorithm} at {rate} a worker; roots: {roots}."
         if plan.hierarchy is not None:
             yield f"Ranks of a host reduce {plan.hierarchy.why(plan.rate)}."
 
@@ -173,7 +174,7 @@ def _members(state: ControllerState, job: JobRecord) -> Iterator[str]:
     if awaited:
         yield f"Its workers at {listing(awaited)} were added and have not joined yet."
     if job.rejoining:
-        yield f"{listing(job.rejoining)} joined and take part from the next epoch."
+        yield f"{listing(job.rejoining)} joined and take part from the next job epoch."
 
 
 def _links(state: ControllerState, link_room: LinkRoom, job: JobRecord) -> Iterator[str]:
@@ -280,7 +281,7 @@ async def _missing_children(
                 f"Of {len(views)} slots read at {switch}, {len(open_slots)} wait; they lack {workers}."
             )
         elif not any(v.epoch == epoch for v in views):
-            steps.append(f"No packet of epoch {epoch} has reached a slot of {switch} yet.")
+            steps.append(f"No packet of job epoch {epoch} has reached a slot of {switch} yet.")
     return steps
 
 

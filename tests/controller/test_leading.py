@@ -301,7 +301,7 @@ def test_a_job_that_used_up_its_epochs_and_has_no_other_slots_ends_with_a_reason
             deployment.controller.jobs.members.heartbeat("job", "h1", unusable_epoch=1)
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "it has failed")
             reason = deployment.controller.state.registry.get("job").reason
-            assert "all 4095 epochs of its slots are used up, and it cannot move to other slots" in reason
+            assert "all 4095 job epochs of its slots are used up, and it cannot move to other slots" in reason
             await deployment.settled()
             deployment.assert_exact()
 

@@ -251,7 +251,7 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             assert {a.transport for a in first} == {"roce"}
             steps = (await stub.ExplainJob(pb.JobName(name="j"))).steps
             assert "RoCE ring at leaf1: h1 -> h2 -> h1." in steps
-            assert any("No connections of epoch 1 are registered by h1, h2, h5, h6" in s for s in steps)
+            assert any("No connections of job epoch 1 are registered by h1, h2, h5, h6" in s for s in steps)
             rings = await ring(members, trees, first[0].epoch, 1000)
             deployment.assert_exact()
             n = rings[0].trees[0]

@@ -186,7 +186,9 @@ def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, t
                 assert (first.epoch, first.numerics) == (1, Fixed(12))
                 assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
                 assert member.current().epoch == 2
-                assert deployment.controller.state.registry.get("job").reason == "h1 asked for a new epoch"
+                assert (
+                    deployment.controller.state.registry.get("job").reason == "h1 asked for a new job epoch"
+                )
             finally:
                 await asyncio.to_thread(member.close)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A switch that is already there, reached by P4Runtime, with interfaces of this machine cabled to its ports: a Tofino,
 or anything else that serves the program. NETFOLD_SWITCH is `tofino-model` or `tofino2-model` (stack.py), or names a
-file that says where the switch is (docs/how-to/tofino.md):
+file that says where the switch is (docs/reference/tofino.md):
 
     address: 10.0.0.11:9339
     p4info: out/tofino/tofino/netfold.p4info.txtpb

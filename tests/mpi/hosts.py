@@ -18,7 +18,7 @@ RATE_MBPS = 400
 
 OWN_MESSAGES = {"openmpi": {}, "mpich": {"UCX_TLS": "all"}}
 """MPICH's own messages take shared memory. Over UCX's TCP, ranks of MPICH 4.0.2 that share a processor can wait in
-MPI_Finalize for ever, also without netfold (docs/how-to/mpi.md)."""
+MPI_Finalize for ever, also without netfold (docs/reference/mpi.md)."""
 
 
 @dataclass(frozen=True)

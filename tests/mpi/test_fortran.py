@@ -18,7 +18,7 @@ def test_fortran_reduces_through_the_network(mpi: Mpi, tmp_path: Path):
     if shutil.which(f"mpif90.{mpi.name}") is None or shutil.which("gfortran") is None:
         pytest.skip(f"needs mpif90.{mpi.name} and gfortran: make test-mpi installs them")
     if mpi.name == "mpich":
-        pytest.skip("MPICH's module mpi_f08 calls its profiling interface: docs/how-to/mpi.md")
+        pytest.skip("MPICH's module mpi_f08 calls its profiling interface: docs/reference/mpi.md")
     hosts = ["h1", "h2", "h3"]
     with launcher(hosts, tmp_path) as programs:
         program = mpi.compile("sum.f90", tmp_path)

@@ -67,7 +67,7 @@ def test_sweep(tmp_path: Path):
 @pytest.mark.mininet
 def test_failure():
     output = run("failure")
-    assert re.search(r"ended in installation [2-9]\d*, 0 wrong elements", output), output
+    assert re.search(r"ended in job epoch [2-9]\d*, 0 wrong elements", output), output
     accuracies = re.findall(r"0\.\d+", output)
     assert accuracies[-1] == accuracies[-2]
 

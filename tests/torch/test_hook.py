@@ -159,8 +159,8 @@ def backward_without_a_root(rank: int, gloo_port: int) -> str:
 def test_an_error_of_the_all_reduce_comes_out_of_backward_in_its_words():
     (said,) = on_all_ranks(backward_without_a_root, free_port(), workers=1)
     assert (
-        "DistBackendError: netfold: communication hook: job torch, epoch 1, rank 0: timeout before the results; missing"
-        in said
+        "DistBackendError: netfold: communication hook: job torch, job epoch 1, rank 0: timeout before the results; "
+        "missing" in said
     )
 
 

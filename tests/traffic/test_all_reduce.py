@@ -261,7 +261,7 @@ def test_a_missing_worker_is_a_timeout_that_names_what_is_missing_and_leaves_the
         with pytest.raises(AllReduceTimeoutError, match=r"rank 0.*missing: tree 40 \(to 127\.77\.\d+\.254\)"):
             fabric.workers[0].all_reduce(array, timeout=0.3)
         assert array.tolist() == list(range(100))
-        with pytest.raises(AllReduceTimeoutError, match="the controller started no new epoch"):
+        with pytest.raises(AllReduceTimeoutError, match="the controller started no new job epoch"):
             fabric.workers[0].all_reduce(array, timeout=0.3)
 
 
@@ -330,7 +330,7 @@ def test_without_a_new_epoch_in_time_the_used_up_one_is_an_error(monkeypatch):
     monkeypatch.setattr("netfold.traffic.engine.engine.ROUNDS", 1)
     with rig(1, lanes=4, slots=8) as fabric:
         fabric.workers[0].all_reduce(np.ones(4 * 4, np.int32))  # resume, opening, 4, closing
-        with pytest.raises(SequenceExhaustedError, match="epoch 1 has 0 chunk numbers left"):
+        with pytest.raises(SequenceExhaustedError, match="job epoch 1 has 0 chunk numbers left"):
             fabric.workers[0].all_reduce(np.ones(16, np.int32), timeout=0.2)
 
 

@@ -113,7 +113,7 @@ def test_errors_come_out_of_the_handles():
             with pytest.raises(AllReduceTimeoutError, match="an earlier call failed"):
                 handle.result(30)
         with pytest.raises(
-            AllReduceTimeoutError, match="a call failed in epoch 1"
+            AllReduceTimeoutError, match="a call failed in job epoch 1"
         ):  # no controller, so no new epoch
             fabric.workers[0].submit(np.ones(3, np.int32), timeout=0.01)
 

@@ -202,7 +202,7 @@ class MemberAgent:
                 self._enter(job, assignment)
             except (TransportError, ValueError) as error:
                 reason = (
-                    f"the MPI process on {self._host.name} cannot enter epoch {assignment.epoch}: {error}"
+                    f"the MPI process on {self._host.name} cannot enter job epoch {assignment.epoch}: {error}"
                 )
                 self._worker.send_text(MessageType.ENDED, reason)
                 raise WorkerLostError(reason) from error

@@ -102,7 +102,7 @@ static void enter_epoch(struct nm_member *m, const struct na_message *message) {
                     : EPROTO;
     if (error) {
         char reason[NM_REASON_BYTES];
-        snprintf(reason, sizeof reason, "the epoch cannot be entered: %s", strerror(error));
+        snprintf(reason, sizeof reason, "the job epoch cannot be entered: %s", strerror(error));
         end_with(m, reason);
         na_send_text(m->channel, NA_ENDED, reason); /* the other ranks need not wait for this one */
         return;
@@ -221,7 +221,8 @@ int nm_member_float_dtypes(struct nm_member *m) {
 static struct nf_outcome ended_outcome(struct nm_member *m) {
     struct nf_outcome outcome = {.status = NF_ABORTED};
     pthread_mutex_lock(&m->lock);
-    copy_text(outcome.message, sizeof outcome.message, m->has_ended ? m->reason : "no new epoch started after a failed call");
+    copy_text(outcome.message, sizeof outcome.message,
+              m->has_ended ? m->reason : "no new job epoch started after a failed call");
     pthread_mutex_unlock(&m->lock);
     return outcome;
 }
@@ -254,7 +255,7 @@ static void explain(struct nf_outcome *outcome) {
     if (outcome->status == NF_MISMATCH)
         text = "the ranks made different calls: communicators, operations, datatypes, counts or roots differ";
     if (outcome->status == NF_WORKERS_LEFT) text = "a rank that the call needs has ended";
-    if (outcome->status == NF_EXHAUSTED) text = "the call needs more chunks than an epoch has numbers";
+    if (outcome->status == NF_EXHAUSTED) text = "the call needs more chunks than a job epoch has numbers";
     if (outcome->status == NF_NO_MEMORY) text = "no memory";
     if (outcome->status == NF_FLOATS_UNSUPPORTED) text = "not all nodes of the job's trees add floats";
     if (text) copy_text(outcome->message, sizeof outcome->message, text);

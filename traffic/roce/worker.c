@@ -81,7 +81,7 @@ static enum nr_error create_connections(struct nr_worker *w, const struct nr_ass
 static enum nr_error establish_connections(struct nr_worker *w, const struct na_ring *ring) {
     for (int64_t i = 0; i < ring->tree_count; i++) {
         if (ring->tree_count != w->assignment.trees || ring->trees[i].tree != w->assignment.tree[i].tree) {
-            snprintf(w->reason, sizeof w->reason, "the ring of epoch %u has other trees than its assignment", w->epoch);
+            snprintf(w->reason, sizeof w->reason, "the ring of job epoch %u has other trees than its assignment", w->epoch);
             return NR_ASSIGNMENT;
         }
         enum nr_error failed = nr_connection_establish(&w->connections[i], &w->device, &ring->trees[i], w->reason);
@@ -152,7 +152,7 @@ static bool handover_is_over(void *context) {
 static enum nr_error left_error(struct nr_worker *w, const struct nr_departures *left) {
     w->assignment.left = *left;
     snprintf(w->reason, sizeof w->reason, "%s left the job after %llu calls%s", left->hosts, (unsigned long long)left->calls,
-             left->is_final ? "" : ", and no epoch without them started before the deadline");
+             left->is_final ? "" : ", and no job epoch without them started before the deadline");
     return NR_LEFT;
 }
 
@@ -359,7 +359,7 @@ static enum nr_error all_reduce(struct nr_worker *w, void *array, size_t element
         if (is_gradient && !nr_choose_quarter(&w->ranges, &call, &w->assignment, w->connections, most)) return NR_MEMORY;
         uint64_t packets = nr_max_packets(&call, &w->assignment, w->connections);
         if (packets > most) {
-            snprintf(w->reason, sizeof w->reason, "%zu elements need more packets than an epoch has numbers", elements);
+            snprintf(w->reason, sizeof w->reason, "%zu elements need more packets than a job epoch has numbers", elements);
             return NR_ASSIGNMENT;
         }
         if (w->packets + packets > most) { /* all workers have sent as many, so all request it */

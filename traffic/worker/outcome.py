@@ -102,10 +102,10 @@ def check_remainder(array: NDArray[Any], remainder: NDArray[np.float32] | None, 
 def workers_left_error(assignment: Assignment, call: int) -> WorkersLeftError:
     """Returns the error of a call that cannot be completed without workers that have left."""
     left = assignment.workers_left
-    where = f"job {assignment.job}, epoch {assignment.epoch}, call {call}"
+    where = f"job {assignment.job}, job epoch {assignment.epoch}, call {call}"
     if left is None:
         return WorkersLeftError(f"{where}: workers have left the job", ())
-    why = "" if left.is_final else ", and no epoch without them started before the deadline"
+    why = "" if left.is_final else ", and no job epoch without them started before the deadline"
     return WorkersLeftError(f"{where}: {left}{why}", left.hosts)
 
 
@@ -124,7 +124,7 @@ def error_of(
         assignment = membership.current()
     except TrafficError as job_ended:
         return job_ended
-    where = f"job {assignment.job}, epoch {epoch}, rank {assignment.rank}"
+    where = f"job {assignment.job}, job epoch {epoch}, rank {assignment.rank}"
     match Status(outcome.status):
         case Status.TIMEOUT:
             survived = (
@@ -152,7 +152,7 @@ def error_of(
         case Status.WORKERS_LEFT:
             return workers_left_error(assignment, outcome.number)
         case Status.EXHAUSTED:
-            return SequenceExhaustedError(f"{outcome.text}; the job needs a new epoch")
+            return SequenceExhaustedError(f"{outcome.text}; the job needs a new job epoch")
         case Status.SUM_OVERFLOW:
             return SumOverflowError(outcome.index, outcome.sum, str(dtype))
         case Status.SCALE_OVERFLOW:

@@ -344,8 +344,8 @@ class Worker:
             if not self._membership.request_new_epoch(epoch, deadline - time.monotonic()):
                 self._refuse_if_closed()
                 raise AllReduceTimeoutError(
-                    f"job {self._membership.current().job}: a call failed in epoch {epoch}, and the controller started "
-                    "no new epoch before the deadline"
+                    f"job {self._membership.current().job}: a call failed in job epoch {epoch}, and the controller "
+                    "started no new job epoch before the deadline"
                 )
             self._enter_epoch()
         self._refuse_if_closed()  # `_enter_epoch` of a closed worker does nothing

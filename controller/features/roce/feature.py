@@ -96,7 +96,7 @@ class RoceFeature(Feature):
             yield f"RoCE ring at {leaf}: {' -> '.join([*ring, ring[0]])}."
         absent = [w for w in job.workers if w not in job.registered]
         if absent:
-            yield f"No connections of epoch {job.epoch} are registered by {listing(absent)}; workers wait for all."
+            yield f"No connections of job epoch {job.epoch} are registered by {listing(absent)}; workers wait for all."
         elif job.roce_installed_epoch != job.epoch:
             yield "All workers have registered their connections; the leaves do not have all of them yet."
         else:
@@ -104,4 +104,4 @@ class RoceFeature(Feature):
             if max(calls) >= MISMATCHED:
                 yield f"Epoch {job.epoch} began because workers called with different arrays, or one skipped a call."
                 return
-            yield f"All connections of epoch {job.epoch} are installed; it began after call {max(calls)}."
+            yield f"All connections of job epoch {job.epoch} are installed; it began after call {max(calls)}."

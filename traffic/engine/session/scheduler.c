@@ -49,7 +49,7 @@ static struct step schedule_call_segment(struct nf_call *call, struct tree *t, c
     if (status != NF_EXHAUSTED) return step_fail(status);
     const struct stream *r = stream_of(t, of->ops->stream);
     snprintf(call->outcome.message, NF_MESSAGE_BYTES,
-             "tree %lld: epoch %lld has %lld chunk numbers left and the call needs %lld", (long long)t->spec.tree,
+             "tree %lld: job epoch %lld has %lld chunk numbers left and the call needs %lld", (long long)t->spec.tree,
              (long long)t->epoch, (long long)(r->limit - r->end), (long long)of->count);
     return call->progress.is_first_of_epoch ? step_fail(NF_EXHAUSTED) : STEP_NEW_EPOCH;
 }

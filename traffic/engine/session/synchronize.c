@@ -132,7 +132,7 @@ static struct step take_votes(struct nf_core *core) {
     if (e->is_of_other_process) {
         if (core->first)
             snprintf(core->first->outcome.message, NF_MESSAGE_BYTES,
-                     "another process of this worker has taken part in the epoch");
+                     "another process of this worker has taken part in the job epoch");
         return step_fail(NF_CALL_DESYNC);
     }
     struct resume_worker worker = this_worker(core);
