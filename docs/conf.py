@@ -19,7 +19,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "diagrams",
-    "repository_links",
+    "repository_pages",
     "reference_pages",
 ]
 exclude_patterns = ["_extensions", "reference/generated", "results/data"]

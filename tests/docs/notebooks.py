@@ -25,7 +25,7 @@ PICTURE = "a picture"
 PICTURE_TYPES = ("image/svg+xml", "image/png")
 KERNEL_OPTIONS = ["--InlineBackend.figure_formats=svg"]
 _SVG_METADATA = re.compile(r" *<metadata>.*?</metadata>\n", re.DOTALL)
-"""The date, and who drew it."""
+"""The date of the picture, and the program that drew it."""
 
 
 def read(path: Path) -> Notebook:
