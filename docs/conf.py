@@ -34,5 +34,6 @@ autodoc_typehints = "signature"
 
 html_theme = "furo"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"netfold {version}"
 html_theme_options = {"navigation_with_keys": True}
