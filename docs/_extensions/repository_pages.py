@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,11 @@ FOLDER = "repository"
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^ *(`{3,}|~{3,}).*?^ *\2 *$)", re.MULTILINE | re.DOTALL)
 PAGE_TYPES = (".md", ".ipynb")
-LANGUAGES = {".p4": "c"}  # others by their names
+LANGUAGES = {"": "text", "p4": "c", "mermaid": "text"}
+"""What Pygments knows for what it does not."""
+
+Highlight = Callable[[str, str], str]
+"""HTML of code in a language."""
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +68,17 @@ class RepositoryPages:
                     waiting.append(target)
         return sorted(found)
 
-    def markdown(self, file: Path) -> str:
-        """A Markdown file as HTML whose links lead to pages."""
+    def markdown(self, file: Path, highlight: Highlight) -> str:
+        """A Markdown file as HTML whose links lead to pages, and that looks as the site's own pages do."""
         parser = MarkdownIt("commonmark").enable("table")
+        rules = parser.renderer.rules
+        rules["fence"] = lambda tokens, i, *_: highlight(tokens[i].content, known(tokens[i].info.strip()))
+        rules["table_open"] = lambda *_: '<div class="table-wrapper docutils"><table class="docutils">'
+        rules["table_close"] = lambda *_: "</table></div>"
         tokens = parser.parse(file.read_text())
         for token in (child for parent in tokens for child in parent.children or ()):
+            if token.type == "code_inline":
+                token.attrs["class"] = "docutils literal"
             target, _, anchor = str(token.attrs.get("href", "")).partition("#")
             if target and ":" not in target:
                 way = self.link(self.page(file), (file.parent / target).resolve())
@@ -98,6 +109,7 @@ def rewrite_links(app: Sphinx, page: str, source: list[str]) -> None:
 
 def collect_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     pages = RepositoryPages(Path(app.srcdir))
+    highlight = partial(app.builder.highlighter.highlight_block, force=True)  # type: ignore[attr-defined]
     sources = (Path(app.env.doc2path(name)) for name in sorted(app.env.found_docs))
     for file in pages.all_linked(sources):
         name = file.relative_to(pages.root).as_posix()
@@ -108,16 +120,20 @@ def collect_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             )
             body = f"<h1>{name}</h1><ul>{''.join(rows)}</ul>"
         elif file.suffix == ".md":
-            body = pages.markdown(file)
+            body = pages.markdown(file, highlight)
         else:
-            code = app.builder.highlighter.highlight_block(file.read_text(), language(file), force=True)
+            code = highlight(file.read_text(), language(file))
             body = f"<h1>{name}</h1>{code}"
         yield pages.page(file), {"title": name, "body": body}, "page.html"
 
 
 def language(file: Path) -> str:
     lexer = find_lexer_class_for_filename(file.name)
-    return LANGUAGES.get(file.suffix, lexer.aliases[0] if lexer and lexer.aliases else "text")
+    return lexer.aliases[0] if lexer and lexer.aliases else known(file.suffix.removeprefix("."))
+
+
+def known(name: str) -> str:
+    return LANGUAGES.get(name, name)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

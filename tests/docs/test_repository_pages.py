@@ -23,7 +23,8 @@ def pages(tmp_path: Path) -> RepositoryPages:
     files = {
         "docs/how-to/a.md": "[b](b.md), [ways](../../examples/README.md#ways), [no](https://x.org)\n",
         "docs/how-to/b.md": "```\n[fenced](../../other.py)\n```\n",
-        "examples/README.md": "# Examples\n\n[a](../docs/how-to/a.md#x), [one](one.py), [specs](../specs)\n",
+        "examples/README.md": "# Examples\n\n[a](../docs/how-to/a.md#x), [one](one.py), [specs](../specs)\n"
+        "\n```python\n1\n```\n",
         "examples/one.py": "print(1)\n",
         "specs/s.yaml": "a: 1\n",
         "other.py": "",
@@ -45,10 +46,11 @@ def test_links_are_followed(pages: RepositoryPages):
 
 
 def test_links_of_markdown_lead_to_pages(pages: RepositoryPages):
-    text = pages.markdown(pages.root / "examples/README.md")
+    text = pages.markdown(pages.root / "examples/README.md", lambda code, language: f"[{language}: {code}]")
     assert '<a href="../../how-to/a.html#x">a</a>' in text
     assert '<a href="one.py.html">one</a>' in text
     assert '<a href="../specs.html">specs</a>' in text
+    assert "[python: 1\n]" in text
 
 
 def test_the_way_from_a_page(pages: RepositoryPages):
