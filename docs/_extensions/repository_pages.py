@@ -49,7 +49,7 @@ class RepositoryPages:
         return f"{FOLDER}/{file.relative_to(self.root).as_posix()}"
 
     def linked_from(self, file: Path) -> list[Path]:
-        """What a Markdown file or notebook links to, or what a folder has, without the site's own pages."""
+        """The targets of a Markdown file's or notebook's links, or a folder's files, without the site's own pages."""
         if file.is_dir():
             return sorted(f for f in file.iterdir() if f.is_file() and not f.name.startswith("."))
         if file.suffix not in PAGE_TYPES:

@@ -21,9 +21,9 @@ from repository_pages import RepositoryPages
 @pytest.fixture
 def pages(tmp_path: Path) -> RepositoryPages:
     files = {
-        "docs/how-to/a.md": "[b](b.md), [ways](../../examples/README.md#ways), [no](https://x.org)\n",
-        "docs/how-to/b.md": "```\n[fenced](../../other.py)\n```\n",
-        "examples/README.md": "# Examples\n\n[a](../docs/how-to/a.md#x), [one](one.py), [specs](../specs)\n"
+        "site/how-to/a.md": "[b](b.md), [ways](../../examples/README.md#ways), [no](https://x.org)\n",
+        "site/how-to/b.md": "```\n[fenced](../../other.py)\n```\n",
+        "examples/README.md": "# Examples\n\n[a](../site/how-to/a.md#x), [one](one.py), [specs](../specs)\n"
         "\n```python\n1\n```\n",
         "examples/one.py": "print(1)\n",
         "specs/s.yaml": "a: 1\n",
@@ -32,7 +32,7 @@ def pages(tmp_path: Path) -> RepositoryPages:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    return RepositoryPages(tmp_path / "docs")
+    return RepositoryPages(tmp_path / "site")
 
 
 def test_links_are_followed(pages: RepositoryPages):
