@@ -22,7 +22,7 @@ LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^ *(`{3,}|~{3,}).*?^ *\2 *$)", re.MULTILINE | re.DOTALL)
 PAGE_TYPES = (".md", ".ipynb")
 LANGUAGES = {"": "text", "p4": "c", "mermaid": "text"}
-"""What Pygments knows for what it does not."""
+"""Languages that Pygments knows, in place of those that it does not."""
 
 Highlight = Callable[[str, str], str]
 """HTML of code in a language."""
