@@ -136,7 +136,7 @@ web-pictures: $(VENV)/.ready-test-web ## renew the pictures of the web page, whi
 	NETFOLD_RENEW_PICTURES=1 $(BIN)/pytest tests/web/test_pictures.py -m long -k looks
 
 .PHONY: test-docs
-test-docs: $(VENV)/.ready-test-mpi ## the commands of README, tutorials and guides
+test-docs: $(VENV)/.ready-test-mpi ## the commands of README, tutorials and guides, and the notebooks
 	$(ISOLATED) $(BIN)/pytest tests/docs -m long --timeout 900 $(PYTEST_ARGS)
 
 # Only test-frameworks runs them, whichever environments are there already.
@@ -169,8 +169,8 @@ test-mpi4py: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready-mpi4py ## mpi4py's own t
 	$(ISOLATED) $(BIN)/pytest tests/mpi/test_mpi4py.py -m long $(PYTEST_ARGS)
 
 .PHONY: docs-outputs
-docs-outputs: $(VENV)/.ready-test-mpi ## run the pages' commands, and renew the outputs that the pages show (PYTEST_ARGS="-k first-run")
-	RENEW_OUTPUTS=1 $(ISOLATED) $(BIN)/pytest tests/docs/test_blocks.py -m long --timeout 900 $(PYTEST_ARGS)
+docs-outputs: $(VENV)/.ready-test-mpi ## run pages and notebooks, and renew the outputs that they show (PYTEST_ARGS="-k first-run")
+	RENEW_OUTPUTS=1 $(ISOLATED) $(BIN)/pytest tests/docs/test_blocks.py tests/docs/test_notebooks.py -m long --timeout 900 $(PYTEST_ARGS)
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs

@@ -19,17 +19,14 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "diagrams",
-    "repository_links",
+    "repository_pages",
     "reference_pages",
 ]
 exclude_patterns = ["_extensions", "reference/generated", "results/data"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]  # GitHub draws these fences, too
-nb_execution_mode = "cache"
-nb_execution_cache_path = "../out/docs/notebooks"
-nb_execution_timeout = 120
-nb_execution_raise_on_error = True
+nb_execution_mode = "off"  # their stored outputs are shown; tests/docs renews them
 copybutton_prompt_text = "$ "
 
 autodoc_member_order = "bysource"
@@ -37,5 +34,6 @@ autodoc_typehints = "signature"
 
 html_theme = "furo"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"netfold {version}"
 html_theme_options = {"navigation_with_keys": True}

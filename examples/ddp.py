@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`make train`: examples/train.py on eight hosts of a leaf-spine in Mininet, over netfold and over Gloo on the same
-links. Needs namespaces, and PyTorch in .venv-torch.
+"""`make train`: examples/train.py on eight hosts of a leaf-spine in Mininet, over netfold, with numerics `half`, and
+over Gloo on the same links. Needs namespaces, and PyTorch in .venv-torch.
 
     python -m examples.ddp [--epochs 6] [--out out]
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 _PORT = 29800
 _SCRIPT = Path(__file__).with_name("train.py")
-_BACKENDS = ("netfold", "gloo")
+_TRANSPORTS: dict[str, dict[str, str]] = {"netfold": {}, "half": {"NETFOLD_NUMERICS": "half"}, "gloo": {}}
+"""Environment of the ranks, by the transport's name."""
 PICTURES = ("train.png", "train.svg")
 
 
@@ -74,19 +75,24 @@ def main() -> None:
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the report of the first host's rank for each backend."""
+    """Return the report of the first host's rank for each transport."""
     found = {}
     with Testbed(options.fabric, target=options.target, name=options.name, on_step=report_progress) as system:
         data = system.directory / "digits.npz"
         np.savez(data, **asdict(digits()))
-        for number, backend in enumerate(_BACKENDS):
-            report_progress(f"{len(system.workers)} hosts train over {backend}: torchrun on each")
-            arguments = ["--data", data, "--backend", backend, "--epochs", options.epochs]
+        for number, (transport, environment) in enumerate(_TRANSPORTS.items()):
+            report_progress(f"{len(system.workers)} hosts train over {transport}: torchrun on each")
+            backend = "gloo" if transport == "gloo" else "netfold"
             with system.torchrun(
-                _SCRIPT, arguments, name=backend, port=_PORT + number, result_option="--out"
+                _SCRIPT,
+                ["--data", data, "--backend", backend, "--epochs", options.epochs],
+                name=transport,
+                port=_PORT + number,
+                environment=environment,
+                result_option="--out",
             ) as group:
                 reports = group.wait(options.timeout, system.check)
-            found[backend] = {**reports[system.workers[0]], "link_mbps": system.link_mbps}
+            found[transport] = {**reports[system.workers[0]], "link_mbps": system.link_mbps}
     return found
 
 
@@ -96,28 +102,28 @@ def report_progress(text: str) -> None:
 
 def show(reports: dict[str, Any]) -> None:
     print(f"\n{'':>10} {'accuracy':>9} {'step p50':>9} {'p90':>9}  weights of all ranks")
-    for backend, report in reports.items():
+    for transport, report in reports.items():
         steps = sorted(report["step_ms"])
         p90 = steps[int(0.9 * (len(steps) - 1))]
         same = "identical" if report["identical"] else "DIFFER"
         median = statistics.median(steps)
-        print(f"{backend:>10} {report['accuracy']:>9.1%} {median:>6.0f} ms {p90:>6.0f} ms  {same}")
+        print(f"{transport:>10} {report['accuracy']:>9.1%} {median:>6.0f} ms {p90:>6.0f} ms  {same}")
     of_gloo = statistics.median(reports["netfold"]["step_ms"]) / statistics.median(reports["gloo"]["step_ms"])
     print(f"a step over netfold takes {of_gloo:.2f} of Gloo's time")
 
 
 def step_plot(reports: dict[str, Any]) -> Plot:
-    """Duration of each step by backend, with its median."""
+    """Duration of each step by transport, with its median."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        for number, (backend, report) in enumerate(reports.items()):
+        for number, (transport, report) in enumerate(reports.items()):
             steps, style = report["step_ms"], series(number)
             dots = {"linestyle": "none", "alpha": 0.45, "markersize": 4.0}
-            axes.plot(range(1, len(steps) + 1), steps, **style | dots, label=f"{backend}, each step")
+            axes.plot(range(1, len(steps) + 1), steps, **style | dots, label=f"{transport}, each step")
             median = statistics.median(steps)
             axes.axhline(
-                median, color=style["color"], linewidth=2, label=f"{backend}, median: {median:.0f} ms"
+                median, color=style["color"], linewidth=2, label=f"{transport}, median: {median:.0f} ms"
             )
         one = next(iter(reports.values()))
         axes.set_title(

@@ -29,7 +29,7 @@ def main(options: argparse.Namespace) -> None:
     torch.manual_seed(7)
     model = DistributedDataParallel(network(), bucket_cap_mb=0.25)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    step_ms = []
+    step_ms, losses = [], []
     for epoch in range(options.epochs):
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
         for batch in order[: len(order) - len(order) % options.batch].split(options.batch):
@@ -40,17 +40,20 @@ def main(options: argparse.Namespace) -> None:
             loss.backward()
             optimizer.step()
             step_ms.append((time.perf_counter() - started) * 1e3)
+            losses.append(loss.item())
         if rank == 0:
             print(f"training epoch {epoch + 1}: loss {loss.item():.3f}", flush=True)
 
     with torch.no_grad():
         right = (model.module(data["test"].view(-1, 1, 8, 8)).argmax(1) == data["test_digits"]).float().mean()
     state = b"".join(p.detach().numpy().tobytes() for p in model.parameters())
-    digests = [None] * size
-    dist.all_gather_object(digests, hashlib.sha256(state).hexdigest())
+    ranks = [None] * size
+    dist.all_gather_object(ranks, (hashlib.sha256(state).hexdigest(), losses))
+    digests, by_rank = zip(*ranks, strict=True)
     report = {
         "accuracy": float(right),
-        "step_ms": step_ms,
+        "step_ms": [round(ms, 3) for ms in step_ms],
+        "loss": [sum(step) / size for step in zip(*by_rank, strict=True)],
         "identical": len(set(digests)) == 1,
         "ranks": size,
     }
@@ -76,5 +79,5 @@ if __name__ == "__main__":
     parser.add_argument("--backend", default="netfold")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=128, help="of all ranks together")
-    parser.add_argument("--out", type=Path, help="accuracy and step times, JSON")
+    parser.add_argument("--out", type=Path, help="accuracy, and the time and loss of each step, JSON")
     main(parser.parse_args())

@@ -77,7 +77,7 @@ class Maintenance:
                 self._state.registry.withdraw(withdrawal)
         held = f" for {hold_s:g} s" if intent is Intent.HOLD else ""
         names = [w.element for w in new]
-        self._tell(f"an operator has asked to {intent} {listing(names)}{held}", names)
+        self._announce(f"an operator has asked to {intent} {listing(names)}{held}", names)
         self._apply()
         self._state.events.publish(FailuresChanged())
         self._migrations.leave_drained()
@@ -94,7 +94,7 @@ class Maintenance:
         with self._state.registry.change():
             for name in returned:
                 self._state.registry.give_back(name)
-        self._tell(f"an operator has given {listing(returned)} back", returned)
+        self._announce(f"an operator has given {listing(returned)} back", returned)
         self._apply()
         self._state.events.publish(FailuresChanged())
         self._state.events.publish(CapacityFreed())
@@ -110,7 +110,7 @@ class Maintenance:
                 f"a switch is held for more than 0 and at most {MAX_HOLD_S:g} s, and not for {hold_s:g}"
             )
 
-    def _tell(self, text: str, elements: Iterable[str]) -> None:
+    def _announce(self, text: str, elements: Iterable[str]) -> None:
         log.info("%s", text)
         self._state.events.publish(MaintenanceRequested(text, tuple(elements)))
 

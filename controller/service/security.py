@@ -58,7 +58,7 @@ class Credentials:
 
     def reload(self) -> None:
         """Read the files again. Raises SecurityFileError, and keeps what was read before: a file that is half written
-        locks nobody out."""
+        refuses no caller."""
         if self._files is not None:
             self.current = self._files.read()
 

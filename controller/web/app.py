@@ -44,7 +44,7 @@ LINES_AN_EVENT = 200
 
 def make_app(source: LineSource, *, tokens: frozenset[str] | None, loopback_only: bool) -> Starlette:
     """The application; `source` runs while it does. `tokens` and `loopback_only`: as in AccessControl."""
-    page = _Page(source, knows_readers=tokens is not None)
+    page = _Page(source, shows_values=tokens is not None)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -95,9 +95,9 @@ class _LimitedStream(StreamingResponse):
 
 
 class _Page:
-    def __init__(self, source: LineSource, *, knows_readers: bool) -> None:
+    def __init__(self, source: LineSource, *, shows_values: bool) -> None:
         self._source = source
-        self._knows_readers = knows_readers
+        self._shows_values = shows_values
         self._open = _OpenStreams()
 
     async def index(self, _: Request) -> Response:
@@ -121,7 +121,7 @@ class _Page:
     async def slots(self, request: Request) -> Response:
         query = request.query_params
         try:
-            wanted = SlotRequest.of(query, query.getlist("switch"), knows_reader=self._knows_readers)
+            wanted = SlotRequest.of(query, query.getlist("switch"), shows_values=self._shows_values)
         except ValueError as error:
             return JSONResponse({"error": str(error)}, 400)
         try:

@@ -30,24 +30,24 @@ SHOWN_LANES = 8
 
 @dataclass(frozen=True)
 class SlotRequest:
-    """A slot of a tree, and the switches at which it is read. `knows_reader`: the reader has shown a token, and may see
+    """A slot of a tree, and the switches at which it is read. `shows_values`: the reader has shown a token, and may see
     values of gradients."""
 
     job: str
     tree: int
     slot: int
     switches: tuple[str, ...]
-    knows_reader: bool = False
+    shows_values: bool = False
 
     @classmethod
     def of(
-        cls, parameters: Mapping[str, str], switches: list[str], *, knows_reader: bool = False
+        cls, parameters: Mapping[str, str], switches: list[str], *, shows_values: bool = False
     ) -> SlotRequest:
         """Take it from a query's parameters. Raises ValueError."""
         if not 1 <= len(switches) <= MAX_SWITCHES:
             raise ValueError(f"{len(switches)} switches; expected 1 to {MAX_SWITCHES}")
         tree, slot = _number(parameters, "tree"), _number(parameters, "slot")
-        return cls(parameters.get("job", ""), tree, slot, tuple(switches), knows_reader)
+        return cls(parameters.get("job", ""), tree, slot, tuple(switches), shows_values)
 
 
 class ReadPace:
@@ -69,11 +69,11 @@ class ReadPace:
 async def read_slots(
     stub: pb_grpc.ControllerStub, request: SlotRequest, delays_s: list[float]
 ) -> dict[str, dict[str, Any]]:
-    """Return by switch what its slot holds, or an `error`. A reader who is not known gets no `lanes`, unless the job is
+    """Return by switch what its slot holds, or an `error`. Without `shows_values` there are no `lanes`, unless the job is
     a sandbox, whose values are made by hand. `delays_s`: until each read begins."""
     reads = [_read(stub, request, *read) for read in zip(request.switches, delays_s, strict=True)]
     rows = dict(zip(request.switches, await asyncio.gather(*reads), strict=True))
-    if not request.knows_reader and not await _is_sandbox(stub, request.job):
+    if not request.shows_values and not await _is_sandbox(stub, request.job):
         for row in rows.values():
             row.pop("lanes", None)
     return rows

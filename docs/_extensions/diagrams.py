@@ -49,5 +49,4 @@ class MermaidDirective(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("mermaid", MermaidDirective)
-    app.add_css_file("diagrams.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,6 +22,7 @@ INTERNAL = {
     "ManifestError": "becomes a FabricError",
     "NoSolutionError": "a planner tries another way",
     "RegistrationError": "becomes a NotAMemberError, which a member meets as a JobRefusedError",
+    "SecurityFileError": "the command ends with its message, or logs it at SIGHUP",
     "ShellEndedError": "becomes a NamespaceError, or is met while a network is taken down",
     "SlotsExhaustedError": "becomes a RefusedError",
     "SourceError": "the page shows its message",

@@ -13,7 +13,7 @@ from netfold.protocol.environment import Variable
 from netfold.traffic.pytorch.options import TorchOptions
 from tests.house.imports import REPOSITORY, modules
 
-OTHERS = {"NETFOLD_SWITCH", "NETFOLD_REPOSITORY_URL", "NETFOLD_COMPLETE"}
+OTHERS = {"NETFOLD_SWITCH", "NETFOLD_COMPLETE"}
 """Variables of the data plane's tests, of the pages' build, and of typer."""
 
 

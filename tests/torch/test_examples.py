@@ -50,6 +50,7 @@ def test_fsdp():
 def test_ddp_over_netfold_and_gloo(tmp_path: Path):
     output = run("-m", "examples.ddp", "--fabric", "single", "--epochs", 1, "--out", tmp_path)
     reports = json.loads((tmp_path / "train.json").read_text())
-    assert set(reports) == {"netfold", "gloo"}
+    assert set(reports) == {"netfold", "half", "gloo"}
     assert all(report["identical"] for report in reports.values())
+    assert all(len(report["loss"]) == len(report["step_ms"]) for report in reports.values())
     assert re.search(r"a step over netfold takes \d+\.\d+ of Gloo's time", output)

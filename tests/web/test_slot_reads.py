@@ -52,7 +52,7 @@ def test_a_page_reads_the_slot_of_a_running_job(tmp_path: Path, monkeypatch: pyt
             assert (held["epoch"], held["chunk"]) == (1, 5 * allocated.slots + 3)
             assert (held["contributors"], held["missing"]) == (["h2"], ["h1"])
             assert "lanes" not in held, "any user of the machine reads the page"
-            request = SlotRequest("job", allocated.tree, 3, ("s1",), knows_reader=True)
+            request = SlotRequest("job", allocated.tree, 3, ("s1",), shows_values=True)
             known = (await source.read_slots(request))["s1"]
             assert len(known["lanes"]) == slot_reads.SHOWN_LANES
             both = await read("slot=4&switch=s1&switch=s9")
