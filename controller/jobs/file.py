@@ -350,6 +350,8 @@ class _Check:
         what = "targets are required, and {}; expected auto, or a job without `{}`"
         if file.transport is Transport.ROCE:
             self._report(("targets",), what.format("RoCE packets have none", "transport: roce"))
+        if file.sandbox:
+            self._report(("targets",), what.format("packets of a sandbox have none", "sandbox"))
         if file.quorum is not None:
             self._report(("targets",), what.format("sums with a quorum have none", "quorum"))
         if file.on_worker_loss is OnWorkerLoss.CONTINUE:

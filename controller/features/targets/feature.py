@@ -21,8 +21,8 @@ class TargetsFeature(Feature):
         return file.targets is not TargetsOption.OFF
 
     def is_used_by(self, job: JobRecord) -> bool:
-        """Every job's explanation says whether it has targets."""
-        return job.placement is not None
+        """The explanation of every job with workers says whether it has targets."""
+        return job.placement is not None and not job.sandbox
 
     def tree_feature(self, installed: InstalledTree) -> TreeFeature | None:
         return TargetTree(installed) if installed.numbers.targets is Targets.ON else None

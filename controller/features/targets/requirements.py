@@ -58,6 +58,8 @@ def _job_problems(lanes: int, resolved: ResolvedJob) -> Iterator[str]:
     file, workers = resolved.file, len(resolved.workers)
     if file.targets is TargetsOption.OFF:
         yield "its file has `targets: off`"
+    if file.sandbox:
+        yield "packets of a sandbox are made by hand"
     if file.transport is Transport.ROCE:
         yield "RoCE packets have no targets"
     if file.quorum is not None:
