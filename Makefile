@@ -129,7 +129,11 @@ test-environments: $(VENV)/.ready-test ## `netfold run` as root, as a user, as r
 
 .PHONY: test-web
 test-web: $(VENV)/.ready-test-web ## the web page in Chromium, alone and beside a network
-	$(ISOLATED) $(BIN)/pytest tests/web/test_page.py tests/web/test_live.py -m long $(PYTEST_ARGS)
+	$(ISOLATED) $(BIN)/pytest tests/web -m long $(PYTEST_ARGS)
+
+.PHONY: web-pictures
+web-pictures: $(VENV)/.ready-test-web ## renew the pictures of the web page, which the guide shows and test-web compares
+	NETFOLD_RENEW_PICTURES=1 $(BIN)/pytest tests/web/test_pictures.py -m long -k looks
 
 .PHONY: test-docs
 test-docs: $(VENV)/.ready-test-mpi ## the commands of README, tutorials and guides

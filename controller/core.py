@@ -35,6 +35,7 @@ from netfold.controller.lifecycle.events import (
     JobStranded,
     LeaseExpired,
     LinksKnown,
+    MaintenanceRequested,
     MembersRejoining,
     MoveFailed,
 )
@@ -85,6 +86,7 @@ class Controller:
         on, recorded = self.state.events.subscribe, self.observation.event_log
         jobs, planning = self.jobs, self.planning
         on(ElementsFailed, recorded.on_elements_failed)  # FailureMonitor
+        on(MaintenanceRequested, recorded.on_maintenance)  # Maintenance
         on(JobRunning, recorded.on_job_running)  # Lifecycle
         on(LeaseExpired, recorded.on_lease_expired)  # Leases
         on(JobStranded, recorded.on_job_stranded)  # Lifecycle, Members

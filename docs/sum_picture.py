@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the steps of explanation/how-a-sum-is-made.md as a picture that moves: images/sum.svg.
+"""Draws the steps of explanation/how-a-sum-is-made.md as a picture that moves, which the web page shows, too.
 
 The picture is made of the page's table alone. `python docs/sum_picture.py` writes it, and a test compares the two."""
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "explanation/how-a-sum-is-made.md"
-PICTURE = DOCS / "images/sum.svg"
+PICTURE = DOCS.parent / "controller/web/static/sum.svg"
 
 SECONDS_PER_STEP = 3.0
 STILL_STEPS = 1

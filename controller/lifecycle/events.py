@@ -74,6 +74,14 @@ class ElementsFailed:
 
 
 @dataclass(frozen=True)
+class MaintenanceRequested:
+    """An operator has withdrawn elements of the fabric, or given them back."""
+
+    text: str
+    elements: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CapacityFreed:
     """A job has ended or moved, a queued one lost a member, or a link or switch may be used again: a queued job may
     fit, and one over drained elements may leave them."""

@@ -59,6 +59,11 @@ class FailureState:
         return max(0.0, min(hold.until - self._clock.wall_s(), hold.until - hold.since))
 
     @property
+    def by_intent(self) -> Mapping[Intent, FailedElements]:
+        """The elements that operators have withdrawn."""
+        return self._withdrawn
+
+    @property
     def drained(self) -> FailedElements:
         """Elements that jobs and routes leave where there is another way."""
         return self._withdrawn.get(Intent.DRAIN, NO_ELEMENTS)

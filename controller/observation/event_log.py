@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from netfold.controller.lifecycle.clock import Clock
-from netfold.controller.lifecycle.events import ElementsFailed, JobRunning, JobStranded, LeaseExpired
+from netfold.controller.lifecycle.events import (
+    ElementsFailed,
+    JobRunning,
+    JobStranded,
+    LeaseExpired,
+    MaintenanceRequested,
+)
 
 MAX_WAITING = 1000
 
@@ -52,6 +58,9 @@ class EventLog:
             *sorted("-".join(sorted(k)) for k in event.elements.links),
         ]
         self._add("elements_failed", event.reason or ", ".join(failed), elements=failed)
+
+    def on_maintenance(self, event: MaintenanceRequested) -> None:
+        self._add("maintenance", event.text, elements=list(event.elements))
 
     def _add(self, event: str, text: str, **of: Any) -> None:
         self._waiting.append(Occurrence(self._clock.wall_s(), event, text, of))

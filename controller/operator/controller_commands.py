@@ -64,6 +64,7 @@ def run_controller(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every step.")] = False,
 ) -> None:
     """Control the switches of a fabric until interrupted. A second controller with the same --state is the standby.
+    SIGHUP reads the certificate and the files of tokens again.
 
     Exit codes: 0 stopped, 1 its event loop stood still, 2 bad fabric or option, 4 the state, the address or the
     recording cannot be used.
@@ -85,7 +86,7 @@ def run_controller(
         options = DaemonOptions(
             state=state,
             listen=service.listen or default_socket(),
-            security=service.security(),
+            credentials=service.credentials(),
             controller=Options(
                 packet_model=PacketModel(
                     lanes,

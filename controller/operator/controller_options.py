@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Annotated
 import typer
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
-from netfold.controller.operator.token_file import read_tokens
-from netfold.controller.service.server import Security
+from netfold.controller.service.security import Credentials, SecurityFileError, SecurityFiles
 from netfold.controller.service.watchdog import WATCHDOG_S
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, Device, best_lanes
@@ -73,31 +71,17 @@ class ServiceOptions:
         typer.Option(help="File with one token per line that joins jobs, and does no more."),
     ] = None
 
-    def security(self) -> Security | None:
+    def credentials(self) -> Credentials | None:
         """None without TLS. Bad files end the command."""
         if not any((self.tls_cert, self.tls_key, self.tokens, self.member_tokens)):
             return None
         if self.tls_cert is None or self.tls_key is None or self.tokens is None:
             fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key and --tokens")
-        tokens = read_tokens(self.tokens)
-        member_tokens = read_tokens(self.member_tokens) if self.member_tokens else frozenset()
-        if tokens & member_tokens:
-            fail(BAD_INPUT, f"{self.member_tokens}: a token of {self.tokens} is in it; expected other tokens")
+        files = SecurityFiles(self.tls_cert, self.tls_key, self.tokens, self.member_tokens)
         try:
-            pair = self.tls_cert.read_bytes(), self.tls_key.read_bytes()
-        except OSError as error:
+            return Credentials(files.read(), files)
+        except SecurityFileError as error:
             fail(BAD_INPUT, str(error))
-        _check_key(self.tls_cert, self.tls_key)
-        return Security(*pair, tokens, member_tokens)
-
-
-def _check_key(certificate: Path, key: Path) -> None:
-    """Ends the command unless the files are a certificate and its key."""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-    except OSError as error:  # of which ssl's is one
-        why = getattr(error, "reason", None) or "no PEM"
-        fail(BAD_INPUT, f"{certificate} and {key} are no certificate with its private key: {why}")
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import typer
 from rich.console import Console
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
-from netfold.controller.operator.token_file import read_tokens
 from netfold.controller.recording.recording_file import RecordingError, read_recording
+from netfold.controller.service.security import SecurityFileError, read_tokens
 from netfold.protocol.connection import ConnectError
 from netfold.protocol.option_groups import expand_groups
 from netfold.protocol.options import ControllerOptions, reaches_controller
@@ -123,4 +123,8 @@ def _web_options(page: PageOptions) -> WebOptions:
         return where
     if page.tls_cert is None or page.tls_key is None or page.tokens is None:
         fail(BAD_INPUT, "TLS requires --tls-cert, --tls-key and --tokens")
-    return replace(where, security=WebSecurity(page.tls_cert, page.tls_key, read_tokens(page.tokens)))
+    try:
+        tokens = read_tokens(page.tokens)
+    except SecurityFileError as error:
+        fail(BAD_INPUT, str(error))
+    return replace(where, security=WebSecurity(page.tls_cert, page.tls_key, tokens))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.withdrawal import Intent, Withdrawal
 from netfold.controller.lifecycle.controller_state import ControllerState
-from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged
+from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged, MaintenanceRequested
 from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
 from netfold.controller.switches.failed_elements import (
@@ -41,8 +41,8 @@ class WithdrawnElement:
 
 
 class Maintenance:
-    """Publishes FailuresChanged when other elements are withdrawn than before, and CapacityFreed when one is given
-    back."""
+    """Publishes MaintenanceRequested and FailuresChanged when other elements are withdrawn than before, and
+    CapacityFreed when one is given back."""
 
     def __init__(
         self, state: ControllerState, placements: PlacementScheduler, migrations: MigrationScheduler
@@ -76,7 +76,8 @@ class Maintenance:
             for withdrawal in new:
                 self._state.registry.withdraw(withdrawal)
         held = f" for {hold_s:g} s" if intent is Intent.HOLD else ""
-        log.info("an operator has asked to %s %s%s", intent, listing([w.element for w in new]), held)
+        names = [w.element for w in new]
+        self._tell(f"an operator has asked to {intent} {listing(names)}{held}", names)
         self._apply()
         self._state.events.publish(FailuresChanged())
         self._migrations.leave_drained()
@@ -93,7 +94,7 @@ class Maintenance:
         with self._state.registry.change():
             for name in returned:
                 self._state.registry.give_back(name)
-        log.info("an operator has given %s back", listing(returned))
+        self._tell(f"an operator has given {listing(returned)} back", returned)
         self._apply()
         self._state.events.publish(FailuresChanged())
         self._state.events.publish(CapacityFreed())
@@ -108,6 +109,10 @@ class Maintenance:
             raise WithdrawalError(
                 f"a switch is held for more than 0 and at most {MAX_HOLD_S:g} s, and not for {hold_s:g}"
             )
+
+    def _tell(self, text: str, elements: Iterable[str]) -> None:
+        log.info("%s", text)
+        self._state.events.publish(MaintenanceRequested(text, tuple(elements)))
 
     def _apply(self) -> None:
         """Make plans and routes avoid what the store has."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import os
 import signal
@@ -14,14 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from netfold.controller.core import Controller
-from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.store import Store, StoreError
 from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.leadership import Leadership, has_tokens_of
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
-from netfold.controller.service.server import Security, published_address, serving
+from netfold.controller.service.security import Credentials, Security, SecurityFileError
+from netfold.controller.service.server import published_address, serving
 from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.service.systemd import SystemdNotifier
@@ -39,6 +41,11 @@ PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Environment variables by which gRPC would connect to switches through a web proxy. finsy's channels have no option
 to ignore them."""
 
+_OTHER_TOKENS = (
+    "the primary takes other tokens, whose holders this standby refuses once it leads: "
+    "give both the same --tokens and --member-tokens"
+)
+
 
 @dataclass(frozen=True)
 class DaemonOptions:
@@ -48,7 +55,7 @@ class DaemonOptions:
 
     state: Path
     listen: str
-    security: Security | None
+    credentials: Credentials | None
     controller: Options
     first_grpc_port: int
     metrics_port: int = 0
@@ -89,6 +96,9 @@ async def _run(
     assigned = addresses(fabric, options.first_grpc_port)
     config = FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices)
     leadership = Leadership(store)
+    if options.credentials is not None:
+        reload = functools.partial(_reload, options.credentials, leadership, store, report)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
     try:
         async with contextlib.AsyncExitStack() as stack:
             listener = Listener(stack, options)
@@ -96,10 +106,25 @@ async def _run(
             if term is None:
                 term = await _stand_by(config, options, store, leadership, listener, report, stop)
             if term is not None:
-                await _lead(config, options, store, leadership, term, listener, report, stop)
+                await _lead(config, options, store, leadership, term, listener, report, stop, watchdog.idle_s)
     finally:
         store.close()
         leadership.release()
+
+
+def _reload(
+    credentials: Credentials, leadership: Leadership, store: Store, report: Callable[[str], None]
+) -> None:
+    """Take the certificate and the tokens that are in the files now. Streams that are open continue."""
+    try:
+        credentials.reload()
+        report("the certificate and the tokens were read again")
+        leadership.publish_tokens(credentials.current)
+    except (SecurityFileError, StoreError) as error:
+        report(f"SIGHUP: {error}; what was read before stays in use")
+    else:
+        if not has_tokens_of(credentials.current, store.primary_tokens):
+            report(_OTHER_TOKENS)
 
 
 class Listener:
@@ -118,7 +143,9 @@ class Listener:
             return
         proxy = ServiceProxy(service)
         options = self._options
-        self.address = await self._stack.enter_async_context(serving(proxy, options.listen, options.security))
+        self.address = await self._stack.enter_async_context(
+            serving(proxy, options.listen, options.credentials)
+        )
         self._stack.callback(proxy.stop)  # before the server stops
         self._proxy = proxy
 
@@ -140,11 +167,8 @@ async def _stand_by(
         report(f"standby at {listener.address}; the primary is at {primary}")
     except ListenError as error:
         report(f"standby without an address of its own: {error}")
-    if not has_tokens_of(options.security, store.primary_tokens):
-        report(
-            "the primary takes other tokens, whose holders this standby refuses once it leads: "
-            "give both the same --tokens and --member-tokens"
-        )
+    if not has_tokens_of(_security(options), store.primary_tokens):
+        report(_OTHER_TOKENS)
     term = await leadership.wait_until_leader(stop)
     service.retire()
     return term
@@ -159,6 +183,7 @@ async def _lead(
     listener: Listener,
     report: Callable[[str], None],
     stop: asyncio.Event,
+    idle_s: Callable[[], float],
 ) -> None:
     plans = PlanProcess(config.fabric)
     controller = Controller(config, store, options.controller, term, plans)
@@ -169,9 +194,9 @@ async def _lead(
     running = asyncio.create_task(controller.run())
     stopping = asyncio.create_task(stop.wait())
     try:
-        with metrics_server(collector, options.metrics_port, options.metrics_descriptor):
+        with metrics_server(collector, options.metrics_port, idle_s, options.metrics_descriptor):
             await listener.serve(service_of(controller))
-            leadership.publish(published_address(listener.address), options.security)
+            leadership.publish(published_address(listener.address), _security(options))
             report(f"serving at {listener.address}")
             await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -180,6 +205,10 @@ async def _lead(
         with contextlib.suppress(asyncio.CancelledError):
             await running
         await plans.close()
+
+
+def _security(options: DaemonOptions) -> Security | None:
+    return None if options.credentials is None else options.credentials.current
 
 
 def fingerprint(fabric: Fabric) -> str:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 
 from netfold.controller.jobs.store import Store
-from netfold.controller.service.server import Security
+from netfold.controller.service.security import Security
 
 POLL_S = 0.2
 """Seconds between two attempts to lead: the kernel has no event for the release of the lock of another process."""
@@ -37,6 +37,7 @@ class Leadership:
         self._store = store
         self._now = now
         self._lock: int | None = None
+        self._address: str | None = None
 
     def try_lead(self) -> int | None:
         """Become the leader and return the new term; None while another process leads. Terms follow the clock: the
@@ -67,9 +68,15 @@ class Leadership:
 
     def publish(self, address: str, security: Security | None) -> None:
         """Publish the address and the tokens of this leader."""
+        self._address = address
         digest = token_digest(security)
         with self._store.change():
             self._store.set_primary(address, digest)
+
+    def publish_tokens(self, security: Security | None) -> None:
+        """Publish other tokens at the same address. A standby publishes them once it leads."""
+        if self._address is not None:
+            self.publish(self._address, security)
 
     def release(self) -> None:
         if self._lock is not None:

@@ -8,11 +8,11 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler
-from wsgiref.types import WSGIApplication
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -20,31 +20,35 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import TreeProgress
 from netfold.controller.service.listening import ListenError, reason
 from netfold.controller.subsystems import Switches
+from netfold.controller.switches.failed_elements import NO_ELEMENTS
 
 log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX = 16
 REQUEST_S = 10.0
 """Seconds for a whole scrape."""
+TURN_S = 10.0
+"""Seconds after which a loop that has not turned is in trouble; a busy machine's turns take less."""
 
 
 @contextmanager
 def metrics_server(
-    collector: ControllerCollector, port: int, descriptor: int | None = None
+    collector: ControllerCollector, port: int, idle_s: Callable[[], float], descriptor: int | None = None
 ) -> Iterator[None]:
-    """Serve http://127.0.0.1:PORT/metrics; port 0 serves nothing. `descriptor`: of a socket that listens there.
-    Raises ListenError."""
+    """Serve /metrics and /healthz at http://127.0.0.1:PORT; port 0 serves nothing. `idle_s`: seconds since the
+    controller's event loop has turned. `descriptor`: of a socket that listens there. Raises ListenError."""
     if not port:
         yield
         return
     listener = listen_for_scrapes(port) if descriptor is None else socket.socket(fileno=descriptor)
     registry = CollectorRegistry(auto_describe=True)
     registry.register(collector)
-    with _Server(listener, make_wsgi_app(registry)) as server:
+    with _Server(listener, _with_health(make_wsgi_app(registry), idle_s)) as server:
         thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
         thread.start()
         try:
@@ -52,6 +56,21 @@ def metrics_server(
         finally:
             server.shutdown()
             thread.join()
+
+
+def _with_health(application: WSGIApplication, idle_s: Callable[[], float]) -> WSGIApplication:
+    """Answer /healthz: 200 while this process leads and its loop turns, else 503. A standby serves nothing here."""
+
+    def route(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") != "/healthz":
+            return application(environ, start_response)
+        idle = idle_s()
+        is_well = idle < TURN_S
+        status = "200 OK" if is_well else "503 Service Unavailable"
+        start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [b"leads\n" if is_well else f"the event loop has stood still for {idle:.0f} s\n".encode()]
+
+    return route
 
 
 def listen_for_scrapes(port: int) -> socket.socket:
@@ -159,6 +178,15 @@ class ControllerCollector(Collector):
         down = GaugeMetricFamily("netfold_links_down", "Links between switches that are down.")
         down.add_metric([], len(self._state.failures.failed.links))
         yield down
+        withdrawn = GaugeMetricFamily(
+            "netfold_withdrawn_elements",
+            "Switches, links and hosts that operators have withdrawn (docs/how-to/maintenance.md).",
+            labels=["intent"],
+        )
+        by_intent = self._state.failures.by_intent
+        for intent in Intent:
+            withdrawn.add_metric([intent], len(by_intent.get(intent, NO_ELEMENTS).names))
+        yield withdrawn
 
     def _jobs(self) -> Iterator[Metric]:
         jobs = [j for j in self._state.registry.all() if not j.state.is_terminal]

@@ -8,9 +8,8 @@ import hmac
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,6 +18,7 @@ import grpc
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
 from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.request_texts import PlainTexts
+from netfold.controller.service.security import Credentials
 from netfold.controller.service.shutdown import CallsInFlight
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY, default_socket
@@ -40,28 +40,17 @@ MEMBER_METHODS = frozenset({"JoinJob", "GetJob", "ListHosts"})
 on."""
 
 
-@dataclass(frozen=True)
-class Security:
-    """Security of TCP: a certificate and its key in PEM, and the tokens of which a caller has to present one. Callers
-    with one of `member_tokens` may join jobs; those with one of `tokens` may call everything."""
-
-    certificate: bytes
-    key: bytes
-    tokens: frozenset[str]
-    member_tokens: frozenset[str] = frozenset()
-
-
 @asynccontextmanager
 async def serving(
     service: pb_grpc.ControllerServicer,
     listen: str,
-    security: Security | None,
+    credentials: Credentials | None,
     limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[str]:
-    """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`), and yield the address. `limits`: None: those of the
-    process. Raises ListenError."""
+    """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `credentials`), and yield the address. `limits`: None: those of
+    the process. Raises ListenError."""
     calls = CallsInFlight()
-    doors: list[_Interceptor] = [] if security is None else [_Tokens(security)]
+    doors: list[_Interceptor] = [] if credentials is None else [_Tokens(credentials)]
     interceptors = [*doors, PlainTexts(), calls]
     options = [
         ("grpc.so_reuseport", 0),
@@ -73,7 +62,7 @@ async def serving(
     ]
     server = grpc.aio.server(interceptors=interceptors, options=options)
     pb_grpc.add_ControllerServicer_to_server(service, server)
-    address = _bind(server, listen, security)
+    address = _bind(server, listen, credentials)
     await server.start()
     log.info("serving at %s", address)
     try:
@@ -92,23 +81,32 @@ def published_address(address: str) -> str:
     return f"{socket.gethostname()}:{port}" if host in ALL_INTERFACES else address
 
 
-def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> str:
+def _bind(server: grpc.aio.Server, listen: str, credentials: Credentials | None) -> str:
     try:
         if listen.startswith("unix:"):
             _clear(Path(listen.removeprefix("unix:")))
             if not _bind_alone(server, listen):
                 raise ListenError(f"cannot listen at {listen}; choose another path by --listen")
             return listen
-        if security is None:
+        if credentials is None:
             raise ListenError(
                 f"{listen} is TCP, which needs --tls-cert, --tls-key and --tokens; or give unix:PATH"
             )
-        pair = [(security.key, security.certificate)]
-        port = server.add_secure_port(listen, grpc.ssl_server_credentials(pair))
+        port = server.add_secure_port(listen, _tls(credentials))
     except (RuntimeError, OSError) as error:
         why = "" if listen.startswith("unix:") else tcp_reason(listen, "--listen")
         raise ListenError(f"cannot listen at {listen}: {why or error}") from error
     return f"{listen.rsplit(':', 1)[0]}:{port}"
+
+
+def _tls(credentials: Credentials) -> grpc.ServerCredentials:
+    """Present the certificate as last read to each new connection."""
+
+    def pair() -> grpc.ServerCertificateConfiguration:
+        security = credentials.current
+        return grpc.ssl_server_certificate_configuration([(security.key, security.certificate)])
+
+    return grpc.dynamic_ssl_server_credentials(pair(), pair)
 
 
 def _bind_alone(server: grpc.aio.Server, listen: str) -> int:
@@ -147,9 +145,8 @@ class _Tokens(_Interceptor):
     """Refuses calls without a known token, and those that a member's token does not allow, in constant time for each
     token."""
 
-    def __init__(self, security: Security) -> None:
-        self._tokens = [f"Bearer {t}".encode() for t in security.tokens]
-        self._member_tokens = [f"Bearer {t}".encode() for t in security.member_tokens]
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
 
     async def intercept_service(
         self,
@@ -159,7 +156,8 @@ class _Tokens(_Interceptor):
         handler = await continuation(handler_call_details)
         shown = dict(handler_call_details.invocation_metadata or ()).get(TOKEN_KEY, "")
         given = shown.encode() if isinstance(shown, str) else shown
-        is_operator, is_member = _matches(given, self._tokens), _matches(given, self._member_tokens)
+        security = self._credentials.current
+        is_operator, is_member = _matches(given, security.tokens), _matches(given, security.member_tokens)
         if is_operator or (is_member and handler_call_details.method.rpartition("/")[2] in MEMBER_METHODS):
             return handler
         if is_member:
@@ -169,8 +167,8 @@ class _Tokens(_Interceptor):
         return _refusing(handler, code, message)
 
 
-def _matches(given: bytes, tokens: Sequence[bytes]) -> bool:
-    matches = [hmac.compare_digest(given, t) for t in tokens]
+def _matches(given: bytes, tokens: Collection[str]) -> bool:
+    matches = [hmac.compare_digest(given, f"Bearer {t}".encode()) for t in tokens]
     return any(matches)
 
 

@@ -10,6 +10,7 @@ import contextlib
 import faulthandler
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -51,15 +52,21 @@ class Watchdog:
         self._limit_s = limit_s
         self._notifier = notifier
         self._beats = 0
+        self._beaten_at = time.monotonic()
         self.progress: Callable[[], int] = lambda: 0
         """Counts steps within a turn of the loop, which is progress too: a turn has as many changes of the store as
         timers are due, and each may wait for the store's lock."""
         self.ended = threading.Event()
 
+    def idle_s(self) -> float:
+        """Seconds since the loop has last turned."""
+        return time.monotonic() - self._beaten_at
+
     async def beat(self) -> None:
         waits = [w / CHECKS for w in (self._limit_s, systemd_watchdog_s()) if w]
         while True:
             self._beats += 1
+            self._beaten_at = time.monotonic()
             self._notifier.beat()
             await asyncio.sleep(min((MAX_PERIOD_S, *waits)))
 

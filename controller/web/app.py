@@ -7,6 +7,8 @@
 /events             the recording's lines as server-sent events; an id is the number of the line that follows
 /recording.jsonl    the lines that are kept, as a file for `netfold replay`
 /why?job=NAME       `netfold job explain` of a job
+/slots?job=NAME&tree=T&slot=S&switch=A&switch=B
+                    what the switches hold in a slot, as `netfold job slot` reads it
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from netfold.controller.web.access import AccessControl
+from netfold.controller.web.slot_reads import SlotRequest
 from netfold.controller.web.source import LineSource, SourceError
 
 STATIC = Path(__file__).parent / "static"
@@ -41,7 +44,7 @@ LINES_AN_EVENT = 200
 
 def make_app(source: LineSource, *, tokens: frozenset[str] | None, loopback_only: bool) -> Starlette:
     """The application; `source` runs while it does. `tokens` and `loopback_only`: as in AccessControl."""
-    page = _Page(source)
+    page = _Page(source, knows_readers=tokens is not None)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -58,6 +61,7 @@ def make_app(source: LineSource, *, tokens: frozenset[str] | None, loopback_only
             Route("/events", page.events),
             Route("/recording.jsonl", page.recording),
             Route("/why", page.why),
+            Route("/slots", page.slots),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         middleware=[Middleware(AccessControl, tokens=tokens, loopback_only=loopback_only)],
@@ -91,8 +95,9 @@ class _LimitedStream(StreamingResponse):
 
 
 class _Page:
-    def __init__(self, source: LineSource) -> None:
+    def __init__(self, source: LineSource, *, knows_readers: bool) -> None:
         self._source = source
+        self._knows_readers = knows_readers
         self._open = _OpenStreams()
 
     async def index(self, _: Request) -> Response:
@@ -110,6 +115,17 @@ class _Page:
     async def why(self, request: Request) -> Response:
         try:
             return JSONResponse({"steps": await self._source.explain(request.query_params.get("job", ""))})
+        except SourceError as error:
+            return JSONResponse({"error": str(error)}, 503)
+
+    async def slots(self, request: Request) -> Response:
+        query = request.query_params
+        try:
+            wanted = SlotRequest.of(query, query.getlist("switch"), knows_reader=self._knows_readers)
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        try:
+            return JSONResponse({"switches": await self._source.read_slots(wanted)})
         except SourceError as error:
             return JSONResponse({"error": str(error)}, 503)
 

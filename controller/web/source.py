@@ -8,12 +8,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import grpc
 
 from netfold.controller.recording.history import History
 from netfold.controller.recording.lines import event_line, starts_segment
+from netfold.controller.web.slot_reads import READS_PER_S, ReadPace, SlotRequest, read_slots
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
@@ -41,6 +42,9 @@ class LineSource(Protocol):
     async def explain(self, job: str) -> list[str]:
         """Why the job is as it is, step by step. Raises SourceError."""
 
+    async def read_slots(self, request: SlotRequest) -> dict[str, dict[str, Any]]:
+        """Return by switch what its slot holds, or an `error`. Raises SourceError."""
+
 
 class RecordingReplay:
     """A recording that is complete."""
@@ -59,6 +63,9 @@ class RecordingReplay:
     async def explain(self, job: str) -> list[str]:
         raise SourceError("a recording has no switches to ask; its events have the reasons")
 
+    async def read_slots(self, request: SlotRequest) -> dict[str, dict[str, Any]]:
+        raise SourceError("a recording has no slots: the sums were in the switches")
+
 
 class ControllerSource:
     """A running controller, by its service; one that goes away is waited for."""
@@ -70,6 +77,7 @@ class ControllerSource:
         self._where = where
         self._is_first = True
         self._is_lost = False
+        self._pace = ReadPace()
 
     async def run(self) -> None:
         """Until it is canceled."""
@@ -93,6 +101,13 @@ class ControllerSource:
         except grpc.aio.AioRpcError as error:
             raise SourceError(error.details() or error.code().name) from error
         return list(answer.steps)
+
+    async def read_slots(self, request: SlotRequest) -> dict[str, dict[str, Any]]:
+        delays_s = self._pace.reserve(len(request.switches))
+        if delays_s is None:
+            raise SourceError(f"pages read {READS_PER_S:g} slots a second already: try again")
+        async with open_aio_channel(self._where) as channel:
+            return await read_slots(pb_grpc.ControllerStub(channel), request, delays_s)
 
     async def _follow(self, stub: pb_grpc.ControllerStub) -> None:
         """A controller that returns has another history; what was seen before stays."""

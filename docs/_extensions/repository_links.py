@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Links from a page to files of the repository that are no pages: a URL if NETFOLD_REPOSITORY_URL is set, else the path
-as text. A link to a file that does not exist is a warning."""
+as text. A link to a file that does not exist is a warning. Pictures stay: the site has a copy of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^ *(`{3,}|~{3,}).*?^ *\2 *$)", re.MULTILINE | re.DOTALL)
 
 log = logging.getLogger(__name__)

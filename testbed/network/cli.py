@@ -31,6 +31,7 @@ from netfold.testbed.network.signals import TerminationSignals
 from netfold.testbed.network.state import UNIX, RunDirectory, State, processes_of
 from netfold.testbed.network.sudo_user import sudo_user
 from netfold.testbed.network.switch_entries_command import entries
+from netfold.testbed.network.switch_requests import SwitchAction, request
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.network.tools import tool
 from netfold.topologies import cli
@@ -41,6 +42,7 @@ from netfold.topologies.spec import load_exercise, load_fabric
 app = typer.Typer()
 link = typer.Typer(no_args_is_help=True)
 faults = typer.Typer(no_args_is_help=True)
+switch = typer.Typer(no_args_is_help=True)
 
 _PASS_ON = {"ignore_unknown_options": True}
 """Options before `--` are netfold's if it knows them, else the command's."""
@@ -51,6 +53,8 @@ _NETWORK, _SWITCHES, _LINKS = "Network", "Switches", "Links"
 LinkArgument = Annotated[
     str, typer.Argument(metavar="LINK", help="Both ends of the link, for example leaf1-spine1.")
 ]
+
+SwitchArgument = Annotated[str, typer.Argument(metavar="SWITCH")]
 
 one_line_errors = cli.one_line_errors(NetworkError)
 
@@ -181,7 +185,7 @@ def _exec(
 @app.command("shell", rich_help_panel=_SWITCHES)
 @one_line_errors
 def _shell(
-    switch: Annotated[str, typer.Argument(metavar="SWITCH")],
+    switch: SwitchArgument,
     environment: Annotated[
         Path | None,
         typer.Option(
@@ -205,7 +209,7 @@ def _shell(
 @app.command("console", rich_help_panel=_SWITCHES)
 @one_line_errors
 def _console(
-    switch: Annotated[str, typer.Argument(metavar="SWITCH")],
+    switch: SwitchArgument,
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Open the commands of simple_switch_CLI on a softswitch (< commands.txt runs a file)."""
@@ -250,6 +254,7 @@ def _capture_as_user(interface: str, file: Path | None) -> NoReturn:
 
 
 app.command("entries", rich_help_panel=_SWITCHES)(entries)
+app.add_typer(switch, name="switch", help="Kill a switch, and start it again.", rich_help_panel=_SWITCHES)
 app.add_typer(link, name="link", help="Cut and restore links.", rich_help_panel=_LINKS)
 app.add_typer(
     faults,
@@ -283,6 +288,26 @@ def _link_show(name: NameOption = DEFAULT_NAME) -> None:
 
 def _set_link(link: str, name: str, up: bool) -> None:
     kernel.set_link(_enter_namespaces(name).link(link).root_interface, up)
+
+
+@switch.command("kill")
+@one_line_errors
+def _switch_kill(switch: SwitchArgument, name: NameOption = DEFAULT_NAME) -> None:
+    """Kill a switch, as a crash would."""
+    _request_action(name, SwitchAction.KILL, switch)
+
+
+@switch.command("start")
+@one_line_errors
+def _switch_start(switch: SwitchArgument, name: NameOption = DEFAULT_NAME) -> None:
+    """Start a switch that has ended, and wait until it answers. It has no program: a controller installs it again."""
+    _request_action(name, SwitchAction.START, switch)
+
+
+def _request_action(name: str, action: SwitchAction, switch: str) -> None:
+    enter_network(name)
+    directory = RunDirectory(name)
+    request(directory.owner_socket, action, directory.up().switch(switch).name)
 
 
 def _enter_namespaces(name: str) -> State:

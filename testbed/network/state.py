@@ -148,6 +148,11 @@ class RunDirectory:
         """The control socket of a switch."""
         return self.path / f"{switch}.sock"
 
+    @property
+    def owner_socket(self) -> Path:
+        """The socket at which the owner takes requests for its switches."""
+        return self.path / "requests.socket"
+
     def prepare(self) -> None:
         """Create the folders."""
         try:
@@ -218,7 +223,7 @@ class RunDirectory:
 
     def remove_files(self) -> None:
         """Remove what a run has here, but its logs."""
-        for file in (*self.path.glob("*.sock"), *self.path.glob("state.json*")):
+        for file in (*self.path.glob("*.sock"), self.owner_socket, *self.path.glob("state.json*")):
             file.unlink(missing_ok=True)
         shutil.rmtree(self.work, ignore_errors=True)
 

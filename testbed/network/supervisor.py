@@ -23,6 +23,7 @@ from netfold.testbed.network.isolation import holder_command, is_isolated
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.signals import wait_for_signal
 from netfold.testbed.network.state import RunDirectory, already_up
+from netfold.testbed.network.switch_requests import serving
 from netfold.topologies.fabric import Fabric, FabricError
 
 _READY = b"ready"
@@ -30,7 +31,7 @@ _READY = b"ready"
 
 def hold(fabric: Fabric, options: dict[str, Any], on_ready: Callable[[], None], prompt: bool = False) -> None:
     """Start the network and keep it until a signal, or until the user leaves the prompt. Raises NetworkError."""
-    with EmulatedNetwork(fabric, **options) as net:
+    with EmulatedNetwork(fabric, **options) as net, serving(net, RunDirectory(net.name).owner_socket):
         on_ready()
         if prompt:
             net.prompt()

@@ -15,7 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from netfold.controller.service import metrics
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
-from netfold.controller.service.server import Security, serving
+from netfold.controller.service.security import Credentials, Security
+from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.membership import ControllerMembership
@@ -52,7 +53,7 @@ def test_connections_of_strangers_keep_no_member_from_the_controller(tmp_path):
             await deployment.settled()
             await deployment.controller.requests.submit(SPEC, queue=False)
             service = service_of(deployment.controller)
-            async with serving(service, "127.0.0.1:0", security, LIMITS) as address:
+            async with serving(service, "127.0.0.1:0", Credentials(security), LIMITS) as address:
                 where = reached(address, tls, tmp_path)
                 first = ControllerMembership(where, "job", "h1")
                 assert await asyncio.to_thread(first.wait, 20)
@@ -90,7 +91,7 @@ def test_connections_of_strangers_keep_no_scrape_from_the_metrics(tmp_path, monk
             await deployment.settled()
             controller = deployment.controller
             collector = metrics.ControllerCollector(controller.state, controller.switches)
-            with metrics.metrics_server(collector, port, listener.detach()):
+            with metrics.metrics_server(collector, port, lambda: 0.0, listener.detach()):
                 with flooded(port, 4 * metrics.CONNECTIONS_MAX) as connections:
                     for connection in connections[::2]:
                         with suppress(OSError):  # it is closed by now

@@ -17,7 +17,7 @@ from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
 from netfold.controller.service.leadership import Leadership, has_tokens_of, token_digest
-from netfold.controller.service.server import Security
+from netfold.controller.service.security import Security
 
 OPERATORS, MEMBERS = frozenset({"operator-1", "operator-2"}), frozenset({"member"})
 

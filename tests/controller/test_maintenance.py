@@ -18,10 +18,11 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import RefusedError
-from netfold.controller.lifecycle.events import CapacityFreed, MoveFailed
+from netfold.controller.lifecycle.events import CapacityFreed, MaintenanceRequested, MoveFailed
 from netfold.controller.operator import fabric_commands
 from netfold.controller.scheduling import migration_scheduler
 from netfold.controller.service import servicer
+from netfold.controller.service.metrics import ControllerCollector
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
@@ -199,10 +200,20 @@ def test_a_move_that_failed_is_tried_again_later(tmp_path, monkeypatch):
     asyncio.run(scenario())
 
 
+def _withdrawn(deployment) -> dict[str, float]:
+    """Numbers of withdrawn elements by intent, as Prometheus scrapes them."""
+    controller = deployment.controller
+    families = ControllerCollector(controller.state, controller.switches).collect()
+    (found,) = [family for family in families if family.name == "netfold_withdrawn_elements"]
+    return {sample.labels["intent"]: sample.value for sample in found.samples}
+
+
 def test_commands_drain_hold_show_and_give_back(tmp_path):
     async def scenario():
         async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
             await _runs_over(deployment, "spine1")
+            told: list[MaintenanceRequested] = []
+            deployment.controller.state.events.subscribe(MaintenanceRequested, told.append)
             async with serving(service_of(deployment.controller), f"unix:{tmp_path}/socket", None) as address:
 
                 async def run(app: typer.Typer, *arguments: str) -> tuple[int, str]:
@@ -230,6 +241,13 @@ def test_commands_drain_hold_show_and_give_back(tmp_path):
                 assert (code, "expected a number and s, m or h" in shown) == (2, True)
                 code, shown = await run(fabric_commands.cordon, "nothing")
                 assert (code, "is no switch, link or host" in shown) == (2, True)
+                assert _withdrawn(deployment) == {"cordon": 0, "drain": 1, "hold": 1}
                 assert await run(fabric_commands.undrain, "spine1", "leaf1") == (0, "nothing is withdrawn\n")
+                assert _withdrawn(deployment) == {"cordon": 0, "drain": 0, "hold": 0}
+                assert [event.text for event in told] == [
+                    "an operator has asked to drain spine1",
+                    "an operator has asked to hold leaf1 for 300 s",
+                    "an operator has given leaf1, spine1 back",
+                ]
 
     asyncio.run(scenario())

@@ -11,10 +11,12 @@ import os
 import signal
 import socket
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+import grpc
 import pytest
 import typer
 import yaml
@@ -23,6 +25,9 @@ from typer.testing import CliRunner
 
 from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.operator.job_commands import app as job_app
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.connection import Connection, open_aio_channel
 from tests.controller.fake_switch import FakeSwitch
 from tests.traffic.tls import make_certificate
 
@@ -182,10 +187,15 @@ def test_a_submission_before_the_controller_listens_may_wait_and_is_told(tmp_pat
     _run(tmp_path, scenario)
 
 
-def _get(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        text: str = answer.read().decode()
-        return text
+def _get(url: str, accepted: int = 200) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            text: str = answer.read().decode()
+    except urllib.error.HTTPError as error:
+        if error.code != accepted:
+            raise
+        text = error.read().decode()
+    return text
 
 
 def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
@@ -248,13 +258,20 @@ def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_pat
 
 
 @pytest.mark.slow
-def test_without_a_limit_a_controller_that_hangs_stays(tmp_path):
+def test_without_a_limit_a_controller_that_hangs_stays_and_is_not_healthy(tmp_path):
     async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-timeout", "0", prelude=HANGS["loop"]) as process:
+        port = free_port()
+        options = ("--watchdog-timeout", "0", "--metrics-port", str(port))
+        async with operator.controller(*options, prelude=HANGS["loop"]) as process:
             await operator.serves(process)
+            health = f"http://127.0.0.1:{port}/healthz"
+            assert await asyncio.to_thread(_get, health) == "leads\n"
             process.send_signal(signal.SIGUSR1)
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(process.wait(), 3)
+            async with asyncio.timeout(60):
+                while "stood still" not in (answer := await asyncio.to_thread(_get, health, 503)):
+                    assert answer == "leads\n"
+                    await asyncio.sleep(0.2)
+            assert process.returncode is None
 
     _run(tmp_path, scenario)
 
@@ -345,6 +362,59 @@ def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tmp_path
                     assert "give both the same" in await operator.says(standby, "other tokens")
                 first.kill()
                 await operator.serves(standby)
+
+    _run(tmp_path, scenario)
+
+
+def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
+    """A bad file changes nothing, and the standby is told by the store which tokens it needs."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    tls, newer = make_certificate(one), make_certificate(other)
+    tokens = tmp_path / "tokens"
+    tokens.write_text("the-first-operators-token\n")
+    served = ("--listen", "127.0.0.1:0", "--tls-cert", str(tls.certificate), "--tls-key", str(tls.key))
+
+    async def scenario(operator: Operator):
+        async def state(port: str, ca: bytes, token: str) -> str:
+            where = Connection(f"127.0.0.1:{port}", ca, token, "controller.test")
+            async with open_aio_channel(where) as channel:
+                try:
+                    await pb_grpc.ControllerStub(channel).GetStatus(pb.StatusRequest(), timeout=20)
+                except grpc.aio.AioRpcError as error:
+                    return error.code().name
+                return "served"
+
+        async def hang_up(process: asyncio.subprocess.Process, says: str) -> str:
+            process.send_signal(signal.SIGHUP)
+            return await operator.says(process, says)
+
+        old_ca, new_ca = tls.certificate.read_bytes(), newer.certificate.read_bytes()
+        async with operator.controller(*served, "--tokens", "tokens") as process:
+            port = (await operator.says(process, "serving at")).strip().rpartition(":")[2]
+            assert await state(port, old_ca, "the-first-operators-token") == "served"
+            tokens.write_text("short\n")
+            assert "tokens: expected at least one token" in await hang_up(process, "SIGHUP")
+            assert await state(port, old_ca, "the-first-operators-token") == "served"
+            tokens.write_text("the-second-operators-token\n")
+            tls.certificate.write_bytes(new_ca)
+            assert "private key" in await hang_up(process, "SIGHUP")
+            tls.key.write_bytes(newer.key.read_bytes())
+            await hang_up(process, "read again")
+            assert await state(port, new_ca, "the-second-operators-token") == "served"
+            assert await state(port, new_ca, "the-first-operators-token") == "UNAUTHENTICATED"
+            assert await state(port, old_ca, "the-second-operators-token") in (
+                "UNAVAILABLE",
+                "DEADLINE_EXCEEDED",
+            )
+            async with operator.controller(*served, "--tokens", "tokens") as standby:
+                await operator.says(standby, "standby at")
+                tokens.write_text("the-third-operators-token\n")
+                await hang_up(process, "read again")
+                await hang_up(standby, "read again")
+                tokens.write_text("the-fourth-operators-token\n")
+                assert "give both the same" in await hang_up(standby, "other tokens")
 
     _run(tmp_path, scenario)
 

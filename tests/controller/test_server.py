@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from netfold.controller.operator.job_commands import app as job_app
 from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.metrics import listen_for_scrapes
-from netfold.controller.service.server import Security, published_address, serving
+from netfold.controller.service.security import Credentials, Security
+from netfold.controller.service.server import published_address, serving
 from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -56,7 +57,9 @@ def security(tmp_path_factory) -> Security:
 @pytest.mark.parametrize("token", ["", "an-unknown-token-0", "a-token-of-an-operato"])
 def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
     async def scenario(deployment):
-        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
+        async with serving(
+            service_of(deployment.controller), "localhost:0", Credentials(security)
+        ) as address:
             where = Connection(address, security.certificate, token)
             async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
@@ -69,7 +72,9 @@ def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
 
 def test_tcp_serves_a_caller_with_a_token(security, tmp_path):
     async def scenario(deployment):
-        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
+        async with serving(
+            service_of(deployment.controller), "localhost:0", Credentials(security)
+        ) as address:
             where = Connection(address, security.certificate, "a-token-of-an-operator")
             async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
@@ -89,7 +94,9 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
 
     async def scenario(deployment):
         await deployment.controller.requests.submit(SPEC, queue=False)
-        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
+        async with serving(
+            service_of(deployment.controller), "localhost:0", Credentials(security)
+        ) as address:
             where = Connection(address, security.certificate, "a-token-of-a-worker")
             async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
@@ -132,7 +139,9 @@ def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monke
 
     async def scenario(deployment):
         await deployment.controller.requests.submit(SPEC, queue=False)
-        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
+        async with serving(
+            service_of(deployment.controller), "localhost:0", Credentials(security)
+        ) as address:
             monkeypatch.setenv("NETFOLD_CONTROLLER", address)
             listed = await asyncio.to_thread(CliRunner().invoke, job_app, ["list"])
             assert listed.exit_code != 0
@@ -155,7 +164,7 @@ def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monke
 def test_a_method_of_another_version_is_refused_as_what_it_is(token, code, security, tmp_path):
     async def scenario(deployment):
         async with (
-            serving(service_of(deployment.controller), "localhost:0", security) as address,
+            serving(service_of(deployment.controller), "localhost:0", Credentials(security)) as address,
             open_aio_channel(Connection(address, security.certificate, token)) as channel,
         ):
             call = channel.unary_unary("/netfold.v1.Controller/Unheard")(b"", timeout=20)
@@ -166,7 +175,9 @@ def test_a_method_of_another_version_is_refused_as_what_it_is(token, code, secur
 
 def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, tmp_path):
     async def scenario(deployment):
-        async with serving(service_of(deployment.controller), "localhost:0", security) as address:
+        async with serving(
+            service_of(deployment.controller), "localhost:0", Credentials(security)
+        ) as address:
             await deployment.controller.requests.submit(SPEC, queue=False)
             where = Connection(address, security.certificate, "a-token-of-a-worker")
             member = ControllerMembership(where, "job", "h1")

@@ -45,5 +45,5 @@ def test_each_gradient_does_what_the_page_says():
 
 def test_the_picture_shows_the_steps_of_the_table():
     script = PAGE.parents[1] / "sum_picture.py"
-    drawn = runpy.run_path(str(script))["draw"]()
-    assert (PAGE.parents[1] / "images/sum.svg").read_text() == drawn, f"stale: run python {script}"
+    drawing = runpy.run_path(str(script))
+    assert drawing["PICTURE"].read_text() == drawing["draw"](), f"stale: run python {script}"

@@ -17,16 +17,17 @@ RECENT_S = 30.0
 """A link or switch that failed within this time before a job did excuses it."""
 
 
-def possible_plan(world: World, job: JobRecord) -> str:
+def possible_plan(world: World, job: JobRecord, unreachable: frozenset[str] = frozenset()) -> str:
     """Why a job could go on: nothing failed lately, or there is a plan around all that did. Empty: it could not. What
-    hangs or is slow has not failed: no job ends for time alone."""
+    hangs or is slow has not failed, as no job ends for time alone. But a job cannot move over it: a caller that asks
+    for a move names such switches as `unreachable`."""
     assert world.controller is not None
     now = asyncio.get_running_loop().time()
     recent = {e for e, at in world.changed_at.items() if now - at < RECENT_S}
     down = {n for n, s in world.switches.items() if not s.is_up or s.rogues}
     down |= {n for n, s in world.switches.items() if now - s.refused_at < RECENT_S and n in job.reason}
     links = frozenset(e for e in recent if isinstance(e, frozenset)) | frozenset(world.cut)
-    switches = frozenset(e for e in recent if isinstance(e, str)) | frozenset(down)
+    switches = frozenset(e for e in recent if isinstance(e, str)) | frozenset(down) | unreachable
     if not links and not switches and not job.excluded:
         return "nothing happened to it"
     others = background_of(j for j in world.controller.state.registry.all() if j.name != job.name)

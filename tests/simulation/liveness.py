@@ -44,7 +44,7 @@ class Liveness:
         self._world = world
         self._fitting: Lasting[tuple[str, int, bool]] = Lasting()
         self._untried: Lasting[tuple[str, int, int]] = Lasting()
-        self._over_failed: Lasting[tuple[str, tuple[str, ...]]] = Lasting()
+        self._over_failed: Lasting[tuple[str, tuple[str, ...], frozenset[str]]] = Lasting()
         self._over_drained: Lasting[tuple[str, FailedElements, object]] = Lasting()
         self._apart: Lasting[tuple[str, str, int, object]] = Lasting()
         self._absent: Lasting[tuple[int, str]] = Lasting()
@@ -101,19 +101,21 @@ class Liveness:
 
     def _check_repairs(self, jobs: list[JobRecord]) -> None:
         """A job does not stay over what is down, if there is another plan. When it has lost a member, it gets the time
-        anew: a held leaf may have been down for long, and only without its workers is there a plan."""
+        anew: a held leaf may have been down for long, and only without its workers is there a plan. So it does when
+        other switches hang, over which it could not move."""
         world = self._world
         assert world.controller is not None
         down = frozenset(n for n, s in world.switches.items() if not s.is_up)
         links = frozenset(world.cut) if world.probe_s else frozenset()
+        hanging = frozenset(n for n, s in world.switches.items() if not s.is_running.is_set())
         over = [
-            (j.name, j.excluded)
+            (j.name, j.excluded, hanging)
             for j in jobs
             if j.state is JobState.RUNNING and j.placement is not None
             if uses_failed(j.placement.plan, FailedElements(links, down), ())
         ]
-        for name, _ in self._over_failed.update(over, STAY_S):
-            if possible_plan(world, world.controller.state.registry.get(name)):
+        for name, _, unreachable in self._over_failed.update(over, STAY_S):
+            if possible_plan(world, world.controller.state.registry.get(name), unreachable):
                 raise ViolationError(f"{name} stays over {sorted(down)}, though there is a plan")
 
     def _check_drains(self, jobs: list[JobRecord]) -> None:

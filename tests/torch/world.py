@@ -86,13 +86,13 @@ class Controller(rpc.ControllerServicer):
                 return str(name)
         return ""
 
-    def await_queued(self, members: int, timeout: float = 30.0) -> list[str]:
+    def await_queued(self, members: int, timeout: float = 200.0) -> list[str]:
         """Hosts of the members that wait in the queue, as soon as there are so many, or after `timeout`."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._queued) >= members, timeout)
             return sorted(host for _, host in self._queued)
 
-    def expire_leases(self, timeout: float = 30.0) -> None:
+    def expire_leases(self, timeout: float = 200.0) -> None:
         """Waits until a member is silent, and ends the jobs of all that are."""
         with self._changed:
             assert self._changed.wait_for(lambda: bool(self._silent), timeout), "no member is silent"

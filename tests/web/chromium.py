@@ -47,7 +47,13 @@ def browser(profile: Path) -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
         context = driver.chromium.launch_persistent_context(
-            profile, executable_path=CHROMIUM, args=OPTIONS, headless=True, viewport=SIZE
+            profile,
+            executable_path=CHROMIUM,
+            args=OPTIONS,
+            headless=True,
+            viewport=SIZE,
+            timezone_id="UTC",
+            locale="en",
         )
         context.set_default_timeout(TIMEOUT_MS)
         playwright.expect.set_options(timeout=TIMEOUT_MS)

@@ -1,11 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The page beside a real network: a full link, a killed switch, a job that moves; and the same from the recording.
-
-It makes the screenshots of docs/how-to/web.md:
-
-    NETFOLD_SCREENSHOTS=docs/how-to/images pytest tests/web/test_live.py
-"""
+"""The page beside a real network: a full link, a killed switch, a job that moves, and the same from the recording;
+packets of a sandbox in the slots of its switches."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +28,7 @@ from tests.web.test_server import get
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet, pytest.mark.long]  # run by make test-web
 
+REPOSITORY = Path(__file__).parents[2]
 WORKLOAD = ["--workload", "sizes", "--sizes", 1 << 18, "--iterations", 1_000_000]
 FLOW_MBPS = 300
 """Thrice a link's rate."""
@@ -124,14 +122,6 @@ def seek(page: Any, time_s: float) -> None:
     page.evaluate("at => { location.hash = `t=${at}` }", time_s)
 
 
-def screenshot(page: Any, name: str) -> None:
-    """For the docs, if wanted."""
-    folder = os.environ.get("NETFOLD_SCREENSHOTS")
-    if folder:
-        page.wait_for_timeout(500)  # what is being drawn
-        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
-
-
 @needs_chromium
 def test_the_page_shows_a_run_and_the_recording_shows_it_again(
     system: Testbed, job: SubmittedJob, recording: Path, tmp_path: Path
@@ -150,7 +140,6 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             with flow(system, "ps1", "ps2", tmp_path):
                 wait_for_level(page, "ps1->leaf1", "5")
                 full_at = float(page.locator("body").get_attribute("data-drawn"))
-                screenshot(page, "fabric")
             wait_for_level(page, "ps1->leaf1", "0")
             system.net.switches[root].kill()
             wait_for_state(page, root, "away")
@@ -162,7 +151,6 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             page.click("#why")
             page.wait_for_selector("#steps li")
             expect(page.locator("#answered")).to_contain_text("answered at ")
-            screenshot(page, "job")
         with command("replay", recording) as address, open_page(context, address, dark=True) as page:
             expect(page.locator("#status")).to_have_text("recording")
             go_to_end(page)
@@ -174,9 +162,44 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             wait_for_state(page, root, "ready")
             seek(page, full_at)
             wait_for_level(page, "ps1->leaf1", "5")
-            screenshot(page, "replay-dark")
             page.click("#play")
             wait_for_state(page, root, "away")
+
+
+@needs_chromium
+def test_the_page_shows_which_packets_of_a_sandbox_each_switch_has(system: Testbed, tmp_path: Path) -> None:
+    job = system.submit("sandbox", workers=["h1", "h2", "h5"], scheme="panama", sandbox=True)
+    tree = job.plan.trees[0]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def send(host: str, value: int) -> None:
+        """Wait for no RESULT: those of others are missing."""
+        command = ["-m", "examples.gradient_by_hand", "sandbox", host, value, "--timeout", "0.01"]
+        done = system.host(host).run(["env", f"PATH={path}", sys.executable, *command], cwd=REPOSITORY)
+        assert "sent: " in done.stdout, done
+
+    with (
+        browser(tmp_path / "profile") as context,
+        command("controller", "web", "--controller", system.controller.address) as address,
+        open_page(context, address) as page,
+    ):
+        page.click("#tab-sums")
+        leaf = page.locator('#sum-nodes .sum[data-switch="leaf1"]')
+        root = page.locator(f'#sum-nodes .sum[data-switch="{tree.root}"]')
+        expect(page.locator("#sum-answer")).to_contain_text("No packet has claimed it")
+        page.get_by_label("every second").check()
+        send("h1", 5)
+        expect(leaf).to_have_attribute("data-status", "waiting")
+        expect(leaf.locator('[data-kind="in"]')).to_contain_text("h1")
+        expect(leaf.locator('[data-kind="missing"]')).to_contain_text("h2")
+        expect(leaf).to_contain_text("sum 5 5 5")
+        expect(page.locator("#sum-answer")).to_contain_text("leaf1 lacks h2")
+        send("h2", 7)
+        expect(leaf).to_have_attribute("data-status", "complete")
+        expect(root.locator('[data-kind="missing"]')).to_contain_text("h5")
+        send("h5", 30)
+        expect(page.locator("#sum-answer")).to_contain_text("the sum is complete")
+        expect(root).to_contain_text("sum 42 42 42")
 
 
 def test_a_run_serves_its_page_and_leaves_its_recording(tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ def test_keys_go_from_event_to_event(page: Any):
 
 def test_a_telephone_shows_all_views(page: Any):
     page.set_viewport_size({"width": 360, "height": 640})
-    for name in ("fabric", "jobs", "events"):
+    for name in ("fabric", "jobs", "sums", "events"):
         page.click(f"#tab-{name}")
         expect(page.locator(f"#panel-{name}")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, name
@@ -354,15 +354,17 @@ def test_the_keyboard_reaches_everything(context: Any):
         expect(page.locator('.node[tabindex="0"]')).to_have_count(1)  # the fabric is one stop of the Tab key
 
 
+UNNAMED = """() => [...document.querySelectorAll('button, input, select, a, [role]')]
+  .filter(e => e.checkVisibility() && !(e.ariaLabel || e.getAttribute('aria-labelledby') ||
+               e.textContent.trim() || e.labels?.length || e.closest('label')))
+  .map(e => e.outerHTML.slice(0, 100))"""
+
+
 def test_a_screen_reader_finds_names_and_roles(page: Any):
-    unnamed = page.evaluate(
-        """() => [...document.querySelectorAll('button, input, select, a, [role]')]
-             .filter(e => e.checkVisibility() && !(e.ariaLabel || e.getAttribute('aria-labelledby') ||
-                          e.textContent.trim() || e.labels?.length || e.closest('label')))
-             .map(e => e.outerHTML.slice(0, 100))"""
-    )
-    assert unnamed == []
+    assert page.evaluate(UNNAMED) == []
     page.get_by_role("table", name="Fullest links").wait_for()
+    page.click("#tab-sums")
+    assert page.evaluate(UNNAMED) == []
     page.click("#tab-jobs")
     for heading in ("Workers", "Why"):
         page.get_by_role("heading", name=heading, exact=True).wait_for()  # without its button's text
@@ -383,11 +385,18 @@ def test_hostile_names_are_text(context: Any):
     fabric = json.loads(fabric_line(single_switch(2), RecordingSource.CONTROLLER))
     text = json.dumps(fabric).replace('"s1"', json.dumps(HOSTILE))
     text = text.replace(f'"name": "{fabric["name"]}"', f'"name": {json.dumps(HOSTILE)}')
+    tree = {
+        "tree": 1,
+        "slots": 4,
+        "root": HOSTILE,
+        "edges": [{"child": "h1", "parent": HOSTILE, "path": ["h1", HOSTILE]}],
+        "result_links": [[HOSTILE, "h1"]],
+    }
     rows = {
         "switches": {HOSTILE: {**switch_row(ready=False), "error": HOSTILE}, "__proto__": switch_row()},
         "jobs": {
-            HOSTILE: job_row([], ["h1"], reason=HOSTILE, scheme=HOSTILE),
-            "constructor": job_row([], []),
+            HOSTILE: job_row([tree], ["h1"], reason=HOSTILE, scheme=HOSTILE),
+            "constructor": job_row([tree], []),
         },
         "links": {f"h1->{HOSTILE}": [1, 1], "__proto__": [1, 1]},
         "failed": {HOSTILE: True},
@@ -397,12 +406,12 @@ def test_hostile_names_are_text(context: Any):
         page.on("dialog", lambda _: pytest.fail("a script of the recording ran"))
         expect(page.locator("#fabric-name")).to_contain_text(HOSTILE)
         expect(page.locator("#away")).to_contain_text(HOSTILE)
-        for tab in ("jobs", "events"):
+        for tab in ("jobs", "sums", "events"):
             page.click(f"#tab-{tab}")
             page.wait_for_function(
                 "name => document.querySelector('main').innerText.includes(name)", arg=HOSTILE
             )
-        expect(page.locator("main img, main script")).to_have_count(0)
+        expect(page.locator("main img:not([src='/static/sum.svg']), main script")).to_have_count(0)
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -424,7 +433,7 @@ def test_texts_have_contrast(context: Any, dark: bool):
                  };
                  const texts = ['--text', '--muted', '--accent'];
                  const pairs = ['--background', '--surface'].flatMap(b => texts.map(t => [t, b]));
-                 pairs.push(['--away-text', '--away'], ['--mark', '--background']);
+                 pairs.push(['--away-text', '--away'], ['--mark', '--background'], ['--complete', '--background']);
                  return pairs.map(([t, b]) => [t, b, ratio(t, b)]);
                }"""
         )

@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,6 +24,7 @@ import pytest
 from netfold.controller.recording.history import History
 from netfold.controller.recording.lines import RecordingSource, event_line, fabric_line, state_line
 from netfold.controller.web.app import STATIC
+from netfold.controller.web.slot_reads import SlotRequest
 from netfold.controller.web.source import ControllerSource, LineSource, RecordingReplay, SourceError, fill
 from netfold.controller.web.web_server import WebError, WebOptions, WebSecurity, serve
 from netfold.protocol.connection import Connection
@@ -154,7 +156,7 @@ def test_a_recording_can_be_saved():
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-@pytest.mark.parametrize("path", ["/", "/events", "/recording.jsonl", "/why?job=x"])
+@pytest.mark.parametrize("path", ["/", "/events", "/recording.jsonl", "/why?job=x", "/slots?job=x"])
 def test_nothing_can_be_changed(method: str, path: str):
     with_page(lambda address: refused(address, path, 405, method=method))
 
@@ -191,6 +193,9 @@ class Endless:
 
     async def explain(self, job: str) -> list[str]:
         raise SourceError("this source has no controller")
+
+    async def read_slots(self, request: SlotRequest) -> dict[str, dict[str, Any]]:
+        raise SourceError("this source has no switches")
 
 
 def test_streams_that_arrive_together_are_limited_and_closed_ones_make_room(monkeypatch: pytest.MonkeyPatch):

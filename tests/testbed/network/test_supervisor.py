@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from typer.testing import CliRunner
 from netfold.testbed.network import cli, supervisor
 from netfold.testbed.network.errors import NotUpError
 from netfold.testbed.network.state import processes_of
+from netfold.testbed.network.switch_requests import serving
 from tests.testbed.network.conftest import FABRIC, FakeTarget, Place, needs_network, network, ping
 
 PROGRAM = """
@@ -162,6 +164,48 @@ def test_up_and_down_from_the_command_line(place: Place, tmp_path: Path) -> None
     assert place.leftovers(run) == []
     assert {p.name for p in (tmp_path / "pcaps").iterdir()} >= {f"{place.name}1-1_in.pcap"}
     assert "no network was up" in netfold("down").output
+
+
+@needs_network
+def test_a_switch_is_killed_and_started_again_from_the_command_line(place: Place) -> None:
+    def switch(action: str, name: str) -> Any:
+        return CliRunner().invoke(cli.app, ["switch", action, name, "--name", place.name])
+
+    options = {"target": FakeTarget(FABRIC), "name": place.name, "first_grpc_port": place.first_grpc_port}
+    supervisor.start(FABRIC, options)
+    try:
+        state = place.directory.up()
+        host, port = state.switch("leaf1").grpc_address.split(":")
+        assert "switch 'leaf1' runs already" in switch("start", "leaf1").output
+        assert switch("kill", "leaf1").exit_code == 0
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, int(port)))
+        again = switch("kill", "leaf1")
+        assert (again.exit_code, "switch 'leaf1' does not run" in again.output) == (1, True)
+        assert "expected one of leaf1" in switch("kill", "leaf9").output
+        assert switch("start", "leaf1").exit_code == 0
+        socket.create_connection((host, int(port))).close()
+        assert switch("kill", "leaf2").exit_code == 0
+    finally:
+        supervisor.stop(place.directory)
+    assert place.leftovers(state.run) == []
+    assert "is not up" in switch("start", "leaf2").output
+
+
+@needs_network
+def test_requests_for_switches_are_checked(place: Place) -> None:
+    """The socket is for its user's commands alone, and it takes what any program of that user writes."""
+    answers = []
+    with network(place) as net, serving(net, place.directory.owner_socket):
+        for line in (b"", b"\n", b"kill\n", b"halt leaf1\n", b"kill \xff\n", b"x" * 4096 + b"\n"):
+            with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+                connection.connect(str(place.directory.owner_socket))
+                connection.sendall(line)
+                connection.shutdown(socket.SHUT_WR)
+                answers.append(connection.makefile().readline())
+        assert all(len(answer) > 1 for answer in answers), answers
+        assert net.switch("leaf1").pid is not None
+    assert place.leftovers(net._run) == []
 
 
 @needs_network

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** The time line of a job: charts with a common time axis, epochs as vertical lines. */
-import { short } from "./numbers.js";
+import { short, timeOf } from "./numbers.js";
 
 const HEIGHT = 100;
+const LABEL_WIDTH = 60; // of a time
 const CHARTS = [
   { title: "goodput, Mbit/s", caption: "goodput of the slowest worker, Mbit/s", of: ["goodput"], summary: (value) => `${short(value)} Mbit/s` },
   { title: "round trip, ms", caption: "round trip, ms: SRTT; dashed: min RTT", of: ["rtt", "minRtt"], summary: (value) => `${short(value)} ms` },
@@ -56,13 +57,22 @@ export class Charts {
         cursor: { sync: { key: "job" }, drag: { x: false, y: false } },
         legend: { show: false },
         scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
-        axes: [{ ...axis, size: 28, values: "{HH}:{mm}:{ss}", space: 70 }, { ...axis, size: 48, space: 18 }],
+        padding: [null, LABEL_WIDTH / 2, null, null],
+        axes: [
+          { ...axis, space: LABEL_WIDTH + 10, size: (_, texts) => (texts?.[0] ? 28 : 8), values: (plot, splits) => this._times(plot, splits) },
+          { ...axis, size: 48, space: 18 },
+        ],
         series: [{}, ...chart.of.map((_, index) => this._series(index, style))],
         hooks: { draw: [(plot) => this._drawMarks(plot, style)], ready: [(plot) => this._listen(plot)] },
       };
-      options.axes[0].values = (_, splits) => splits.map((seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour12: false }));
       this._plots.push({ chart, figure, plot: new uPlot(options, [[], ...chart.of.map(() => [])], figure) });
     }
+  }
+
+  /** The common axis has its times below the last chart that is shown. */
+  _times(plot, splits) {
+    const last = this._plots.findLast(({ figure }) => !figure.hidden);
+    return splits.map((seconds) => (plot === last?.plot ? timeOf(seconds) : ""));
   }
 
   _series(index, style) {
@@ -101,7 +111,12 @@ export class Charts {
       ctx.stroke();
       if (!text) return;
       const last = bbox.left + bbox.width - ctx.measureText(text).width - 4;
-      ctx.fillText(text, Math.max(bbox.left, Math.min(x + 4, last)), bbox.top + 11 * devicePixelRatio);
+      const place = [text, Math.max(bbox.left, Math.min(x + 4, last)), bbox.top + 11 * devicePixelRatio];
+      ctx.setLineDash([]);
+      ctx.lineWidth = 4 * devicePixelRatio;
+      ctx.strokeStyle = style.getPropertyValue("--background"); // between the text and the curve
+      ctx.strokeText(...place);
+      ctx.fillText(...place);
     };
     const newest = this._marks.findLastIndex((mark) => plot.valToPos(mark.at, "x", true) < bbox.left);
     for (const mark of this._marks.slice(Math.max(newest, 0))) line(mark.at, style.getPropertyValue("--mark"), [], `epoch ${mark.epoch}`);

@@ -32,9 +32,17 @@ export function follow({ onLines, onStatus, onEnd }) {
 }
 
 /** The steps of `netfold job explain`. Throws an Error with the server's reason. */
-export async function why(job) {
-  const answer = await fetch("/why?" + new URLSearchParams({ job }));
+export const why = async (job) => (await ask("/why", [["job", job]])).steps;
+
+/** By switch what it holds in a slot, or an `error`. Throws an Error with the server's reason. */
+export async function readSlots({ job, tree, slot, switches }) {
+  const query = [["job", job], ["tree", tree], ["slot", slot], ...switches.map((name) => ["switch", name])];
+  return new Map(Object.entries((await ask("/slots", query)).switches));
+}
+
+async function ask(path, query) {
+  const answer = await fetch(`${path}?${new URLSearchParams(query)}`);
   const document = await answer.json();
   if (document.error) throw new Error(document.error);
-  return document.steps;
+  return document;
 }

@@ -26,7 +26,7 @@ export class EventsPanel {
     rows.select("button").text((event) => timeOf(event.at)).attr("aria-label", (event) => `Go to ${dateOf(event.at)}`);
     rows.each((event, index, all) => {
       const cells = all[index].cells;
-      const texts = [event.event, [event.job, event.host].filter(Boolean).join(", "), event.text];
+      const texts = [event.event.replaceAll("_", " "), [event.job, event.host].filter(Boolean).join(", "), event.text];
       texts.forEach((text, cell) => {
         cells[cell + 1].textContent = text;
       });

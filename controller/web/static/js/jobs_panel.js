@@ -4,7 +4,7 @@
 /** The view Jobs: all jobs and, of one, its time line, workers and explanation. */
 import { Charts } from "./charts.js";
 import { why } from "./connection.js";
-import { section } from "./recording.js";
+import { meanOf, section } from "./recording.js";
 import { dateOf, percent, short, timeOf } from "./numbers.js";
 
 const ENDED = ["done", "failed", "canceled"];
@@ -114,8 +114,8 @@ export class JobsPanel {
     return this._membersOf(this._job, job).map(([host, present]) => {
       const row = present ?? (past.has(host) ? { ...past.get(host), connected: false } : undefined);
       if (!row) return [host, "no", "", "", "", "", "", ""];
-      const mean = (name) => (row.trees.length ? d3.mean(row.trees, (tree) => tree[name]) : null);
-      const numbers = [short(row.goodput_mbps), short(mean("rtt_ms")), short(mean("min_rtt_ms")), percent(mean("retransmitted")), percent(mean("marked")), row.chunks];
+      const [rtt, minRtt, retransmitted, marked] = ["rtt_ms", "min_rtt_ms", "retransmitted", "marked"].map((name) => meanOf(row.trees, name));
+      const numbers = [short(row.goodput_mbps), short(rtt), short(minRtt), percent(retransmitted), percent(marked), row.chunks];
       return [host, row.connected ? "yes" : "no", ...numbers];
     });
   }

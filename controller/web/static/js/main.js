@@ -8,11 +8,12 @@ import { FabricPanel } from "./fabric_panel.js";
 import { JobsPanel } from "./jobs_panel.js";
 import { PlansPanel } from "./plans_panel.js";
 import { Recording, section } from "./recording.js";
+import { SumsPanel } from "./sums_panel.js";
 import { TimeControl } from "./time_control.js";
 
 const STATUS = { connecting: "connecting", live: "live", replay: "recording", lost: "connection lost" };
 const ARRIVAL_PERIOD_MS = 250;
-const VIEWS = ["fabric", "jobs", "events", "plans"];
+const VIEWS = ["fabric", "jobs", "sums", "events", "plans"];
 
 const recording = new Recording();
 const find = (selector) => document.querySelector(selector);
@@ -20,6 +21,7 @@ const seek = (at) => time.seek(at);
 const panels = {
   fabric: new FabricPanel(find("#panel-fabric")),
   jobs: new JobsPanel(find("#panel-jobs"), { recording, seek }),
+  sums: new SumsPanel(find("#panel-sums")),
   events: new EventsPanel(find("#panel-events"), { recording, seek }),
   plans: new PlansPanel(find("#panel-plans")),
 };
@@ -124,6 +126,7 @@ follow({
     pill.textContent = STATUS[status];
     find("#live").textContent = status === "replay" ? "End" : "Live";
     panels.jobs.setHasController(status !== "replay");
+    panels.sums.setHasController(status !== "replay");
   },
   onEnd: goToFirstBusy,
 });

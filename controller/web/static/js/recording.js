@@ -191,16 +191,22 @@ function sampleOf(at, members) {
   const rows = [...members.values()].filter((row) => row.connected);
   if (!rows.length) return null;
   const trees = rows.flatMap((row) => row.trees ?? []);
-  const mean = (name) => (trees.length ? trees.reduce((sum, tree) => sum + (tree[name] ?? 0), 0) / trees.length : null);
   return {
     at,
     goodput: Math.min(...rows.map((row) => row.goodput_mbps)),
-    rtt: mean("rtt_ms"),
-    minRtt: mean("min_rtt_ms"),
-    window: trees.some((tree) => tree.window !== undefined) ? mean("window") : null,
-    retransmitted: mean("retransmitted"),
-    marked: mean("marked"),
+    rtt: meanOf(trees, "rtt_ms"),
+    minRtt: meanOf(trees, "min_rtt_ms"),
+    window: trees.some((tree) => tree.window !== undefined) ? meanOf(trees, "window") : null,
+    retransmitted: meanOf(trees, "retransmitted"),
+    marked: meanOf(trees, "marked"),
   };
+}
+
+/** The mean of a field of a worker's or of all workers' trees; null where no tree has it. A tree without results has
+ * no round trips: its smallest one is only the engine's upper limit. */
+export function meanOf(trees, name) {
+  const known = name.endsWith("rtt_ms") ? trees.filter((tree) => tree.rtt_ms > 0) : trees;
+  return d3.mean(known, (tree) => tree[name] ?? 0) ?? null;
 }
 
 /** A section of the state; an empty map where there is none. */
