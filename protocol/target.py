@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple
 
 from netfold.protocol.constants import TARGET_ALL_BUT, TARGET_NONE, TARGETED
@@ -29,3 +30,12 @@ class LaneTarget(NamedTuple):
 
     def wants(self, rank: int) -> bool:
         return (rank == self.owner) != self.all_but
+
+
+class Targets(IntEnum):
+    """Whether packets of an epoch may be targeted (docs/reference/protocol.md, section 5.8): `enum nf_targets` of
+    traffic/engine/transport/assignment.h. PAUSED: not in this epoch, but in others of the job."""
+
+    OFF = 0
+    PAUSED = 1
+    ON = 2

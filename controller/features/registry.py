@@ -7,10 +7,11 @@ from __future__ import annotations
 from netfold.controller.features.feature import Feature
 from netfold.controller.features.quorum.feature import QuorumFeature
 from netfold.controller.features.roce.feature import RoceFeature
+from netfold.controller.features.targets.feature import TargetsFeature
 from netfold.controller.jobs.file import JobFile
 from netfold.controller.jobs.records import JobRecord
 
-FEATURES: tuple[Feature, ...] = (RoceFeature(), QuorumFeature())
+FEATURES: tuple[Feature, ...] = (RoceFeature(), QuorumFeature(), TargetsFeature())
 
 
 def features_in(file: JobFile) -> list[Feature]:

@@ -63,6 +63,15 @@ class Reroute(StrEnum):
     OFF = "off"
 
 
+class TargetsOption(StrEnum):
+    """Whether a job's scatters and gathers carry each block to, or from, its owner alone: `auto`, where switches and
+    members know that; `required`, or the job is refused; or `off`."""
+
+    AUTO = "auto"
+    REQUIRED = "required"
+    OFF = "off"
+
+
 def _words_of_yaml(value: object) -> object:
     """YAML reads `on` and `off` as truth values."""
     return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
@@ -144,6 +153,7 @@ class JobFile(BaseModel):
     transport: Transport = Transport.UDP
     quorum: Annotated[int, _Number, Field(ge=1, le=COUNT_MAX, strict=True)] | None = None
     quorum_deadline: Annotated[str, BeforeValidator(_duration)] = "50ms"
+    targets: Annotated[TargetsOption, BeforeValidator(_words_of_yaml)] = TargetsOption.AUTO
     ranks: RanksPerHost = RanksPerHost()
     sandbox: Annotated[bool, Field(strict=True)] = False
 
@@ -243,6 +253,8 @@ class _Check:
             self._roce(file, workers)
         if file.quorum is not None:
             self._quorum(file, file.quorum, len(workers))
+        if file.targets is TargetsOption.REQUIRED:
+            self._targets(file)
         if file.sandbox and file.transport is Transport.ROCE:
             self._report(("sandbox",), "a RoCE job is no sandbox: packets made by hand are UDP")
         return servers, workers
@@ -333,3 +345,15 @@ class _Check:
         if file.numerics.mode == "quarter":
             what = "numerics 'quarter' predict sums of all workers, and a quorum may lack some"
             self._report(("quorum",), f"{what}; expected half or block")
+
+    def _targets(self, file: JobFile) -> None:
+        what = "targets are required, and {}; expected auto, or a job without `{}`"
+        if file.transport is Transport.ROCE:
+            self._report(("targets",), what.format("RoCE packets have none", "transport: roce"))
+        if file.sandbox:
+            self._report(("targets",), what.format("packets of a sandbox have none", "sandbox"))
+        if file.quorum is not None:
+            self._report(("targets",), what.format("sums with a quorum have none", "quorum"))
+        if file.on_worker_loss is OnWorkerLoss.CONTINUE:
+            reason = "an elastic job's blocks may lose their owners"
+            self._report(("targets",), what.format(reason, "on_worker_loss: continue"))

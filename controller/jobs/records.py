@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from netfold.controller.planning.document import plan_document, plan_from_document
 from netfold.controller.planning.plan import Plan
+from netfold.protocol.target import Targets
 
 LAST_EPOCH = 4095
 
@@ -72,6 +73,7 @@ class AllocatedTree(Record):
     slots  A; bases are the first slots of the tree's ranges, by switch that adds up
     window W
     quorum contributions of a chunk that are enough after a deadline; 0: all are needed
+    targets whether its packets may be targeted
     """
 
     tree: int
@@ -79,14 +81,17 @@ class AllocatedTree(Record):
     window: int
     bases: dict[str, int]
     quorum: int = 0
+    targets: Targets = Targets.OFF
 
 
 class Placement(Record):
-    """A plan with all numbers chosen: `trees` are in the order of `plan.trees`."""
+    """A plan with all numbers chosen: `trees` are in the order of `plan.trees`. `no_targets_because`: why its packets
+    have no targets; "": they have."""
 
     plan: PlanField
     trees: tuple[AllocatedTree, ...]
     epoch: int
+    no_targets_because: str = ""
 
     @property
     def links(self) -> set[frozenset[str]]:
@@ -101,6 +106,16 @@ class Placement(Record):
     def quorum(self) -> int:
         """The quorum, which is the same for all trees."""
         return max((t.quorum for t in self.trees), default=0)
+
+    @property
+    def targets(self) -> Targets:
+        """Whether its packets may be targeted, which is the same for all trees."""
+        return self.trees[0].targets if self.trees else Targets.OFF
+
+    def without_targets(self, targets: Targets, because: str) -> Placement:
+        """The placement where no packet is targeted, for a reason."""
+        trees = tuple(t.model_copy(update={"targets": targets}) for t in self.trees)
+        return self.model_copy(update={"trees": trees, "no_targets_because": because})
 
 
 class Transport(StrEnum):
@@ -144,7 +159,8 @@ class QueuePairs(Record):
 
 class Member(Record):
     """A worker or parameter server of a job. `joined`: it has joined at least once; `left`: it has left after `calls`
-    calls of the job. `process`: the number of the process that joined last; 0: unknown."""
+    calls of the job. `process`: the number of the process that joined last; 0: unknown. `supports_targets`: whether it
+    takes targeted packets; true until a process joins that does not."""
 
     host: str
     parameter_server: bool = False
@@ -152,6 +168,7 @@ class Member(Record):
     left: bool = False
     calls: int = 0
     process: int = 0
+    supports_targets: bool = True
 
     def is_of_other_process(self, process: int) -> bool:
         """Whether another process than this one is known to have joined."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from netfold.controller.features.registry import features_in
-from netfold.controller.jobs.file import ResolvedJob
+from netfold.controller.features.targets.requirements import TargetsDecision, decide_targets
+from netfold.controller.jobs.file import ResolvedJob, TargetsOption
 from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement
 from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
@@ -21,9 +22,12 @@ from netfold.controller.lifecycle.switch_requirements import check_requirements
 from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.protocol.listing import listing
+from netfold.protocol.target import Targets
 from netfold.topologies.fabric import Fabric, Switch
 
 _MIN_WINDOW, _MAX_WINDOW = 8, 2048
+GATHER_CHANNELS = 16
+"""With fewer channels there is no stream for gathers (docs/reference/protocol.md, section 5.1)."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,20 @@ class AllocationState:
 
     last_tree: int
     epochs: Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The arguments of `allocate` that stay the same with and without targets."""
+
+    fabric: Fabric
+    packet_model: PacketModel
+    resolved: ResolvedJob
+    plan: Plan
+    installed: list[JobRecord]
+    reserved: list[Placement]
+    numbers: AllocationState
+    after_epoch: int
 
 
 def allocate(
@@ -46,21 +64,44 @@ def allocate(
     reserved: Iterable[Placement] = (),
     entries: AdmissionEntries | None = None,
     slots_given_up: str = "",
+    job: JobRecord | None = None,
 ) -> Placement:
     """Allocate tree ids and slots to a plan, disjoint from installed `jobs`, from `reserved` placements and from the
     job's own old placement (make before break). After the last epoch epochs start again at 1, because trees and slots
     are different ones. `entries`: None: no tree is counted yet. `slots_given_up`: the job whose slots count as free,
-    while its trees and entries stay until the new ones are installed. Raises RefusedError."""
-    installed, others = list(jobs), list(reserved)
-    check_requirements(fabric, packet_model, resolved, plan, installed)
-    placements = [*(p for j in installed for p in j.placements), *others]
-    holders = [p for j in installed if j.name != slots_given_up for p in j.placements]
-    pools = slot_pools(fabric.switches, [*holders, *others], numbers.epochs)
+    while its trees and entries stay until the new ones are installed. `job`: the record of a job that members may have
+    joined. Targets that are not required yield to a lack of slots or entries. Raises RefusedError."""
+    request = _Request(fabric, packet_model, resolved, plan, list(jobs), list(reserved), numbers, after_epoch)
+    check_requirements(fabric, packet_model, resolved, plan, request.installed)
+    known = entries or AdmissionEntries(fabric)
+    decision = decide_targets(fabric, packet_model.lanes, resolved, plan, job)
+    if decision.targets is not Targets.ON and resolved.file.targets is TargetsOption.REQUIRED:
+        raise RefusedError(
+            f"job '{resolved.file.name}' requires targets: {decision.because}; or say `targets: auto`"
+        )
+    if decision.targets is Targets.ON and resolved.file.targets is TargetsOption.AUTO:
+        try:
+            return _allocate(request, decision, known, slots_given_up)
+        except RefusedError as error:
+            decision = TargetsDecision(Targets.PAUSED, str(error))
+    return _allocate(request, decision, known, slots_given_up)
+
+
+def _allocate(
+    request: _Request, decision: TargetsDecision, entries: AdmissionEntries, slots_given_up: str
+) -> Placement:
+    """Allocate with or without targets. Raises RefusedError; also where optional targets would leave sums a
+    smaller window."""
+    fabric, resolved, plan, numbers = request.fabric, request.resolved, request.plan, request.numbers
+    placements = [*(p for j in request.installed for p in j.placements), *request.reserved]
+    holders = [p for j in request.installed if j.name != slots_given_up for p in j.placements]
+    pools = slot_pools(fabric.switches, [*holders, *request.reserved], numbers.epochs)
     trees: list[AllocatedTree] = []
     quorum = min_contributions(fabric, resolved, plan)
-    epoch = 0 if after_epoch == LAST_EPOCH else after_epoch
+    epoch = 0 if request.after_epoch == LAST_EPOCH else request.after_epoch
     tree_numbers = TreeNumbers(fabric, placements, numbers.last_tree)
-    wanted = [2 * _window(fabric, packet_model, resolved, plan, tree) for tree in plan.trees]
+    wanted = [_slots(request, tree, decision) for tree in plan.trees]
+    may_be_less = decision.targets is not Targets.ON or resolved.file.targets is TargetsOption.REQUIRED
     remaining_trees: Counter[str] = Counter()
     for tree, slots in zip(plan.trees, wanted, strict=True):
         remaining_trees.update(dict.fromkeys(tree.nodes, slots))
@@ -70,14 +111,25 @@ def allocate(
         try:
             size, ranges = _allocate_slots(fabric, tree, pools, slots, remaining_trees, resolved.file.name)
         except RefusedError as error:
-            raise RefusedError(f"{error}{_sandboxes_at(tree.nodes, installed)}") from error
+            raise RefusedError(f"{error}{_sandboxes_at(tree.nodes, request.installed)}") from error
+        if size < slots and not may_be_less:
+            raise RefusedError(f"tree {number} would need {slots} slots for them, and there are {size}")
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
-        bases = {s: r.base for s, r in ranges.items()}
-        trees.append(AllocatedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
-    if epoch + 1 == after_epoch:
+        trees.append(
+            AllocatedTree(
+                tree=number,
+                slots=size,
+                window=_window_of(size, decision),
+                bases={s: r.base for s, r in ranges.items()},
+                quorum=quorum,
+                targets=decision.targets,
+            )
+        )
+    if epoch + 1 == request.after_epoch:
         raise RefusedError(f"job '{resolved.file.name}': the job epochs of all free slots are used up")
-    placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
-    (entries or AdmissionEntries(fabric)).check(placement, placements)
+    because = decision.because
+    placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1, no_targets_because=because)
+    entries.check(placement, placements)
     return placement
 
 
@@ -123,10 +175,22 @@ def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
     return 1e-3 * max(delay(c) for c in parents)
 
 
+def _slots(request: _Request, tree: Tree, decision: TargetsDecision) -> int:
+    """The slots A of a tree: twice its window, and as many for the gather stream, if its file does not say."""
+    if request.resolved.file.slots is not None:
+        return request.resolved.file.slots
+    window = _window(request.fabric, request.packet_model, request.resolved, request.plan, tree)
+    return (4 if decision.targets is Targets.ON else 2) * window
+
+
+def _window_of(slots: int, decision: TargetsDecision) -> int:
+    """The window of each stream of data (docs/reference/protocol.md, section 5.1)."""
+    has_gathers = decision.targets is Targets.ON and slots // 2 >= GATHER_CHANNELS
+    return slots // 4 if has_gathers else slots // 2
+
+
 def _window(fabric: Fabric, packet_model: PacketModel, resolved: ResolvedJob, plan: Plan, tree: Tree) -> int:
     """The window W: the chunks in flight at the rate of the tree in one round trip, as a power of two."""
-    if resolved.file.slots is not None:
-        return resolved.file.slots // 2
     for feature in features_in(resolved.file):
         if (window := feature.window(fabric, plan, tree)) is not None:
             return window

@@ -9,11 +9,13 @@ slots, too (allocation.py)."""
 
 from __future__ import annotations
 
-from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState
+from netfold.controller.features.targets.requirements import decide_targets
+from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Placement
 from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import CapacityFreed, EpochsExhausted
 from netfold.controller.lifecycle.states import Lifecycle
+from netfold.protocol.target import Targets
 
 
 class EpochsExhaustedError(Exception):
@@ -25,6 +27,7 @@ class Epochs:
     an epoch starts there."""
 
     def __init__(self, state: ControllerState, lifecycle: Lifecycle) -> None:
+        self._fabric = state.fabric
         self._registry = state.registry
         self._events = state.events
         self._lifecycle = lifecycle
@@ -37,6 +40,10 @@ class Epochs:
             self._lifecycle.changed(job.name)
         else:
             self._lifecycle.replaced(job.name)
+
+    def has_unsupported_targets(self, job: JobRecord) -> bool:
+        """Whether the packets of the epoch have targets, or may have in others, that a member does not know."""
+        return job.state.is_installed and self._with_supported_targets(job) is not job.placement
 
     def start_or_move(self, job: JobRecord, why: str) -> None:
         """Start a new epoch, or have the job moved to slots that have epochs left."""
@@ -74,7 +81,19 @@ class Epochs:
         epoch = max([job.epoch, *seen]) + 1
         if epoch > LAST_EPOCH:
             raise EpochsExhaustedError(f"{why}, and all {LAST_EPOCH} job epochs of its slots are used up")
-        placement = job.placement.model_copy(update={"epoch": epoch})
+        placement = self._with_supported_targets(job).model_copy(update={"epoch": epoch})
         self._registry.use_slots(placement)
         changes = {"state": JobState.INSTALLING, "placement": placement, "previous": None, "reason": why}
         return job.model_copy(update=changes)
+
+    def _with_supported_targets(self, job: JobRecord) -> Placement:
+        """The placement of the job, without targets if its members do not know them any more. It gets no others: a
+        stream for gathers takes slots."""
+        placement = job.placement
+        assert placement is not None
+        resolved = self._registry.resolved_job(job.name)
+        decision = decide_targets(self._fabric, self._registry.lanes, resolved, placement.plan, job)
+        lower = Targets.OFF if decision.targets is Targets.OFF else Targets.PAUSED
+        if decision.targets is Targets.ON or placement.targets in (lower, Targets.OFF):
+            return placement
+        return placement.without_targets(lower, decision.because)

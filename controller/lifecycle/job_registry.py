@@ -257,6 +257,7 @@ class JobRegistry:
             reserved=reserved,
             entries=self._entries,
             slots_given_up=job.name if gives_up_slots else "",
+            job=job,
         )
         self.use_slots(placement)
         port = job.udp_port or free_udp_port(job, jobs, self._store.number("port"))

@@ -8,7 +8,7 @@ import logging
 
 from netfold.controller.features.feature import EpochRequest, RegistrationError
 from netfold.controller.features.registry import features_of
-from netfold.controller.jobs.file import OnWorkerLoss
+from netfold.controller.jobs.file import OnWorkerLoss, TargetsOption
 from netfold.controller.jobs.records import JobRecord, JobState, Member
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.controller_state import ControllerState
@@ -181,18 +181,28 @@ class Members:
     def _continues(self, job: JobRecord) -> bool:
         return self._registry.resolved_job(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE
 
-    def heartbeat(self, name: str, host: str, process: int = 0, *, unusable_epoch: int = 0) -> JobRecord:
+    def heartbeat(
+        self,
+        name: str,
+        host: str,
+        process: int = 0,
+        *,
+        unusable_epoch: int = 0,
+        supports_targets: bool = True,
+    ) -> JobRecord:
         """Renew the lease of a member. `unusable_epoch` requests a new epoch. Raises UnknownJobError,
         NotAMemberError."""
         job = self.check(name, host, new=True)
         member = job.member(host)
         if job.state.is_terminal or member is None or member.left:
             return job
+        self._refuse_unaware(job, host, supports_targets=supports_targets)
         self._leases.renew(name, host, self.lease_s(name))
-        if not member.joined or member.is_of_other_process(process):
-            self._lifecycle.commit_member(
-                job.with_member(host, joined=True, process=process or member.process), host
-            )
+        is_same = member.joined and not member.is_of_other_process(process)
+        if not is_same or member.supports_targets != supports_targets:
+            number = process or member.process
+            joined = job.with_member(host, joined=True, process=number, supports_targets=supports_targets)
+            self._commit_joined(joined, host)
         if host in job.excluded and host not in job.rejoining:
             job = self._registry.get(name)
             self._lifecycle.commit(job.model_copy(update={"rejoining": (*job.rejoining, host)}))
@@ -200,6 +210,30 @@ class Members:
         if unusable_epoch and unusable_epoch == job.epoch and job.state is JobState.RUNNING:
             self._replace_epoch(name, host)
         return self._registry.get(name)
+
+    def _refuse_unaware(self, job: JobRecord, host: str, *, supports_targets: bool) -> None:
+        """Raises NotAMemberError for a member that does not know the targets that its job requires."""
+        if (
+            supports_targets
+            or self._registry.resolved_job(job.name).file.targets is not TargetsOption.REQUIRED
+        ):
+            return
+        raise NotAMemberError(
+            f"job '{job.name}' requires targets, and the member of '{host}' does not know them; expected a newer "
+            "netfold there, or `targets: auto` in the job's file"
+        )
+
+    def _commit_joined(self, job: JobRecord, host: str) -> None:
+        """Store that a process of `host` has joined. If it does not know the targets of the epoch, which it has not
+        been assigned yet, the next epoch has none."""
+        member = job.member(host)
+        if member is None or member.supports_targets or not self._epochs.has_unsupported_targets(job):
+            self._lifecycle.commit_member(job, host)
+            return
+        try:
+            self._epochs.start(job, f"the member of {host} does not know targets")
+        except EpochsExhaustedError as error:
+            self.handle_loss(job.name, host, str(error))
 
     def _replace_epoch(self, name: str, host: str) -> None:
         """Replace the epoch at the request of `host`. If workers have left, the job continues without them, on other

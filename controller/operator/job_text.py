@@ -48,6 +48,9 @@ def job_lines(answer: pb.Job) -> Iterator[str]:
         yield f"  plan: {plan['algorithm']}, {plan['rate']:g} {plan['unit']} a worker{bound}"
         if plan.get("hierarchy"):
             yield f"  ranks: {plan['hierarchy']['why']}"
+        if not answer.sandbox:
+            because = plan.get("no_targets_because")
+            yield "  targets: " + (f"none, {because}" if because else "a block goes to its owner alone")
         for tree, numbers in zip(plan["trees"], plan["installed"], strict=True):
             yield (
                 f"  tree {numbers['tree']}: root {tree['root']}, share {tree['share']:.3f}, "

@@ -494,10 +494,8 @@ class MigrationScheduler:
         if is_leave and not self._may_leave(job):
             return False
         with self._registry.change():
-            moved = _joined_by(
-                self._placed(job, resolved, plan, reservations, may_break=not (must_gain or is_leave)),
-                joining,
-            )
+            joined = _joined_by(job, joining)
+            moved = self._placed(joined, resolved, plan, reservations, may_break=not (must_gain or is_leave))
             self._registry.write(moved.model_copy(update={"reason": why}))
         if moved.previous is None:
             self._lifecycle.replaced(job.name)

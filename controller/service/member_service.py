@@ -89,7 +89,13 @@ class MemberService:
         if message.leave:
             members.leave(name, host, report.next_call)
         else:
-            members.heartbeat(name, host, message.process, unusable_epoch=message.unusable_epoch)
+            members.heartbeat(
+                name,
+                host,
+                message.process,
+                unusable_epoch=message.unusable_epoch,
+                supports_targets=message.supports_targets,
+            )
             members.register(name, host, message)
 
     async def _send_updates(

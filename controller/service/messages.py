@@ -96,7 +96,8 @@ def job_message(
     plan_json = ""
     if plan and job.placement is not None:
         numbers = [t.model_dump() for t in job.placement.trees]
-        plan_json = json.dumps({**plan_document(fabric, job.placement.plan), "installed": numbers})
+        placed = {"installed": numbers, "no_targets_because": job.placement.no_targets_because}
+        plan_json = json.dumps({**plan_document(fabric, job.placement.plan), **placed})
     return pb.Job(
         name=job.name,
         state=state_of(job),
@@ -240,6 +241,7 @@ def assignment_message(
         quorum=job.placement.quorum,
         quorum_deadline_s=resolved.file.quorum_deadline_s,
         allow_newcomers=job.newcomers,
+        targets=cast(pb.Targets, job.placement.targets.value),
     )
 
 

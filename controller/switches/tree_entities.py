@@ -108,7 +108,7 @@ def _resent_results(
     result tree above all workers below the child."""
     fabric, tree = installed.fabric, installed.tree
     result_links = set(tree.result_links)
-    reached = _workers_reached(fabric, tree)
+    reached = workers_reached(fabric, tree)
     for number, edge in enumerate(tree.edges):
         if edge.parent != tree.root:
             continue
@@ -145,7 +145,7 @@ def _resent_results(
                 )
 
 
-def _workers_reached(fabric: Fabric, tree: Tree) -> Mapping[str, set[str]]:
+def workers_reached(fabric: Fabric, tree: Tree) -> Mapping[str, set[str]]:
     """The workers that results reach from each switch of the result tree."""
     next_hops: dict[str, list[str]] = defaultdict(list)
     for a, b in tree.result_links:

@@ -305,7 +305,7 @@ class MemberStream:
         self.call = stub.JoinJob()
 
     async def say(self, **fields: object) -> None:
-        fields = {"process": self.process, **fields}
+        fields = {"process": self.process, "supports_targets": True, **fields}
         await self.call.write(pb.MemberUpdate(job=self.job, host=self.host, **fields))
 
     async def hear(self) -> pb.ControllerUpdate:

@@ -210,6 +210,7 @@ class Member:
             queue_pairs=self._queue_pairs,
             process=self._process,
             stream=self._stream_number,
+            supports_targets=True,
         )
 
     @property

@@ -117,8 +117,8 @@ MUTANTS = (
     Mutant(
         "a placement has the epoch that its slots have seen",
         "lifecycle/allocation.py",
-        "placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)",
-        "placement = Placement(plan=plan, trees=tuple(trees), epoch=max(1, epoch))",
+        "epoch=epoch + 1, no_targets_because=",
+        "epoch=max(1, epoch), no_targets_because=",
     ),
     Mutant(
         "what a job moves from counts as free",
@@ -227,9 +227,9 @@ MUTANTS = (
     Mutant(
         "heartbeats do not renew leases after the first",
         MEMBERS,
-        "        self._leases.renew(name, host, self.lease_s(name))\n        if not member.joined or",
+        "        self._leases.renew(name, host, self.lease_s(name))\n        is_same = member.joined",
         "        if not member.joined:\n            self._leases.renew(name, host, self.lease_s(name))\n"
-        "        if not member.joined or",
+        "        is_same = member.joined",
     ),
     Mutant(
         "a job moves though it ended while it was planned",

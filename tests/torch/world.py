@@ -51,6 +51,7 @@ class Controller(rpc.ControllerServicer):
         """Each job takes all of its hosts' links."""
         self.has_leases = False
         """The job of a silent member ends by `expire_leases`, not at once."""
+        self.has_targets = True
         self._start_root = start_root
         self._ended: dict[str, str] = {}  # reasons
         self._left: set[tuple[str, str]] = set()
@@ -156,6 +157,8 @@ class Controller(rpc.ControllerServicer):
             child=rank,
             destination=SERVER,
         )
+        is_elastic = self.jobs[number].get("on_worker_loss") == "continue"
+        has_targets = self.has_targets and not is_elastic
         mode = self.jobs[number].get("numerics", {}).get("mode", "block")
         with self._changed:
             self._connected.add((first.job, first.host))
@@ -166,6 +169,7 @@ class Controller(rpc.ControllerServicer):
             assignment=pb.Assignment(
                 job=first.job, epoch=1, udp_port=PORT + number, lanes=LANES, rank=rank, workers=len(workers),
                 trees=[tree], numerics=pb.Numerics(mode=mode),
+                targets=pb.TARGETS_ON if has_targets else pb.TARGETS_OFF,
             ),
         )  # fmt: skip
         threading.Thread(target=self._receive, args=(requests, first.job, first.host), daemon=True).start()
@@ -361,11 +365,14 @@ def world(
     environment: Mapping[str, str] | None = None,
     timeout: float = 0.0,
     backend: str = "netfold",
+    *,
+    has_targets: bool = True,
 ) -> Iterator[tuple[World, Fabric]]:
     """All ranks are up."""
     with ExitStack() as stack:
         fabric = Fabric(list(dict.fromkeys(hosts)), folder)
         stack.callback(fabric.close)
+        fabric.controller.has_targets = has_targets
         ranks = World(hosts, {**fabric.environment, **(environment or {})}, backend, timeout)
         stack.callback(ranks.close)
         for rank, (good, text) in enumerate(ranks.answers()):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from netfold.protocol.constants import TARGET_NONE, TARGETED
-from netfold.protocol.target import LaneTarget
+from netfold.protocol.target import LaneTarget, Targets
 from netfold.protocol.wire import VERSION, Flag, Kind, Verdict, packet
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.blocks import Blocks
@@ -27,7 +27,7 @@ from netfold.traffic.engine.engine import (
     to_engine_assignment,
 )
 from netfold.traffic.engine.native import HEADERS, library
-from netfold.traffic.membership.assignment import Assignment, Targets, TreeAssignment
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.numerics import BlockFloat, ReduceOp, Scheme
 from tests.slot_oracle import SlotPool, Sum
 

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from netfold.protocol.target import Targets
 from netfold.traffic.errors import SumOverflowError
-from netfold.traffic.membership.assignment import Assignment, Targets, TreeAssignment
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.packets.transport import Address

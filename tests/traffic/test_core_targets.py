@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netfold.protocol.constants import TARGET_NONE, TARGETED
-from netfold.protocol.target import LaneTarget
+from netfold.protocol.target import LaneTarget, Targets
 from netfold.protocol.wire import HEADER_BYTES, Flag, packet
 from netfold.traffic.engine.blocks import Blocks, CallForm
 from netfold.traffic.engine.engine import Status
-from netfold.traffic.membership.assignment import Targets
 from netfold.traffic.numerics import BlockFloat, Fixed, Float32Sum, PackedHalf, Scheme
 from tests.traffic.cores import Core, Fabric, assignment
 from tests.traffic.test_core import run

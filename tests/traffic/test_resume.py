@@ -317,3 +317,11 @@ def test_without_room_there_is_no_nonce(code, workers, lanes, depth):
     assert [code.resume_nonce_field(ctypes.byref(terms), lanes, r).mask for r in range(workers)] == [
         0
     ] * workers
+
+
+def test_a_ready_worker_makes_its_scatter_again_with_newcomers(code: ctypes.CDLL):
+    """Their resume chunk has no lanes for ready workers."""
+    terms = Terms(3, MAX_DEPTH, 0, 1, 0)
+    states = (State(5, True, is_ready=True), State(5, True), State(0, is_newcomer=True))
+    for outcome in exchange(code, terms, states):
+        assert (outcome.is_desync, outcome.is_ready_finished, outcome.next_call) == (0, 0, 5)

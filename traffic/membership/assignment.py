@@ -8,10 +8,10 @@ import ipaddress
 import itertools
 import math
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 from netfold.protocol.congestion import Timing
 from netfold.protocol.constants import TARGET_NONE
+from netfold.protocol.target import Targets
 from netfold.protocol.wire import COUNT_MAX, EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
 from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.numerics import Automatic, Scheme
@@ -19,15 +19,6 @@ from netfold.traffic.numerics import Automatic, Scheme
 LEAST_LANES_OF_A_QUORUM = 32
 """And where workers may come later: the resume chunk says more there (docs/reference/protocol.md, sections 5.5
 and 5.6). Ready votes need lanes, too (5.8)."""
-
-
-class Targets(IntEnum):
-    """Whether packets of an epoch may be targeted (docs/reference/protocol.md, section 5.8): `enum nf_targets` of
-    transport/assignment.h. PAUSED: not in this epoch, but in others of the job."""
-
-    OFF = 0
-    PAUSED = 1
-    ON = 2
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.congestion import Timing
 from netfold.protocol.connection import PASSING, Connection, connection, open_channel
+from netfold.protocol.target import Targets
 from netfold.protocol.unreachable import unreachable_reason
 from netfold.traffic.errors import (
     AllReduceTimeoutError,
@@ -32,7 +33,13 @@ from netfold.traffic.errors import (
     TrafficError,
     WorkerClosedError,
 )
-from netfold.traffic.membership.assignment import Assignment, Neighbors, Ring, TreeAssignment, WorkersLeft
+from netfold.traffic.membership.assignment import (
+    Assignment,
+    Neighbors,
+    Ring,
+    TreeAssignment,
+    WorkersLeft,
+)
 from netfold.traffic.membership.base import STALL_TIMEOUT_S, Stats
 from netfold.traffic.membership.stall import describe_stall
 from netfold.traffic.numerics import (
@@ -71,6 +78,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
         quorum=message.quorum,
         quorum_deadline_s=message.quorum_deadline_s or Assignment.quorum_deadline_s,
         allow_newcomers=message.allow_newcomers,
+        targets=_targets(message),
         workers_left=_workers_left(message.workers_left) if message.HasField("workers_left") else None,
         address=message.address,
         trees=tuple(
@@ -110,6 +118,13 @@ def _timing(message: pb.Assignment) -> Timing:
         return Timing(**{field.name: getattr(timing, field.name) for field in fields(Timing)})
     except ValueError as error:
         raise InvalidAssignmentError(f"assignment: timing: {error}") from error
+
+
+def _targets(message: pb.Assignment) -> Targets:
+    try:
+        return Targets(message.targets)
+    except ValueError as error:
+        raise InvalidAssignmentError(f"assignment: targets: {error}") from error
 
 
 _PLAIN: dict[str, Scheme] = {
@@ -430,6 +445,7 @@ class ControllerMembership:
             epoch=0 if assignment is None else assignment.epoch,
             process=self._process,
             stream=self._stream,
+            supports_targets=True,
             report=pb.Report(
                 chunks=stats.chunks,
                 retransmits=stats.retransmits,

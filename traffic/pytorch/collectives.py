@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from netfold.traffic.engine.blocks import Blocks, CallForm
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.gathered_ops import GatheredOp, float_sum, gathered_op
 from netfold.traffic.pytorch.gradients import ROTATED_DTYPES, current_gradient
@@ -42,10 +43,10 @@ log = logging.getLogger("netfold.torch")
 
 _OPS = {dist.ReduceOp.SUM: ReduceOp.SUM, dist.ReduceOp.AVG: ReduceOp.AVERAGE}
 GATHER_MAX_BYTES = 1 << 16
-"""Size S of the whole up to which an all-gather of n ranks is a sum; maxima and the like are reductions of what is
-gathered. A sum takes one RTT but moves S on a host's link,
-Gloo's ring (n - 1) / n S. Reduce-scatter is a sum of any size: Gloo's reduces the whole at every rank, which moves
-2 (n - 1) / n S."""
+"""Size S of the whole up to which an all-gather of n ranks is a sum where there are no targets; maxima and the like are
+reductions of what is gathered. A sum takes one RTT but moves S on a host's link,
+Gloo's ring (n - 1) / n S. Reduce-scatter is a sum of any size there: Gloo's reduces the whole at every rank, which
+moves 2 (n - 1) / n S."""
 EXACT_MAX_BYTES = 1 << 12
 """Size of all ranks' tensors together up to which floats are gathered and added in float64: exact but for one rounding,
 where a sum in the network shares a scale among a packet's numbers."""
@@ -73,11 +74,9 @@ class ByGloo:
     reason: str
 
 
-def _why_not_gathered(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> str:
-    """Why Gloo gathers; "": the network does."""
-    if not inputs or not all(is_dense([t]) for t in (*outputs, *inputs)):
-        return _LAYOUT
-    return _TOO_LARGE if sum(map(nbytes, outputs)) > GATHER_MAX_BYTES else ""
+def _has_ranks_of_world(options: Any) -> bool:
+    """Whether the ranks of a group of all ranks are those of the world."""
+    return list(options.global_ranks_in_group) == [*range(options.group_size)]
 
 
 def _name_of(op: Any) -> str:
@@ -123,6 +122,7 @@ class Collectives:
         self._group_id: str = options.group_id
         self._gloo_backend = gloo
         self._owns_session = owns_session
+        self._has_targets = session.has_targets and (owns_session or _has_ranks_of_world(options))
         self._process = os.getpid()
         self._staging = Staging()
         self._logged: set[tuple[str, str]] = set()
@@ -154,7 +154,7 @@ class Collectives:
             if flat.data_ptr() != whole.data_ptr():
                 whole.copy_(flat.view_as(whole))
 
-        return self._reduce_to_all("all-reduce", flat, op, tensors, opts, copy_back)
+        return self._reduce_to("all-reduce", flat, op, tensors, opts, copy_back)
 
     @without_dynamo
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
@@ -169,11 +169,11 @@ class Collectives:
             for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
                 tensor.detach().copy_(part.view_as(tensor))
 
-        return self._reduce_to_all("all-reduce", flat, op, tensors, opts, copy_back)
+        return self._reduce_to("all-reduce", flat, op, tensors, opts, copy_back)
 
     @without_dynamo
     def broadcast(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
-        """The sum of the root's bytes, as int32, and zeros of the other ranks: exact."""
+        """A gather of the root's bytes, as int32. The other ranks have zeros, so it may also be a sum."""
         if not is_dense(tensors):
             return self._fallback_to_gloo(_LAYOUT, "broadcast", tensors, opts)
         (tensor,) = tensors
@@ -186,7 +186,24 @@ class Collectives:
             write_bytes(tensor, bytes_of(whole)[: nbytes(tensor)])
 
         root = f"from {opts.rootRank}"
-        return self._reduce("broadcast", whole, ReduceOp.SUM, tensors, opts, copy_back, root)
+        blocks = self._block_of(CallForm.GATHER, whole, opts.rootRank)
+        return self._reduce("broadcast", whole, ReduceOp.SUM, tensors, opts, copy_back, root, blocks=blocks)
+
+    @without_dynamo
+    def reduce(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
+        op = self._op_of(opts, tensors) if self._has_targets else ByGloo(_NO_SUM)
+        if isinstance(op, ByGloo):
+            return self._fallback_to_gloo(op.reason, "reduce", tensors, opts)
+        (tensor,) = tensors
+        check_writable(tensor.detach())
+        flat = tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
+
+        def copy_back() -> None:
+            if self.rank() == opts.rootRank:
+                tensor.detach().copy_(flat.view_as(tensor))
+
+        blocks = self._block_of(CallForm.SCATTER, flat, opts.rootRank)
+        return self._reduce_to("reduce", flat, op, tensors, opts, copy_back, blocks, f"to {opts.rootRank}")
 
     @without_dynamo
     def barrier(self, opts: Any = None) -> Any:
@@ -195,7 +212,7 @@ class Collectives:
     @without_dynamo
     def all_gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
         check_size("all-gather", output, tensor, self.size())
-        reason = _why_not_gathered([output], [tensor])
+        reason = self._why_not_gathered([output], [tensor])
         if reason:
             return self._fallback_to_gloo(reason, "_allgather_base", output, tensor, opts)
         return self._gather(
@@ -210,7 +227,7 @@ class Collectives:
     ) -> Any:
         for output, tensor in zip(outputs, inputs, strict=True):
             check_size("all-gather", output, tensor, self.size())
-        reason = _why_not_gathered(outputs, inputs)
+        reason = self._why_not_gathered(outputs, inputs)
         if reason:
             return self._fallback_to_gloo(reason, "all_gather_single_coalesced", outputs, inputs, opts)
 
@@ -226,7 +243,7 @@ class Collectives:
     def allgather(
         self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Any:
-        reason = _why_not_gathered(outputs[0], inputs) if len(inputs) == 1 else _LISTS
+        reason = self._why_not_gathered(outputs[0], inputs) if len(inputs) == 1 else _LISTS
         if not reason and any(nbytes(o) != nbytes(inputs[0]) for o in outputs[0]):
             reason = _UNEVEN
         if reason:
@@ -290,10 +307,6 @@ class Collectives:
         return self._fallback_to_gloo(_NO_SUM, "alltoall", outputs, inputs, opts)
 
     @without_dynamo
-    def reduce(self, tensors: Any, opts: Any = None) -> Any:
-        return self._fallback_to_gloo(_NO_SUM, "reduce", tensors, opts)
-
-    @without_dynamo
     def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         return self._fallback_to_gloo(_NO_SUM, "gather", outputs, inputs, opts)
 
@@ -344,16 +357,35 @@ class Collectives:
         whole = self._placed(mine)
 
         def copy_back() -> None:
-            write(bytes_of(whole)[: len(mine) * self.size()].view(self.size(), len(mine)))
+            write(bytes_of(whole).view(self.size(), -1)[:, : len(mine)])
 
-        return self._reduce("all-gather", whole, ReduceOp.SUM, results, opts, copy_back)
+        blocks = self._blocks(CallForm.GATHER, whole)
+        return self._reduce("all-gather", whole, ReduceOp.SUM, results, opts, copy_back, blocks=blocks)
 
     def _placed(self, mine: torch.Tensor) -> torch.Tensor:
-        """The bytes of all ranks, as int32, with zeros for those of the other ranks: their sum is the gathered
-        tensor."""
-        whole = zero_lanes(len(mine) * self.size(), mine.device)
-        bytes_of(whole)[self.rank() * len(mine) : (self.rank() + 1) * len(mine)].copy_(mine)
-        return whole
+        """A row of int32 for each rank, with zeros for the other ranks: the sum is the gathered bytes, each rank's
+        padded to whole words."""
+        rows = zero_lanes(-(-len(mine) // 4) * 4 * self.size(), mine.device).view(self.size(), -1)
+        bytes_of(rows[self.rank()])[: len(mine)].copy_(mine)
+        return rows.view(-1)
+
+    def _blocks(self, form: CallForm, whole: torch.Tensor) -> Blocks | None:
+        """The equal blocks of the ranks; None: the call is a sum. Their owners are the ranks' hosts."""
+        if not self._has_targets:
+            return None
+        sizes = (whole.numel() // self.size(),) * self.size()
+        return Blocks(form, sizes, self.layout.places)
+
+    def _block_of(self, form: CallForm, whole: torch.Tensor, rank: int) -> Blocks | None:
+        """One block, of one rank."""
+        return Blocks(form, (whole.numel(),), (self.layout.places[rank],)) if self._has_targets else None
+
+    def _why_not_gathered(self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> str:
+        """Why Gloo gathers; "": the network does."""
+        if not inputs or not all(is_dense([t]) for t in (*outputs, *inputs)):
+            return _LAYOUT
+        is_small = self._has_targets or sum(map(nbytes, outputs)) <= GATHER_MAX_BYTES
+        return "" if is_small else _TOO_LARGE
 
     def _scatter(
         self, outputs: Sequence[torch.Tensor], rows: torch.Tensor, op: ReduceOp | GatheredOp, opts: Any
@@ -365,9 +397,11 @@ class Collectives:
             for output, part in zip(outputs, parts, strict=True):
                 output.detach().copy_(part.view_as(output))
 
-        return self._reduce_to_all("reduce-scatter", rows.view(-1), op, outputs, opts, copy_back)
+        flat = rows.view(-1)
+        blocks = self._blocks(CallForm.SCATTER, flat)
+        return self._reduce_to("reduce-scatter", flat, op, outputs, opts, copy_back, blocks)
 
-    def _reduce_to_all(
+    def _reduce_to(
         self,
         name: str,
         flat: torch.Tensor,
@@ -375,20 +409,23 @@ class Collectives:
         results: Sequence[torch.Tensor],
         opts: Any,
         copy_back: _CopyBack,
+        blocks: Blocks | None = None,
+        detail: str = "",
     ) -> NetfoldWork:
-        """Replaces `flat` by its reduction over all ranks. Averages of integers are truncated, as NCCL's."""
+        """Replaces `flat`, or this rank's blocks of it, by the reduction over all ranks. Averages of integers are
+        truncated, as NCCL's."""
         if isinstance(op, GatheredOp):
-            return self._reduce_gathered(name, flat, op, results, opts, copy_back)
+            return self._reduce_gathered(name, flat, op, results, opts, copy_back, detail)
         if flat.is_floating_point() and nbytes(flat) * self.size() <= EXACT_MAX_BYTES:
-            return self._reduce_gathered(name, flat, float_sum(op), results, opts, copy_back)
+            return self._reduce_gathered(name, flat, float_sum(op), results, opts, copy_back, detail)
         if flat.is_floating_point() or op is ReduceOp.SUM:
-            return self._reduce(name, flat, op, results, opts, copy_back)
+            return self._reduce(name, flat, op, results, opts, copy_back, detail, blocks=blocks)
 
         def divide() -> None:
             flat.copy_(torch.div(flat, self.size(), rounding_mode="trunc"))
             copy_back()
 
-        return self._reduce(name, flat, ReduceOp.SUM, results, opts, divide, "AVG")
+        return self._reduce(name, flat, ReduceOp.SUM, results, opts, divide, f"AVG {detail}", blocks=blocks)
 
     def _reduce_gathered(
         self,
@@ -398,16 +435,21 @@ class Collectives:
         results: Sequence[torch.Tensor],
         opts: Any,
         copy_back: _CopyBack,
+        detail: str = "",
     ) -> NetfoldWork:
         """Gathers all ranks' tensors and reduces them at each rank."""
-        whole, size = self._placed(bytes_of(flat)), nbytes(flat) * self.size()
+        whole, size = self._placed(bytes_of(flat)), nbytes(flat)
 
         def apply() -> None:
-            flat.copy_(op.apply(bytes_of(whole)[:size].view(flat.dtype).view(self.size(), -1)))
+            rows = bytes_of(whole).view(self.size(), -1)[:, :size].contiguous()
+            flat.copy_(op.apply(rows.view(flat.dtype)))
             copy_back()
 
-        detail = f"{op.operation} {flat.dtype}"
-        return self._reduce(f"{name}{op.suffix}", whole, ReduceOp.SUM, results, opts, apply, detail)
+        what = f"{op.operation} {flat.dtype} {detail}"
+        blocks = self._blocks(CallForm.GATHER, whole)
+        return self._reduce(
+            f"{name}{op.suffix}", whole, ReduceOp.SUM, results, opts, apply, what, blocks=blocks
+        )
 
     def _reduce(
         self,
@@ -418,6 +460,8 @@ class Collectives:
         opts: Any,
         copy_back: _CopyBack | None,
         detail: str = "",
+        *,
+        blocks: Blocks | None = None,
     ) -> NetfoldWork:
         """`detail`: what the network does not see of the collective, and all ranks must have alike."""
         gradient = current_gradient() if flat.dtype in ROTATED_DTYPES else None
@@ -432,7 +476,7 @@ class Collectives:
                 work.finish(None)
             elif flat.is_cuda:
                 call = self._staging.call(flat, op, deadline, work, copy_back, context)
-                self.session.submit(replace(call, gradient=gradient))
+                self.session.submit(replace(call, gradient=gradient, blocks=blocks))
             else:
                 call = TensorCall(
                     flat,
@@ -441,6 +485,7 @@ class Collectives:
                     lambda error: work.finish(error, copy_back),
                     context=context,
                     gradient=gradient,
+                    blocks=blocks,
                 )
                 self.session.submit(call)
         return work

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from netfold.traffic.engine.blocks import CallForm
 from netfold.traffic.errors import AllReduceTimeoutError, CollectiveMismatchError, SumOverflowError
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.shared_memory import RankLostError, RankMessage, SharedBuffer, readable
@@ -79,8 +80,7 @@ class HostReducer:
         try:
             for local in self._local_ranks:
                 inputs.append(local.receive_input(number, call))
-            total = widen(call.tensor)
-            add_up(total, inputs, self._ranks_per_host if call.op is ReduceOp.AVERAGE else 1.0)
+            total = self._add_up(call, inputs)
 
             def done(error: Exception | None) -> None:
                 if call.op is ReduceOp.AVERAGE:
@@ -90,9 +90,21 @@ class HostReducer:
             if self._hosts is None:
                 done(None)
             else:
-                self._hosts.start(replace(call, tensor=total, done=done))
+                blocks = call.blocks if total is call.tensor else None
+                self._hosts.start(replace(call, tensor=total, done=done, blocks=blocks))
         except Exception as error:
             self._complete(number, call, inputs, None, error)
+
+    def _add_up(self, call: TensorCall, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The sum of this host's inputs. Sums of integers are wide, and go to all hosts: only the owner of a block
+        would know whether its sum fits. A gather adds zeros."""
+        if call.blocks is not None and call.blocks.form is CallForm.GATHER:
+            for one in inputs:
+                call.tensor.add_(one)
+            return call.tensor
+        total = widen(call.tensor)
+        add_up(total, inputs, self._ranks_per_host if call.op is ReduceOp.AVERAGE else 1.0)
+        return total
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _scale_remainder(self, call: TensorCall) -> None:

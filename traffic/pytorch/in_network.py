@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from netfold.protocol.connection import Connection
+from netfold.protocol.target import Targets
 from netfold.traffic.membership.jobs import cancel_job
 from netfold.traffic.pytorch.tensor_call import NetworkUse, TensorCall
 from netfold.traffic.pytorch.work import CALLBACKS
@@ -46,6 +47,11 @@ class InNetworkReducer:
         assignment, stats = self._worker.assignment, self._worker.stats
         return NetworkUse(assignment.rate_mbps, assignment.link_mbps, stats.chunks, stats.retransmits)
 
+    @property
+    def has_targets(self) -> bool:
+        """Whether epochs of the job may have targets."""
+        return self._worker.assignment.targets is not Targets.OFF
+
     def close(self) -> None:
         self._worker.close()
 
@@ -71,5 +77,6 @@ def submit_to_worker(worker: Worker, call: TensorCall) -> None:
         follows_all=gradient is not None and gradient.follows_all,
         warm_up=gradient is not None and gradient.warm_up,
         remainder=None if gradient is None or gradient.remainder is None else np.asarray(gradient.remainder),
+        blocks=call.blocks,
     )
     handle.add_done_callback(on_done)

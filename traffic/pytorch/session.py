@@ -37,9 +37,13 @@ from netfold.traffic.worker.worker import Worker
 
 
 class Session:
-    """The calls of a rank. Thread-safe. All ranks submit the same calls in the same order."""
+    """The calls of a rank. Thread-safe. All ranks submit the same calls in the same order. `has_targets`: calls may
+    have blocks; equal at all ranks."""
 
-    def __init__(self, reducer: Reducer, reporter: Reporter, job: EnteredJob | None) -> None:
+    def __init__(
+        self, reducer: Reducer, reporter: Reporter, job: EnteredJob | None, *, has_targets: bool = False
+    ) -> None:
+        self.has_targets = has_targets
         self._reducer = reducer
         self._job = job
         self.reporter = reporter
@@ -140,13 +144,23 @@ def open_session(layout: RankLayout, store: Any, rank: int, timeout: float) -> S
     """Joins the layout's job, and the other ranks of this host, within `timeout` seconds. `store`: with the session's
     prefix. Raises TrafficError, ConnectError."""
     job = _enter_job(layout, rank) if layout.job else None
+    deadline = time.monotonic() + timeout
     try:
-        reducer = _open_reducer(layout, store, rank, timeout)
+        reducer, worker = _open_reducer(layout, store, rank, deadline)
+        has_targets = bool(layout.job) and _agree_on_targets(store, rank, worker, deadline)
     except BaseException:
         if job is not None:
             job.leave()
         raise
-    return Session(reducer, _open_reporter(layout, store, rank), job)
+    return Session(reducer, _open_reporter(layout, store, rank), job, has_targets=has_targets)
+
+
+def _agree_on_targets(store: Any, rank: int, hosts: InNetworkReducer | None, deadline: float) -> bool:
+    """Whether calls have blocks, as rank 0 publishes it: another rank may have joined in another epoch."""
+    if rank == 0:
+        assert hosts is not None
+        store.set("targets", str(int(hosts.has_targets)))
+    return read_key(store, "targets", deadline) == b"1"
 
 
 def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:
@@ -160,16 +174,19 @@ def _open_reporter(layout: RankLayout, store: Any, rank: int) -> Reporter:
     return StoreReporter(store, rank, len(layout.places), layout.job, layout.report)
 
 
-def _open_reducer(layout: RankLayout, store: Any, rank: int, timeout: float) -> Reducer:
+def _open_reducer(
+    layout: RankLayout, store: Any, rank: int, deadline: float
+) -> tuple[Reducer, InNetworkReducer | None]:
+    """The reducer of a rank, and that over hosts, if this rank has it."""
     ranks = layout.ranks_on_host(rank)
-    deadline = time.monotonic() + timeout
     if rank != ranks[0]:
-        return LocalRankReducer(connect_leader(read_key(store, f"leader{ranks[0]}", deadline).decode(), rank))
+        leader = read_key(store, f"leader{ranks[0]}", deadline).decode()
+        return LocalRankReducer(connect_leader(leader, rank)), None
     local_ranks = _accept_ranks(store, ranks, deadline)
     hosts = _join(layout, rank, deadline) if layout.job else None
     if hosts is not None and len(layout.places) == layout.hosts:
-        return hosts
-    return HostReducer(local_ranks, hosts, layout.hosts, len(layout.places))
+        return hosts, hosts
+    return HostReducer(local_ranks, hosts, layout.hosts, len(layout.places)), hosts
 
 
 def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[LocalRank]:

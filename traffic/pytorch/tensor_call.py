@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from netfold.traffic.engine.blocks import Blocks
 from netfold.traffic.errors import SumOverflowError, TrafficError, UnsupportedDtypeError
 from netfold.traffic.numerics import BFLOAT16, DTYPES, ReduceOp
 
@@ -51,7 +52,8 @@ class TensorCall:
     over all ranks replaces it. `ready` waits until it may be read. `done` is called once, from any thread.
     `deadline`: of
     time.monotonic. `context`: of the collective and its group; equal at all ranks, else the call fails at all.
-    `gradient`: None for exact sums."""
+    `gradient`: None for exact sums. `blocks`: the call is a scatter or gather between hosts, whose owners are numbers
+    of hosts; a gather's tensor is int32, and zero but for this rank's block."""
 
     tensor: torch.Tensor
     op: ReduceOp
@@ -60,6 +62,7 @@ class TensorCall:
     ready: Callable[[], None] = _ready
     context: int = 0
     gradient: Gradient | None = None
+    blocks: Blocks | None = None
 
     def remaining_s(self) -> float:
         return max(0.0, self.deadline - time.monotonic())

@@ -17,7 +17,7 @@ void resume_take_call_byte(struct resume_number *n) {
 static int64_t modulus(const struct resume_terms *terms) { return 2 * terms->depth + 1; }
 
 /* A worker that started the call in an earlier epoch may be given its result; any other worker's call is a new one, whose result
- * no worker may have. A ready worker has the result of its call. */
+ * no worker may have. A ready worker has the result of its call, and makes it again in an epoch where none can vote so. */
 enum vote { STARTED, NEW, READY, VOTES };
 
 static int64_t vote_lane(const struct resume_terms *terms, int64_t call, enum vote vote) {
@@ -31,7 +31,7 @@ static int64_t votes_for(const struct resume_terms *terms, const int64_t *calls,
 struct resume_votes resume_vote(const struct resume_terms *terms, const struct resume_worker *w) {
     struct resume_votes v = {.newcomers = terms->has_newcomers && w->is_newcomer};
     if (v.newcomers) return v;
-    v.calls[vote_lane(terms, w->next_call, w->is_ready ? READY : w->was_started ? STARTED : NEW)] = 1;
+    v.calls[vote_lane(terms, w->next_call, w->is_ready && terms->has_scatters ? READY : w->was_started ? STARTED : NEW)] = 1;
     for (int64_t call = w->next_call - terms->depth; call < w->next_call; call++)
         if (call >= 0 && call < w->first_call) v.missing[call % CALL_MODULUS] = 1;
     return v;

@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Scatters and gathers of torch, of which a host's link carries its own blocks alone, give what Gloo gives. A host has
+two ranks, the others one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
+
+import torch.distributed as dist  # noqa: E402
+import torch.distributed._functional_collectives as functional  # noqa: E402
+
+from netfold.traffic.pytorch.collectives import GATHER_MAX_BYTES, collectives_of  # noqa: E402
+from tests.torch.world import World, world  # noqa: E402
+
+all_gather_single = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+reduce_scatter_single = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+
+HOSTS = ("h1", "h1", "h2", "h3")
+RANKS = len(HOSTS)
+SIZES = (3, 5_001, 40_000)
+DTYPES = ("float32", "bfloat16", "float64", "int32", "int64")
+
+
+@pytest.fixture(scope="module")
+def ranks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    has_targets = getattr(request, "param", True)
+    with world(HOSTS, tmp_path_factory.mktemp("world"), has_targets=has_targets) as (ranks, _):
+        yield ranks
+
+
+def _values(size: int, dtype: str, seed: int = 0) -> Any:
+    """Whole numbers, whose sums every dtype holds."""
+    generator = torch.Generator().manual_seed(10 * seed + dist.get_rank())
+    return torch.randint(-8, 8, (size,), generator=generator).to(getattr(torch, dtype))
+
+
+Collective = Callable[[Any, int, str], Any]
+
+
+def _scatter_single(group: Any, size: int, dtype: str) -> Any:
+    part = torch.empty(size, dtype=getattr(torch, dtype))
+    reduce_scatter_single(part, _values(RANKS * size, dtype), group=group)
+    return part
+
+
+def _scatter_list(group: Any, size: int, dtype: str) -> Any:
+    part = torch.empty(size, dtype=getattr(torch, dtype))
+    dist.reduce_scatter(part, list(_values(RANKS * size, dtype).split(size)), group=group)
+    return part
+
+
+def _gather_single(group: Any, size: int, dtype: str) -> Any:
+    whole = torch.empty(RANKS * size, dtype=getattr(torch, dtype))
+    all_gather_single(whole, _values(size, dtype), group=group)
+    return whole
+
+
+def _gather_list(group: Any, size: int, dtype: str) -> Any:
+    parts = [torch.empty(size, dtype=getattr(torch, dtype)) for _ in range(RANKS)]
+    dist.all_gather(parts, _values(size, dtype), group=group)
+    return torch.cat(parts)
+
+
+def _gather_bytes(group: Any, size: int, dtype: str) -> Any:
+    """No rank's bytes are whole words."""
+    parts = [torch.empty(size * 4 + 1, dtype=torch.uint8) for _ in range(RANKS)]
+    dist.all_gather(parts, _values(size * 4 + 1, "uint8"), group=group)
+    return torch.cat(parts)
+
+
+def _broadcast(group: Any, size: int, dtype: str) -> Any:
+    tensor = _values(size, dtype)
+    dist.broadcast(tensor, 2, group=group)
+    return tensor
+
+
+def _reduce(group: Any, size: int, dtype: str) -> Any:
+    tensor = _values(size, dtype)
+    dist.reduce(tensor, 1, group=group)
+    return tensor if dist.get_rank() == 1 else None
+
+
+def _several(group: Any, size: int, dtype: str) -> Any:
+    """A gather beside a scatter and a sum, as of FSDP's backward pass."""
+    whole = torch.empty(RANKS * size, dtype=getattr(torch, dtype))
+    part, total = torch.empty(size, dtype=whole.dtype), _values(size, dtype, 3)
+    gather = all_gather_single(whole, _values(size, dtype, 1), group=group, async_op=True)
+    scatter = reduce_scatter_single(part, _values(RANKS * size, dtype, 2), group=group, async_op=True)
+    summed = dist.all_reduce(total, group=group, async_op=True)
+    for work in (gather, scatter, summed):
+        work.wait()
+    return torch.cat([whole, part, total])
+
+
+def _coalesced(group: Any, size: int, dtype: str) -> Any:
+    tensors = [_values(size, dtype, 1), _values(2 * size, dtype, 2)]
+    gathered = functional.all_gather_into_tensor_coalesced(tensors, group or dist.group.WORLD)
+    whole = [_values(RANKS * size, dtype, 3), _values(RANKS * 7, dtype, 4)]
+    scattered = functional.reduce_scatter_tensor_coalesced(whole, "sum", [0, 0], group or dist.group.WORLD)
+    return torch.cat([functional.wait_tensor(t) for t in (*gathered, *scattered)])
+
+
+COLLECTIVES = {
+    f.__name__: f
+    for f in (
+        _scatter_single,
+        _scatter_list,
+        _gather_single,
+        _gather_list,
+        _gather_bytes,
+        _broadcast,
+        _reduce,
+        _several,
+    )
+}
+
+
+def compared(name: str, dtype: str) -> list[str]:
+    """What differs from Gloo."""
+    gloo = dist.new_group(backend="gloo")
+    wrong = []
+    for size in SIZES:
+        found, right = (COLLECTIVES[name](group, size, dtype) for group in (None, gloo))
+        if right is not None and not torch.equal(found, right):
+            wrong.append(f"{name} of {size} {dtype}")
+    dist.destroy_process_group(gloo)
+    return wrong
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives_with_targets_give_what_gloo_gives(ranks: World, name: str, dtype: str):
+    assert ranks.run(compared, name, dtype) == [[]] * RANKS
+
+
+def by_gloo(size: int) -> dict[str, int]:
+    found = collectives_of(dist.group.WORLD)
+    assert found is not None
+    names: list[str] = []
+    found.session.reporter.by_gloo, before = names.append, found.session.reporter.by_gloo
+    try:
+        for collective in COLLECTIVES.values():
+            collective(None, size, "float32")
+    finally:
+        found.session.reporter.by_gloo = before
+    return {name: names.count(name) for name in names}
+
+
+def test_all_of_them_go_through_the_network_whatever_their_size(ranks: World):
+    size = GATHER_MAX_BYTES
+    assert ranks.run(by_gloo, size) == [{}] * RANKS
+
+
+def test_coalesced_ones_go_so_too(ranks: World):
+    for rank, found in enumerate(ranks.run(_coalesced, None, 20_000, "float32")):
+        assert len(found) == 3 * RANKS * 20_000 + 20_000 + 7, rank
+
+
+def too_large() -> str:
+    part = torch.empty(1000, dtype=torch.int32)
+    try:
+        reduce_scatter_single(part, torch.full((1000 * RANKS,), 1 << 30, dtype=torch.int32))
+    except Exception as error:
+        return f"{error}"
+    return ""
+
+
+def test_integers_that_do_not_fit_are_an_error_at_all_ranks_of_hosts_with_several(ranks: World):
+    assert all("int32" in answer for answer in ranks.run(too_large))
+    assert ranks.run(compared, "_scatter_single", "int32") == [[]] * RANKS
+
+
+@pytest.mark.parametrize("ranks", [False], indirect=True)
+def test_without_targets_large_gathers_and_reduces_go_by_gloo(ranks: World):
+    assert {name.split()[0] for name in ranks.run(by_gloo, GATHER_MAX_BYTES)[0]} == {
+        "allgather",
+        "allgather_base",
+        "reduce",
+    }
+    assert ranks.run(compared, "_several", "float32") == [[]] * RANKS
