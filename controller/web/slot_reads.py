@@ -69,8 +69,8 @@ class ReadPace:
 async def read_slots(
     stub: pb_grpc.ControllerStub, request: SlotRequest, delays_s: list[float]
 ) -> dict[str, dict[str, Any]]:
-    """Return by switch what its slot holds, or an `error`. Without `shows_values` there are no `lanes`, unless the job is
-    a sandbox, whose values are made by hand. `delays_s`: until each read begins."""
+    """Return by switch what its slot holds, or an `error`. Without `shows_values` there are no `lanes`, unless the job
+    is a sandbox, whose values are made by hand. `delays_s`: until each read begins."""
     reads = [_read(stub, request, *read) for read in zip(request.switches, delays_s, strict=True)]
     rows = dict(zip(request.switches, await asyncio.gather(*reads), strict=True))
     if not request.shows_values and not await _is_sandbox(stub, request.job):
