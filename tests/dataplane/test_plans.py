@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from netfold.controller.jobs.file import resolve_job
-from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.records import JobRecord, JobState, Member
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.packet_model import PacketModel
@@ -56,7 +56,13 @@ def placed(fabric: Fabric, scheme: str, lanes: int = LANES) -> JobRecord:
         fabric, PacketModel(lanes), resolved, plan, [], AllocationState(0, {}), after_epoch=0
     )
     return JobRecord(
-        name="j", seq=1, spec_yaml=text, state=JobState.RUNNING, placement=placement, udp_port=0xF000
+        name="j",
+        seq=1,
+        spec_yaml=text,
+        state=JobState.RUNNING,
+        members=tuple(Member(host=host) for host in resolved.workers),
+        placement=placement,
+        udp_port=0xF000,
     )
 
 
