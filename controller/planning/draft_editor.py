@@ -97,7 +97,11 @@ class DraftEditor:
 
     def place(self, tree: int, child: str, parent: str) -> None:
         """Connect a new child to a parent over the route whose fullest resource stays the emptiest. Raises
-        PlanningError if there is no route."""
+        PlanningError if there is no route, or if the child is the root."""
+        if child in (parent, self.drafts[tree].root):
+            raise PlanningError(
+                f"{child} cannot be a child of {parent} in a tree with the root {self.drafts[tree].root}"
+            )
         share = self.drafts[tree].share
         route = self.best_route(child, parent, share)
         if route is None:

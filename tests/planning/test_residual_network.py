@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netfold.controller.planning.candidate_paths import Limits
+from netfold.controller.planning.draft_editor import DraftEditor
 from netfold.controller.planning.layout import Draft, cheapest_links, finish, route_results
 from netfold.controller.planning.plan import JobSpec, Loads, PlanningError
 from netfold.controller.planning.planner import make_plan
@@ -136,3 +137,13 @@ def test_a_worker_cut_off_by_full_links_is_named() -> None:
     for scheme in ("none", "atp", "grid", "inart", "optimal", "auto"):
         with pytest.raises(PlanningError, match=r"h2|leaf2"):
             make_plan(fabric, job_on(fabric, scheme), background=Loads(links=full))
+
+
+@pytest.mark.parametrize(("child", "parent"), [("leaf1", "leaf1"), ("spine1", "leaf1")])
+def test_a_planner_that_gives_the_root_or_a_node_itself_as_parent_is_refused_in_words(
+    child: str, parent: str
+) -> None:
+    network = ResidualNetwork(leaf_spine(2, 1, 2))
+    editor = DraftEditor(network, [Draft("spine1", 1.0)], ())
+    with pytest.raises(PlanningError, match=f"{child} cannot be a child of {parent}"):
+        editor.place(0, child, parent)
