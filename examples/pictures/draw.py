@@ -133,7 +133,7 @@ def draw_failure(figure: Figure) -> None:
 
 
 def draw_cross_traffic(figure: Figure) -> None:
-    """The tree of the job, and the flow on the same links."""
+    """The tree of the job, and one of the two paths that the flow may take."""
     fabric = load_fabric("leaf-spine-2x2")
     plan = make_plan(fabric, JobSpec("beside", ("h1", "h5"), scheme="switchml"))
     spine = next(name for name in plan.trees[0].touched if name.startswith("spine"))
