@@ -175,8 +175,10 @@ def draw_trees(
     workers = {edge.path[0] for tree in plan.trees for edge in tree.edges}
     for link in fabric.links:
         is_lost = failed in (link.a, link.b)
-        style = {"linestyle": ":"} if is_lost else {}
-        axes.plot(*layout.line(link.a, link.b).T, color=palette.LOADS[0], linewidth=1.5, zorder=1, **style)
+        style = ":" if is_lost else "-"
+        axes.plot(
+            *layout.line(link.a, link.b).T, color=palette.LOADS[0], linewidth=1.5, zorder=1, linestyle=style
+        )
     for number, tree in enumerate(plan.trees):
         for a, b in sorted({step for edge in tree.edges for step in pairwise(edge.path)}):
             line = beside(layout.line(a, b), 0.05 * (number - (len(plan.trees) - 1) / 2))
@@ -187,8 +189,8 @@ def draw_trees(
     box = {"boxstyle": "round,pad=0.35", "linewidth": 1.5}
     for place in layout.switches:
         edge = palette.LOADS[5] if place.name == failed else roots.get(place.name, palette.MUTED)
-        style = {**box, "facecolor": palette.NODE, "edgecolor": edge}
-        axes.text(place.x, place.y, place.name, ha="center", va="center", fontsize=10, bbox=style, zorder=5)
+        look = {**box, "facecolor": palette.NODE, "edgecolor": edge}
+        axes.text(place.x, place.y, place.name, ha="center", va="center", fontsize=10, bbox=look, zorder=5)
         if place.name == failed:
             axes.plot(
                 place.x, place.y, "x", color=palette.LOADS[5], markersize=26, markeredgewidth=2.5, zorder=6
@@ -202,7 +204,7 @@ def draw_trees(
         place = layout.place_of[name]
         is_host = fabric.is_host(name)
         x, y = (place.x, place.y - 0.18) if is_host else (place.x + 0.42, place.y)
-        align = {"ha": "center", "va": "top"} if is_host else {"ha": "left", "va": "center"}
+        horizontal, vertical = ("center", "top") if is_host else ("left", "center")
         axes.text(
             x,
             y,
@@ -210,7 +212,8 @@ def draw_trees(
             fontsize=9 if is_host else 10,
             fontweight="normal" if is_host else "bold",
             zorder=6,
-            **align,
+            ha=horizontal,
+            va=vertical,
         )
     axes.set_axis_off()
     axes.set_ylim(-0.6, layout.height + 0.35)
