@@ -204,6 +204,10 @@ docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and mis
 diagrams: $(VENV)/.ready-test-web $(VENV)/.ready-docs ## renew the pictures of the pages' diagrams (needs npm and Chromium)
 	$(BIN)/python docs/diagrams.py
 
+.PHONY: example-pictures
+example-pictures: $(VENV)/.ready-dev ## renew the pictures of examples/README.md
+	$(BIN)/python -m examples.pictures.draw
+
 .PHONY: results
 results: $(VENV)/.ready-dev ## renew the tables and plots of docs/results from their data
 	$(BIN)/python docs/results/tables.py

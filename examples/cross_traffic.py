@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Cross traffic takes half of a link that a job has reserved. The controller sees it, and the job moves.
+"""A job alone, and beside a UDP flow between the same leaves: its rate, and whether the controller moved it.
 
 Run `python examples/cross_traffic.py`.
 """

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Four workers, one of which pauses. With a quorum of three, the others wait for it no longer than 50 ms a sum.
 
-Run `python examples/straggler.py`.
+Run `python examples/straggler.py [--out FILE]`.
 """
 
+import argparse
+import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -31,6 +34,13 @@ def work(host: str) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("host", nargs="?", help="be this host's worker")
+    parser.add_argument("--out", type=Path, help="the contributors and the time of each sum, JSON")
+    options = parser.parse_args()
+    if options.host:
+        work(options.host)
+        return
     run_isolated()
     with Testbed("leaf-spine-2x2") as testbed:
         testbed.submit("training", workers=WORKERS, scheme="switchml", quorum=3, quorum_deadline="50ms")
@@ -45,7 +55,10 @@ def main() -> None:
             f"the longest took {max(row[2] for row in rows) * 1e3:.0f} ms; each has all that contributed: "
             f"{all(row[0] == row[1] for row in rows)}"
         )
+        if options.out:
+            sums = [{"contributors": int(row[0]), "ms": round(row[2] * 1e3, 2)} for row in rows]
+            options.out.write_text(json.dumps(sums, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    work(sys.argv[1]) if len(sys.argv) > 1 else main()
+    main()

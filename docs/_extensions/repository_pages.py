@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Files of the repository as pages of the site, if a page links to them: Markdown as text, other files as code. Links
-in that Markdown are followed, too. A link to a file that does not exist is a warning."""
+in that Markdown are followed, too, and its pictures are copied. A link to a file that does not exist is a warning."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from sphinx.util import logging
 
 FOLDER = "repository"
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+PICTURE = re.compile(r"!\[[^\]\n]*\]\(([^)\s:]+)\)")
 FENCE = re.compile(r"(^ *(`{3,}|~{3,}).*?^ *\2 *$)", re.MULTILINE | re.DOTALL)
 PAGE_TYPES = (".md", ".ipynb")
 LANGUAGES = {"": "text", "p4": "c", "mermaid": "text"}
@@ -67,6 +69,18 @@ class RepositoryPages:
                     found[target] = None
                     waiting.append(target)
         return sorted(found)
+
+    def pictures_of(self, file: Path) -> list[Path]:
+        """The files of a Markdown file's pictures."""
+        return [
+            (file.parent / target).resolve() for target in PICTURE.findall(FENCE.sub("", file.read_text()))
+        ]
+
+    def copy_picture(self, file: Path, site: Path) -> None:
+        """Copies to where the pages of the repository refer to it: they keep the places of their files."""
+        copy = site / FOLDER / file.relative_to(self.root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
 
     def markdown(self, file: Path, highlight: Highlight) -> str:
         """A Markdown file as HTML whose links lead to pages, and that looks as the site's own pages do."""
@@ -121,6 +135,11 @@ def collect_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             body = f"<h1>{name}</h1><ul>{''.join(rows)}</ul>"
         elif file.suffix == ".md":
             body = pages.markdown(file, highlight)
+            for picture in pages.pictures_of(file):
+                if picture.is_file():
+                    pages.copy_picture(picture, Path(app.outdir))
+                else:
+                    log.warning("no picture %s", picture, location=name)
         else:
             code = highlight(file.read_text(), language(file))
             body = f"<h1>{name}</h1>{code}"

@@ -26,6 +26,8 @@ def pages(tmp_path: Path) -> RepositoryPages:
         "examples/README.md": "# Examples\n\n[a](../site/how-to/a.md#x), [one](one.py), [specs](../specs)\n"
         "\n```python\n1\n```\n",
         "examples/one.py": "print(1)\n",
+        "examples/plots/README.md": "![a plot](one.svg)\n\n```\n![fenced](two.svg)\n```\n",
+        "examples/plots/one.svg": "<svg/>",
         "specs/s.yaml": "a: 1\n",
         "other.py": "",
     }
@@ -55,3 +57,12 @@ def test_links_of_markdown_lead_to_pages(pages: RepositoryPages):
 
 def test_the_way_from_a_page(pages: RepositoryPages):
     assert pages.link("how-to/a", pages.root / "examples/one.py") == "../repository/examples/one.py.html"
+
+
+def test_pictures_are_copied_to_where_the_page_looks_for_them(pages: RepositoryPages, tmp_path: Path):
+    page = pages.root / "examples/plots/README.md"
+    (picture,) = pages.pictures_of(page)
+    assert 'src="one.svg"' in pages.markdown(page, lambda code, language: code)
+    pages.copy_picture(picture, tmp_path / "html")
+    shown = (tmp_path / "html" / pages.page(page)).parent / "one.svg"
+    assert shown.read_text() == "<svg/>"
