@@ -418,7 +418,7 @@ def test_an_integer_that_does_not_fit_is_its_owner_s_error():
 
 
 def test_a_gather_of_a_worker_that_is_lost_is_an_error():
-    """Nobody gives its block, and others have its rank. Sums and scatters before it end without the worker."""
+    """No worker gives its block, and another may have its rank. Sums and scatters before it end without the worker."""
     fabric = job(4, slots=64, targets=Targets.OFF)
     size = 4 * BLOCK
     arrays = [[np.full(size, rank + 1, np.int32) for rank in range(4)] for _ in range(2)]

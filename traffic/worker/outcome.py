@@ -41,7 +41,7 @@ def check_array(array: NDArray[Any]) -> None:
 
 def check_blocks(array: NDArray[Any], blocks: Blocks | None, workers: int) -> None:
     """Raises ValueError for blocks that are not those of the array, or have an owner that is no worker of the epoch:
-    nobody would give such a block."""
+    no worker would give such a block."""
     if blocks is None:
         return
     if len(blocks.elements) != len(blocks.owners) or min(blocks.elements, default=0) < 0:
