@@ -86,12 +86,12 @@ class AllocatedTree(Record):
 
 class Placement(Record):
     """A plan with all numbers chosen: `trees` are in the order of `plan.trees`. `no_targets_because`: why its packets
-    have no targets; "": they have."""
+    have no targets; "": they have. Records of earlier versions do not say it."""
 
     plan: PlanField
     trees: tuple[AllocatedTree, ...]
     epoch: int
-    no_targets_because: str = ""
+    no_targets_because: str = "it was placed by an earlier version"
 
     @property
     def links(self) -> set[frozenset[str]]:

@@ -110,6 +110,10 @@ class Members:
             raise RefusedError(f"job '{name}' is a sandbox, which no worker joins")
         if problem := _newcomer_problem(job, len(job.workers) + len(hosts)):
             raise RefusedError(problem)
+        if self._requires_targets(name):
+            raise RefusedError(
+                f"job '{name}' requires targets, which end when workers come later; expected `targets: auto`"
+            )
         if self._registry.lanes < MIN_LANES:
             raise RefusedError(
                 f"adding workers needs packets of at least {MIN_LANES} lanes; the fabric has {self._registry.lanes}"
@@ -213,15 +217,15 @@ class Members:
 
     def _refuse_unaware(self, job: JobRecord, host: str, *, supports_targets: bool) -> None:
         """Raises NotAMemberError for a member that does not know the targets that its job requires."""
-        if (
-            supports_targets
-            or self._registry.resolved_job(job.name).file.targets is not TargetsOption.REQUIRED
-        ):
+        if supports_targets or not self._requires_targets(job.name):
             return
         raise NotAMemberError(
             f"job '{job.name}' requires targets, and the member of '{host}' does not know them; expected a newer "
             "netfold there, or `targets: auto` in the job's file"
         )
+
+    def _requires_targets(self, name: str) -> bool:
+        return self._registry.resolved_job(name).file.targets is TargetsOption.REQUIRED
 
     def _commit_joined(self, job: JobRecord, host: str) -> None:
         """Store that a process of `host` has joined. If it does not know the targets of the epoch, which it has not

@@ -49,7 +49,7 @@ def job_lines(answer: pb.Job) -> Iterator[str]:
         if plan.get("hierarchy"):
             yield f"  ranks: {plan['hierarchy']['why']}"
         if not answer.sandbox:
-            because = plan.get("no_targets_because")
+            because = plan.get("no_targets_because", "the controller is of an earlier version")
             yield "  targets: " + (f"none, {because}" if because else "a block goes to its owner alone")
         for tree, numbers in zip(plan["trees"], plan["installed"], strict=True):
             yield (

@@ -18,9 +18,12 @@ from netfold.controller.jobs.file import JobError, TargetsOption, resolve_job
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.operator.job_text import job_lines
 from netfold.controller.planning.plan import Edge, Plan, Tree
 from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
+from netfold.controller.service.messages import job_message
 from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
@@ -320,3 +323,29 @@ def test_a_member_that_does_not_know_required_targets_is_refused(tmp_path: Path)
             assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
     asyncio.run(scenario())
+
+
+def test_no_worker_is_added_to_a_job_that_requires_targets(tmp_path: Path):
+    """It would wait for an epoch that no plan allows."""
+
+    async def scenario() -> None:
+        async with deployed(single_switch(5), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.requests.submit(JOB + "targets: required\n", queue=False)
+            await deployment.runs("job")
+            with pytest.raises(RefusedError, match="requires targets, which end when workers come later"):
+                deployment.controller.jobs.members.add("job", ("h5",))
+
+    asyncio.run(scenario())
+
+
+def test_a_placement_of_an_earlier_version_has_no_targets_and_says_why(fabric: Fabric):
+    stored = _placed(fabric).model_dump(mode="json")
+    del stored["no_targets_because"]
+    for tree in stored["trees"]:
+        del tree["targets"]
+    found = Placement.model_validate(stored)
+    assert found.targets is Targets.OFF
+    job = _record(()).model_copy(update={"placement": found})
+    shown = "\n".join(job_lines(job_message(fabric, job, MemberStatus())))
+    assert "targets: none, it was placed by an earlier version" in shown

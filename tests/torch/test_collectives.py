@@ -483,6 +483,22 @@ def test_reduce_scatter_of_any_size_goes_through_the_network(ranks: World, size:
         assert in_network
 
 
+def one_element_of_a_column() -> list[float]:
+    """torch takes one element for contiguous, whatever its stride is."""
+    tensors = [torch.full((1, 2), float(dist.get_rank()))[:, 1] for _ in range(3)]
+    assert tensors[0].stride() == (2,)
+    dist.broadcast(tensors[0], 1)
+    dist.all_reduce(tensors[1])
+    parts = [torch.zeros(1, 2)[:, 1] for _ in range(RANKS)]
+    dist.all_gather(parts, tensors[2])
+    return torch.cat([*tensors[:2], *parts]).tolist()
+
+
+def test_one_element_may_have_any_stride(ranks: World):
+    total = float(sum(range(RANKS)))
+    assert ranks.run(one_element_of_a_column) == [[1.0, total, *map(float, range(RANKS))]] * RANKS
+
+
 def profiled() -> bool:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         dist.all_reduce(torch.ones(5000))

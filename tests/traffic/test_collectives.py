@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from netfold.protocol.target import Targets
+from netfold.traffic.engine.blocks import Blocks, CallForm
 from netfold.traffic.errors import SumOverflowError
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.membership.base import StaticMembership
@@ -93,6 +94,35 @@ def test_an_integer_that_does_not_fit_is_its_owner_s_error():
 def test_blocks_have_to_be_equal():
     with team(Targets.ON) as workers, pytest.raises(ValueError, match="no 3 equal blocks"):
         workers[0].reduce_scatter(np.zeros(7, np.float32))
+
+
+@pytest.mark.parametrize("root", [WORKERS, -1])
+def test_a_root_is_a_worker_of_the_job(root: int):
+    """No worker would give its array, so all would get zeros."""
+    with team(Targets.ON) as workers:
+        for call in (workers[0].broadcast, workers[0].reduce):
+            with pytest.raises(ValueError, match=f"no worker of rank {root}: the job has 3"):
+                call(np.ones(5000, np.float32), root, 1.0)
+        found = at_all(workers, lambda rank, w: w.all_gather(np.full(5000, rank, np.int64)))
+        assert all((one[2] == 2).all() for one in found)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "dtype", "message"),
+    [
+        (
+            Blocks(CallForm.SCATTER, (9000, 9000, 9000), (0, 1, 2)),
+            "float32",
+            "27000 elements in an array of 9000",
+        ),
+        (Blocks(CallForm.SCATTER, (-9000, 18000), (0, 1)), "float32", "2 owners of blocks"),
+        (Blocks(CallForm.SCATTER, (9000,), (0, 1)), "float32", "2 owners of blocks"),
+        (Blocks(CallForm.GATHER, (9000,), (0,)), "float32", "is int32; this is float32"),
+    ],
+)
+def test_blocks_are_those_of_the_array(blocks: Blocks, dtype: str, message: str):
+    with team(Targets.ON) as workers, pytest.raises(ValueError, match=message):
+        workers[0].submit(np.ones(9000, dtype), timeout=1.0, blocks=blocks)
 
 
 def test_bits_that_saturate_as_numbers_are_gathered_at_once():

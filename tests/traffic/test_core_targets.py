@@ -417,6 +417,24 @@ def test_an_integer_that_does_not_fit_is_its_owner_s_error():
     assert (arrays[1][BLOCK:] == 2).all()
 
 
+def test_a_gather_of_a_worker_that_is_lost_is_an_error():
+    """No worker gives its block, and another may have its rank. Sums and scatters before it end without the worker."""
+    fabric = job(4, slots=64, targets=Targets.OFF)
+    size = 4 * BLOCK
+    arrays = [[np.full(size, rank + 1, np.int32) for rank in range(4)] for _ in range(2)]
+    scatters = submit_all(fabric, arrays[0], Blocks.one_each(CallForm.SCATTER, size, 4))
+    gathers = submit_all(fabric, arrays[1], Blocks.one_each(CallForm.GATHER, size, 4))
+    for each in (fabric.cores, scatters, gathers, *arrays):
+        del each[1]
+    fabric.in_transit.clear()
+    fabric.begin(parts_of(3, 2, Targets.OFF, slots=64))
+    finish(fabric, scatters, gathers)
+    assert all((array == 1 + 3 + 4).all() for array in arrays[0])
+    for core, call in zip(fabric.cores, gathers, strict=True):
+        assert core.status(call) is Status.CALL_DESYNC
+        assert b"blocks are those of 4 workers, and the job epoch has 3" in bytes(core.outcome(call).message)
+
+
 def test_rows_of_the_owners_take_turns():
     """C16, with uneven blocks: a round skips blocks that have no more rows."""
     fabric = job(1, slots=256)

@@ -40,7 +40,9 @@ def zero_lanes(nbytes: int, device: torch.device) -> torch.Tensor:
 
 
 def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    """The memory of a contiguous tensor, else a copy. One element is contiguous whatever its stride."""
+    dense = tensor.detach().contiguous()
+    return dense.as_strided((dense.numel(),), (1,)).view(torch.uint8)
 
 
 def write_bytes(tensor: torch.Tensor, data: torch.Tensor) -> None:

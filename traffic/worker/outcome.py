@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.traffic.engine.blocks import Blocks, CallForm
 from netfold.traffic.engine.engine import CallOutcome, Status
 from netfold.traffic.errors import (
     AllReduceTimeoutError,
@@ -36,6 +37,21 @@ def check_array(array: NDArray[Any]) -> None:
         raise ValueError(
             "all_reduce writes in place: the array must be contiguous (C order), aligned and writeable"
         )
+
+
+def check_blocks(array: NDArray[Any], blocks: Blocks | None, workers: int) -> None:
+    """Raises ValueError for blocks that are not those of the array, or have an owner that is no worker of the epoch:
+    no worker would give such a block."""
+    if blocks is None:
+        return
+    if len(blocks.elements) != len(blocks.owners) or min(blocks.elements, default=0) < 0:
+        raise ValueError(f"{len(blocks.owners)} owners of blocks of {blocks.elements} elements; each has one")
+    if sum(blocks.elements) != array.size:
+        raise ValueError(f"blocks of {sum(blocks.elements)} elements in an array of {array.size}")
+    if blocks.form is CallForm.GATHER and array.dtype != np.int32:
+        raise ValueError(f"the array of a gather is int32; this is {array.dtype}")
+    if strangers := sorted({owner for owner in blocks.owners if not 0 <= owner < workers}):
+        raise ValueError(f"there is no worker of rank {strangers[0]}: the job has {workers}")
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.outcome import (
     Contributors,
     check_array,
+    check_blocks,
     check_lossy,
     check_numerics,
     check_quorum,
@@ -161,7 +162,7 @@ class Worker:
 
     def all_gather(self, block: NDArray[Any], timeout: float = 60.0) -> NDArray[Any]:
         """Returns the arrays of all workers, of any dtype and of one size: element k is that of the worker of rank k.
-        Raises as `all_reduce`."""
+        Raises as `all_reduce`, and CollectiveMismatchError if a worker is lost or comes meanwhile."""
         rank, workers = self._place(timeout)
         words = -(-block.nbytes // 4)
         gathered = np.zeros((workers, words), np.int32)
@@ -173,7 +174,7 @@ class Worker:
 
     def broadcast(self, array: NDArray[Any], root: int = 0, timeout: float = 60.0) -> None:
         """Replaces `array`, of any dtype, by that of the worker of rank `root`. On an error it is undefined but at the
-        root. Raises as `all_reduce`."""
+        root. Raises as `all_reduce`, and ValueError if there is no such worker."""
         words = np.zeros(-(-array.nbytes // 4), np.int32)
         copied = words.view(np.uint8)[: array.nbytes]
         copied[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -184,7 +185,7 @@ class Worker:
         self, array: NDArray[Any], root: int = 0, timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM
     ) -> None:
         """Replaces `array` at the worker of rank `root` as `all_reduce` does; at the others it may be overwritten.
-        Raises as `reduce_scatter`."""
+        Raises as `broadcast`."""
         self._call(array, timeout, op, Blocks(CallForm.SCATTER, (array.size,), (root,)))
 
     def _place(self, timeout: float) -> tuple[int, int]:
@@ -225,6 +226,7 @@ class Worker:
     ) -> tuple[Exception | None, Contributors | None]:
         scheme = self._check_call(array, op, lossy, deadline)
         self._enter_newest_epoch(deadline)
+        check_blocks(array, blocks, self.workers)
         request = request_of(array, op, scheme, deadline, lossy=lossy, follows_all=lossy, blocks=blocks)
         call = self._engine.submit(array, request, background=False)
         self._abort_if_ended()
@@ -272,6 +274,7 @@ class Worker:
         try:
             scheme = self._check_call(array, op, lossy, deadline)
             self._enter_newest_epoch(deadline)
+            check_blocks(array, blocks, self.workers)
             request = request_of(
                 array,
                 op,

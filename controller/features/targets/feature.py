@@ -35,5 +35,5 @@ class TargetsFeature(Feature):
                 "the others."
             )
         else:
-            because = job.placement.no_targets_because or "it was placed by an earlier version"
+            because = job.placement.no_targets_because
             yield f"Its packets have no targets, so all its calls are sums: {because}."

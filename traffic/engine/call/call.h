@@ -94,6 +94,7 @@ struct nf_call {
     struct nf_call *next;
     struct nf_request request;
     struct nf_block *blocks; /* of the request */
+    int64_t workers; /* of the epoch in which it was submitted, whose ranks the owners of blocks are; 0: there was none */
     struct nf_outcome outcome;
     int64_t result; /* of the sums: NF_DONE or NF_SUM_OVERFLOW */
     struct call_rows rows;

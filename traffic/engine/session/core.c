@@ -79,7 +79,9 @@ void nf_core_set_departures(struct nf_core *core, int64_t epoch, const struct nf
 
 struct nf_call *nf_core_submit(struct nf_core *core, const struct nf_request *request) {
     struct nf_call *call = call_create(request);
-    if (call) calls_append(core, call);
+    if (!call) return NULL;
+    call->workers = core->assignment.workers;
+    calls_append(core, call);
     return call;
 }
 

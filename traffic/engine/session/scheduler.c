@@ -162,6 +162,18 @@ static void learn_scales(struct nf_core *core, int64_t last) {
     calls_release_stable(core);
 }
 
+/* Returns whether the blocks of a gather have owners by other ranks than those of the epoch: workers were lost, or came. A scatter
+ * of an elastic job is a sum to all. */
+static int has_other_owners(const struct nf_core *core, const struct nf_call *call) {
+    return call->request.form == NF_GATHER && call->workers && call->workers != core->assignment.workers;
+}
+
+static struct step refuse_other_owners(const struct nf_core *core, struct nf_call *call) {
+    snprintf(call->outcome.message, NF_MESSAGE_BYTES, "its blocks are those of %lld workers, and the job epoch has %lld",
+             (long long)call->workers, (long long)core->assignment.workers);
+    return step_fail(NF_CALL_DESYNC);
+}
+
 struct step start_next_call(struct nf_core *core) {
     int64_t ahead = 0, channels[NF_TREES_MAX];
     struct nf_call *call = core->first;
@@ -171,6 +183,7 @@ struct step start_next_call(struct nf_core *core) {
     }
     int64_t depth = call && call->request.follows_all ? 1 : core->depth;
     if (!call || ahead >= depth) return STEP_WAIT;
+    if (has_other_owners(core, call)) return ahead ? STEP_WAIT : refuse_other_owners(core, call);
     call->outcome.number = core->next_call + ahead;
     learn_scales(core, call->outcome.number - depth);
     int scheme = ranges_choose_scheme(call, &core->assignment, &core->predictor);
