@@ -129,8 +129,28 @@ def _allocate(
         raise RefusedError(f"job '{resolved.file.name}': the job epochs of all free slots are used up")
     because = decision.because
     placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1, no_targets_because=because)
+    if not may_be_less:
+        _check_room_to_move(request, placement, pools)
     entries.check(placement, placements)
     return placement
+
+
+def _check_room_to_move(request: _Request, placement: Placement, pools: Mapping[str, SlotAllocator]) -> None:
+    """Raises RefusedError where optional targets would take the slots that the job's sums need beside them: a job moves
+    make before break."""
+    own = (p for j in request.installed if j.name == request.resolved.file.name for p in j.placements)
+    released: Counter[str] = sum(map(_slots_at, own), Counter())
+    for switch, slots in _slots_at(placement).items():
+        left, needed = pools[switch].slots - pools[switch].in_use + released[switch], slots // 2
+        if left < needed:
+            raise RefusedError(
+                f"switch {switch} would have {left} slots left, and a move of the job needs {needed}"
+            )
+
+
+def _slots_at(placement: Placement) -> Counter[str]:
+    """The number of slots that a placement holds at each switch."""
+    return Counter({switch: sum(r.size for r in ranges) for switch, ranges in ranges_of(placement).items()})
 
 
 def min_contributions(fabric: Fabric, resolved: ResolvedJob, plan: Plan) -> int:

@@ -177,6 +177,21 @@ def test_where_slots_are_short_targets_give_way_to_the_window_of_sums(fabric: Fa
 # ---- switches ---------------------------------------------------------------------------------------------
 
 
+def test_targets_that_are_optional_leave_room_for_a_move(fabric: Fabric):
+    """Else a job over all slots of a leaf cannot leave a drained spine, make before break."""
+
+    def with_slots(slots: int) -> Fabric:
+        return replace(fabric, switches=tuple(replace(s, slots=slots) for s in fabric.switches))
+
+    trees = _placed(with_slots(1 << 16)).trees
+    needed = max(sum(t.slots for t in trees if s.name in t.bases) for s in fabric.switches)
+    tight = _placed(with_slots(needed))
+    assert tight.targets is not Targets.ON
+    assert "a move of the job needs" in tight.no_targets_because
+    assert _placed(with_slots(needed), JOB + "targets: required\n").targets is Targets.ON
+    assert _placed(with_slots(2 * needed)).targets is Targets.ON
+
+
 def test_switches_know_the_port_towards_each_worker_below(fabric: Fabric):
     """leaf1 is the root; results of h3 and h4 pass spine1 and leaf2."""
     edges = (

@@ -221,7 +221,7 @@ def test_a_tcp_port_in_use_is_named_with_its_holder_and_a_remedy(security, tmp_p
             where = f"127.0.0.1:{other.getsockname()[1]}"
             found = rf"cannot listen at {where}: this process listens there; end it, .* by --listen"
             with pytest.raises(ListenError, match=found):
-                async with serving(service_of(deployment.controller), where, security):
+                async with serving(service_of(deployment.controller), where, Credentials(security)):
                     pass
 
     _run(tmp_path, scenario)

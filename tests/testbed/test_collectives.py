@@ -5,6 +5,7 @@ bits as without."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ CALLS = {"softswitch": 12, "bmv2": 3}
 
 @pytest.fixture(scope="module", params=["softswitch", pytest.param("bmv2", marks=pytest.mark.bmv2)])
 def system(request: pytest.FixtureRequest) -> Iterator[Testbed]:
+    if request.param == "bmv2" and shutil.which("simple_switch_grpc") is None:
+        pytest.skip("simple_switch_grpc is not on PATH")
     with Testbed(target=request.param, lanes=64, name="coll", first_grpc_port=9860) as running:
         yield running
 

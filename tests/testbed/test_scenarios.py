@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
 # Gradients of AlexNet's shape at a thousandth of its size, often enough that something can happen in the middle.
 LONG = ["--workload", "alexnet", "--model-scale", "0.001", "--iterations", 20, "--timeout", 40]
+LONGER = [*LONG[:-3], 200, "--timeout", 60]
 FINISH_S = 120.0
 RESTARTED = ("--switch-restart-timeout", "60")
 """Longer than a switch takes to come back on a loaded machine."""
@@ -170,7 +171,7 @@ def test_a_server_that_is_started_again_at_once_costs_an_epoch_and_no_sum(
             results = job.workers.wait(FINISH_S, unharmed.check)
             assert again.outcomes(FINISH_S)["ps1"][0] == 0
     assert_exact(results)
-    assert max(r["restarts"] for r in results.values()) >= 1
+    assert job.status().epoch >= 2, "it ended before it moved"
 
 
 @pytest.mark.slow
@@ -205,7 +206,7 @@ def fabric_status(system: Testbed, request: object = None) -> dict[str, list[str
 
 @pytest.mark.slow
 def test_a_drained_spine_is_left_without_a_failed_call(system: Testbed) -> None:
-    job = system.submit("drained", LONG, FEW, scheme="panama")
+    job = system.submit("drained", LONGER, FEW, scheme="panama")
     wait_for_progress(system, job)
     assert fabric_status(system, pb.WithdrawElementsRequest(elements=["spine1"], intent=pb.DRAIN))
     until(lambda: not fabric_status(system)["spine1"], "drained spine")
