@@ -162,7 +162,8 @@ class Worker:
 
     def all_gather(self, block: NDArray[Any], timeout: float = 60.0) -> NDArray[Any]:
         """Returns the arrays of all workers, of any dtype and of one size: element k is that of the worker of rank k.
-        Raises as `all_reduce`, and CollectiveMismatchError if a worker is lost or comes meanwhile."""
+        In a job with a quorum that of a late worker is zeros. Raises as `all_reduce`, and CollectiveMismatchError if a
+        worker is lost or comes meanwhile."""
         rank, workers = self._place(timeout)
         words = -(-block.nbytes // 4)
         gathered = np.zeros((workers, words), np.int32)
