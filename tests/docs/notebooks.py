@@ -42,7 +42,7 @@ def code_digest(notebook: Notebook) -> str:
 
 
 def stored_digest(notebook: Notebook) -> str:
-    """Of the code that gave the stored outputs; "": there are none."""
+    """The digest of the code that printed the stored outputs; "": there are none."""
     return str(notebook.metadata.get("netfold", {}).get("outputs_of", ""))
 
 
@@ -59,7 +59,7 @@ def shown(cell: Cell) -> list[str]:
 
 
 def differences(stored: Notebook, fresh: Notebook) -> list[str]:
-    """What the cells show now and the notebook does not have."""
+    """Return the differences between the outputs of a run and those in the notebook."""
     if stored_digest(stored) != code_digest(fresh):
         return ["the code has changed"]
     return [

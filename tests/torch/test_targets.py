@@ -122,7 +122,7 @@ COLLECTIVES = {
 
 
 def compared(name: str, dtype: str) -> list[str]:
-    """What differs from Gloo."""
+    """Return the differences from Gloo."""
     gloo = dist.new_group(backend="gloo")
     wrong = []
     for size in SIZES:

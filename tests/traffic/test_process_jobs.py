@@ -118,7 +118,7 @@ def test_a_job_that_may_not_be_canceled_is_tried_again(jobs: tuple[Jobs, Connect
 
 
 def test_folders_that_were_not_used_for_days_are_deleted(jobs: tuple[Jobs, Connection], tmp_path: Path):
-    """Of earlier boots; a container of this boot may live."""
+    """Containers of earlier boots; one of this boot may live."""
     own = process_jobs._folder()
     kept, old = (tmp_path / f"netfold-{os.getuid()}-{name}" for name in ("boot-1", "boot-2"))
     for folder in (kept, old):

@@ -16,13 +16,13 @@ PICTURES = Path(__file__).parents[2] / "docs/how-to/images"
 RENEW = "NETFOLD_RENEW_PICTURES"
 
 COLORS = 128
-"""Of a committed picture, which keeps its file small."""
+"""Colors of a committed picture: few of them keep its file small."""
 
 BLOCK = 4
 """Pixels are averaged over squares of this width: the edges of letters differ between releases of a browser."""
 
 MAX_DIFFERENCE = 24
-"""Of a color's channel, of 255, in a square that counts as equal."""
+"""Greatest difference of a color channel, of 255, between squares that count as equal."""
 
 MAX_DIFFERENT_SHARE = 0.001
 """Of the squares of a picture: a word of a table is more."""

@@ -95,7 +95,7 @@ export class SumsPanel {
     }
   }
 
-  /** A view that nobody sees reads nothing. */
+  /** A hidden view reads nothing. */
   _follow() {
     if (this._root.property("hidden") || document.hidden) this._timer = setTimeout(() => this._follow(), PERIOD_MS);
     else this._readNow();
