@@ -37,7 +37,7 @@ from netfold.controller.switches.finsy_adapter import log_state_changes_only
 from netfold.controller.switches.fleet import FleetOptions
 from netfold.protocol.connection import default_socket
 from netfold.protocol.option_groups import expand_groups
-from netfold.protocol.runtime import is_root
+from netfold.protocol.runtime import DEFAULT_NAME, default_name, is_root
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.cli import FabricArgument
 from netfold.topologies.fabric import FabricError
@@ -54,8 +54,8 @@ def run_controller(
     state: Annotated[
         Path | None,
         typer.Option(
-            help="Database of jobs and job epochs; default: FABRIC.db in /var/lib/netfold (root) or "
-            "$XDG_STATE_HOME/netfold."
+            help="Database of jobs and job epochs; default: FABRIC.db, or NAME-FABRIC.db of a network with a name, in "
+            "/var/lib/netfold (root) or $XDG_STATE_HOME/netfold."
         ),
     ] = None,
     first_grpc_port: Annotated[
@@ -117,8 +117,10 @@ def run_controller(
 
 def default_state(fabric: str) -> Path:
     """Independent of the working directory: with another store the controller would replace the switches' entries and
-    clear their registers."""
+    clear their registers. Networks of one fabric and different names have stores of their own."""
+    name = default_name()
+    file = f"{fabric}.db" if name == DEFAULT_NAME else f"{name}-{fabric}.db"
     if is_root():
-        return Path("/var/lib/netfold") / f"{fabric}.db"
+        return Path("/var/lib/netfold") / file
     own = os.environ.get("XDG_STATE_HOME")
-    return (Path(own) if own else Path.home() / ".local" / "state") / "netfold" / f"{fabric}.db"
+    return (Path(own) if own else Path.home() / ".local" / "state") / "netfold" / file

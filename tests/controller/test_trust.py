@@ -183,6 +183,9 @@ def test_the_state_is_in_one_place_from_wherever_the_controller_starts(monkeypat
         "netfold.protocol.runtime._user_map", lambda: [(0, 0, 1 << 32)]
     )  # that of the machine
     assert controller_commands.default_state("fab") == Path("/var/lib/netfold/fab.db")
+    with monkeypatch.context() as named:
+        named.setenv("NETFOLD_NAME", "two")  # a second network of the fabric, with a controller of its own
+        assert controller_commands.default_state("fab") == Path("/var/lib/netfold/two-fab.db")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_STATE_HOME", "/home/u/state")
     assert controller_commands.default_state("fab") == Path("/home/u/state/netfold/fab.db")
