@@ -48,12 +48,13 @@ static int64_t rows_of_blocks(const struct nf_call *c, const struct nf_codec *co
     return count;
 }
 
-/* Returns the form in an epoch (C19), by what all workers know. */
+/* Returns the form in an epoch (C19), by what all workers know. A call that may be rotated goes to all, also while it is half: each
+ * worker learns the ranges of the next one from all sums, and all have to predict the same. */
 static enum nf_form form_in(const struct nf_call *c, const struct nf_assignment *a, const struct nf_codec *codec) {
     int64_t blocks = c->request.block_count;
     int is_small = rows_of_blocks(c, codec) < MIN_BLOCK_ROWS * blocks || call_bytes(c) < MIN_BLOCK_BYTES * blocks;
-    return a->targets != NF_TARGETS || is_small || codec->format == NF_LANE_ROTATED8X4 ? NF_TO_ALL
-                                                                                       : (enum nf_form)c->request.form;
+    int learns_ranges = c->ranges.count > 0;
+    return a->targets != NF_TARGETS || is_small || learns_ranges ? NF_TO_ALL : (enum nf_form)c->request.form;
 }
 
 /* Contributes zeros for the blocks of others. */
