@@ -88,21 +88,21 @@ def test_the_others_calls_end_when_a_process_dies_and_not_with_a_lease(
             assert any(cause in text for cause in causes), text
 
 
-def gathered() -> None:
+def largest() -> None:
     """By Gloo, because of its size."""
-    dist.all_gather([torch.empty(50_000) for _ in range(dist.get_world_size())], torch.ones(50_000))
+    dist.all_reduce(torch.ones(50_000), op=dist.ReduceOp.MAX)
 
 
 def test_calls_by_gloo_end_with_the_job(tmp_path: Path):
     """Of ranks whose neighbors live, too: Gloo itself would wait for the group's timeout."""
     with world(["h1", "h2", "h2", "h3"], tmp_path) as (ranks, fabric):
-        ranks.run(gathered)
-        ranks.start(gathered, ranks=[0, 1, 2])
+        ranks.run(largest)
+        ranks.start(largest, ranks=[0, 1, 2])
         assert not any(pipe.poll() for pipe in ranks.pipes)
         fabric.controller.end_all("link h3-leaf1 is down")
         for rank, (good, text) in enumerate(ranks.answers([0, 1, 2])):
             assert not good
-            assert text.startswith(f"DistBackendError: netfold: rank {rank}: allgather by Gloo: ")
+            assert text.startswith(f"DistBackendError: netfold: rank {rank}: allreduce by Gloo: ")
             cause = "rank" if rank == 2 else "link h3-leaf1 is down"
             assert cause in text
 
