@@ -67,8 +67,10 @@ def read_tokens(file: Path) -> frozenset[str]:
     """Raises SecurityFileError if the file cannot be read, or has no tokens or short ones."""
     try:
         tokens = frozenset(file.read_text().split())
-    except (OSError, UnicodeDecodeError) as error:
-        raise SecurityFileError(str(error)) from error
+    except OSError as error:
+        raise SecurityFileError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SecurityFileError(f"{file} is no text: {error}") from error
     if not tokens or any(len(t) < MIN_TOKEN_LENGTH for t in tokens):
         raise SecurityFileError(
             f"{file}: expected at least one token, each of {MIN_TOKEN_LENGTH} characters or more"
