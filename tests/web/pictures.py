@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of the page beside the committed ones, which the guide shows. `make web-pictures` renews them."""
+"""Compares pictures of the page with the committed ones, which the guide shows. `make web-pictures` renews them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_DIFFERENCE = 24
 """Greatest difference of a color channel, of 255, between squares that count as equal."""
 
 MAX_DIFFERENT_SHARE = 0.001
-"""Of the squares of a picture: a word of a table is more."""
+"""Fraction of a picture's squares that may differ: a word of a table is more."""
 
 
 class PictureDiffersError(AssertionError):

@@ -26,7 +26,7 @@ pytestmark = [needs_chromium, pytest.mark.long]  # run by make test-web
 __all__ = ["page"]
 SLOTS = 512
 EPOCH = 2
-"""Of the example's job, at its end."""
+"""Job epoch of the example's job at its end."""
 
 
 class Switches(Endless):
