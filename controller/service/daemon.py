@@ -118,10 +118,14 @@ def _reload(
     """Take the certificate and the tokens that are in the files now. Streams that are open continue."""
     try:
         credentials.reload()
-        report("the certificate and the tokens were read again")
-        leadership.publish_tokens(credentials.current)
-    except (SecurityFileError, StoreError) as error:
+    except SecurityFileError as error:
         report(f"SIGHUP: {error}; what was read before stays in use")
+        return
+    report("the certificate and the tokens were read again")
+    try:
+        leadership.publish_tokens(credentials.current)
+    except StoreError as error:
+        report(f"a standby cannot compare its tokens with the new ones: {error}")
     else:
         if not has_tokens_of(credentials.current, store.primary_tokens):
             report(_OTHER_TOKENS)
