@@ -92,6 +92,11 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="web",
         extra="web",
     ),
+    "controller token": Command(
+        "controller.operator.token_command",
+        "Make a token and its line for --identities.",
+        extra="controller",
+    ),
     "job": Command(
         "controller.operator.job_commands",
         "Submit, inspect, replan and cancel jobs.",

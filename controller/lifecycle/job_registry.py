@@ -12,6 +12,7 @@ from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Mem
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
 from netfold.controller.jobs.store import HISTORY
+from netfold.controller.jobs.submitter import UNNAMED, Submitter
 from netfold.controller.jobs.withdrawal import Withdrawal
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
@@ -49,6 +50,7 @@ class JobRegistry:
         self._revisions = self._stored_revisions()
         self._quarantined: set[tuple[str, int]] = set()
         self._entries = AdmissionEntries(config.fabric)
+        self.key = store.key
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -211,7 +213,7 @@ class JobRegistry:
         """Note that an element is not withdrawn any more."""
         self._store.delete_withdrawal(element)
 
-    def new(self, resolved: ResolvedJob) -> JobRecord:
+    def new(self, resolved: ResolvedJob, submitter: Submitter = UNNAMED) -> JobRecord:
         """Make a queued job of a resolved file."""
         self._resolved[resolved.file.name] = resolved
         seq = self._store.number("seq") + 1
@@ -230,6 +232,8 @@ class JobRegistry:
             floats=resolved.file.numerics.floats,
             sandbox=resolved.file.sandbox,
             submitted=self._clock.wall_s(),
+            submitted_by=submitter.name,
+            tenant=submitter.tenant,
         )
 
     def with_placement(

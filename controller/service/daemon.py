@@ -18,6 +18,7 @@ from netfold.controller.core import Controller
 from netfold.controller.jobs.store import Store, StoreError
 from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
+from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.leadership import Leadership, has_tokens_of
 from netfold.controller.service.listening import ListenError
@@ -32,7 +33,6 @@ from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.programs import check_lanes, programs_of, with_programs
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
@@ -43,7 +43,7 @@ to ignore them."""
 
 _OTHER_TOKENS = (
     "the primary takes other tokens, whose holders this standby refuses once it leads: "
-    "give both the same --tokens and --member-tokens"
+    "give both the same --tokens, --member-tokens and --identities"
 )
 
 
@@ -140,7 +140,7 @@ class Listener:
         self._proxy: ServiceProxy | None = None
         self.address = ""
 
-    async def serve(self, service: pb_grpc.ControllerServicer) -> None:
+    async def serve(self, service: JobsService) -> None:
         """Direct all calls to `service` from now on. Raises ListenError."""
         if self._proxy is not None:
             self._proxy.current = service

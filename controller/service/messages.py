@@ -108,6 +108,8 @@ def job_message(
         members=[_member(job, m, member_status) for m in job.members],
         standby_of=standby_of,
         sandbox=job.sandbox,
+        tenant=job.tenant,
+        submitted_by=job.submitted_by,
     )
 
 

@@ -11,9 +11,11 @@ from typing import TypeVar
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
-from netfold.controller.lifecycle.job_registry import UnknownJobError
+from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
+from netfold.controller.service.access import member_token
+from netfold.controller.service.access_control import JobsService, submitter_of
 from netfold.controller.service.explain import Explainer
 from netfold.controller.service.fabric_status import INTENTS, fabric_status
 from netfold.controller.service.member_service import MemberService
@@ -32,14 +34,13 @@ from netfold.controller.service.slot_reading import read_slot
 from netfold.controller.subsystems import Jobs, Planning, Switches
 from netfold.controller.switches.failed_elements import WithdrawalError
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
 Response = TypeVar("Response")
 
 LINES_A_MESSAGE = 100
 
 
-class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
+class Service(JobsService):
     """The service. Every typed error becomes a status code and its message. Methods are named as in the proto."""
 
     # ruff: noqa: N802
@@ -63,10 +64,18 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._member_service = MemberService(state, jobs.members)
         self._explainer = Explainer(state, switches, jobs.lifecycle, planning)
 
+    @property
+    def registry(self) -> JobRegistry:
+        return self._state.registry
+
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         try:
-            job = await self._requests.submit(request.spec_yaml, queue=request.queue, source=request.source)
-            return self._job(job)
+            job = await self._requests.submit(
+                request.spec_yaml, submitter_of(context), queue=request.queue, source=request.source
+            )
+            message = self._job(job)
+            message.member_token = member_token(self.registry.key, job.name, job.seq)
+            return message
         except REFUSALS as error:
             await refuse(context, error)
 

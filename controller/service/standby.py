@@ -17,6 +17,7 @@ from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.fabric_status import fabric_status
 from netfold.controller.service.messages import (
@@ -32,7 +33,6 @@ from netfold.controller.service.messages import (
 )
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
 STORE_POLL_S = 0.2
 """Seconds between two polls of the store: SQLite has no notification of changes by another process."""
@@ -40,7 +40,7 @@ STORE_POLL_S = 0.2
 Answer = TypeVar("Answer")
 
 
-class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
+class StandbyService(JobsService):
     """Answers until `retire`, which ends the open streams."""
 
     def __init__(self, config: FabricConfig, packet_model: PacketModel, store: Store) -> None:
@@ -51,6 +51,10 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._registry: JobRegistry
         self._no_members = MemberStatus()
         self._retired = asyncio.Event()
+
+    @property
+    def registry(self) -> JobRegistry:
+        return self._current()
 
     def retire(self) -> None:
         self._retired.set()
@@ -183,14 +187,18 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         return f"this controller is a standby; the primary serves at {self._primary()}"
 
 
-class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
+class ServiceProxy(JobsService):
     """Passes each call to the current service, because the handlers of a server are fixed when it starts. `stop` ends
     all calls with UNAVAILABLE, on which clients try again; a server that stops before they ended would log a traceback
     for each."""
 
-    def __init__(self, current: pb_grpc.ControllerServicer) -> None:
+    def __init__(self, current: JobsService) -> None:
         self.current = current
         self._stopped = asyncio.Event()
+
+    @property
+    def registry(self) -> JobRegistry:
+        return self.current.registry
 
     def stop(self) -> None:
         self._stopped.set()

@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Interceptor that finds the caller of each call, refuses what access.py does not allow, and hides the jobs of other
+tenants in the answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import grpc
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.jobs.submitter import Submitter
+from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.service.access import (
+    LOCAL,
+    Refusal,
+    decide,
+    job_in,
+    member_of_token,
+    refusal_of_call,
+)
+from netfold.controller.service.hidden_jobs import HiddenJobs
+from netfold.controller.service.identities import Identity, Role
+from netfold.controller.service.security import Credentials
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.connection import TOKEN_KEY
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
+if TYPE_CHECKING:
+    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
+else:
+    _Interceptor = grpc.aio.ServerInterceptor
+
+_BEARER = b"Bearer "
+_UNKNOWN = Refusal(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
+
+
+class JobsService(pb_grpc.ControllerServicer):  # type: ignore[misc]
+    """The service of a controller, whose jobs are known here."""
+
+    @property
+    def registry(self) -> JobRegistry:
+        raise NotImplementedError
+
+
+class Call:
+    """The context of a call, with its caller. Messages of refusals name no hidden job."""
+
+    def __init__(self, context: Any, caller: Identity, hidden: HiddenJobs) -> None:
+        self._context = context
+        self._hidden = hidden
+        self.caller = caller
+
+    async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
+        await self._context.abort(code, self._hidden.text(details))
+        raise AssertionError("abort raises")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
+def caller_of(context: object) -> Identity:
+    """The caller of a call. Without this interceptor it is the process itself."""
+    return context.caller if isinstance(context, Call) else LOCAL
+
+
+def submitter_of(context: object) -> Submitter:
+    caller = caller_of(context)
+    return Submitter(caller.name, caller.tenant)
+
+
+class AccessControl(_Interceptor):
+    """`credentials`: None: the callers are of a Unix socket, and may do everything."""
+
+    def __init__(self, service: JobsService, credentials: Credentials | None) -> None:
+        self._service = service
+        self._credentials = credentials
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        handler = await continuation(handler_call_details)
+        rpc = handler_call_details.method.rpartition("/")[2]
+        caller = self._caller(handler_call_details)
+        refusal = _UNKNOWN if caller is None else refusal_of_call(caller, rpc)
+        if caller is None or refusal is not None:
+            return _refusing(handler, refusal or _UNKNOWN)
+        if not handler:  # None, which gRPC's types leave out: no such method
+            return handler
+        if handler.stream_stream:
+            return _replaced(handler, stream_stream=self._joining(handler.stream_stream, rpc, caller))
+        if handler.unary_stream:
+            return _replaced(handler, unary_stream=self._streaming(handler.unary_stream, rpc, caller))
+        assert handler.unary_unary is not None
+        return _replaced(handler, unary_unary=self._unary(handler.unary_unary, rpc, caller))
+
+    def _caller(self, details: grpc.HandlerCallDetails) -> Identity | None:
+        if self._credentials is None:
+            return LOCAL
+        shown = dict(details.invocation_metadata or ()).get(TOKEN_KEY, "")
+        given = shown.encode() if isinstance(shown, str) else shown
+        if not given.startswith(_BEARER):
+            return None
+        token = given.removeprefix(_BEARER)
+        known = self._credentials.current.callers.of_token(token)
+        return known or member_of_token(self._service.registry.key, token)
+
+    def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, who: Identity) -> Callable[..., Any]:
+        async def call(request: Any, context: Any) -> Any:
+            own = await self._admitted(rpc, who, request, context)
+            return self._hidden(who).answer(await method(request, own))
+
+        return call
+
+    def _streaming(self, method: Callable[..., Any], rpc: str, who: Identity) -> Callable[..., Any]:
+        async def call(request: Any, context: Any) -> AsyncIterator[Any]:
+            own = await self._admitted(rpc, who, request, context)
+            async for message in method(request, own):
+                yield self._hidden(who).answer(message)
+
+        return call
+
+    def _joining(self, method: Callable[..., Any], rpc: str, who: Identity) -> Callable[..., Any]:
+        async def call(requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+            first = await anext(aiter(requests), None)
+            if first is None:
+                return
+            own = await self._admitted(rpc, who, first, context)
+            async for message in method(_chained(first, requests), own):
+                yield message
+
+        return call
+
+    async def _admitted(self, rpc: str, who: Identity, request: Any, context: Any) -> Call:
+        """The context for the handler of a call that the caller may make."""
+        name = job_in(rpc, request)
+        refusal = decide(who, rpc, name, self._job(name) if who.role in (Role.MEMBER, Role.USER) else None)
+        if refusal is not None:
+            await context.abort(refusal.code, refusal.message)
+        if rpc == "CancelJob" and who.name:
+            request.canceled_by = f"{who.name}: {request.canceled_by}" if request.canceled_by else who.name
+        return Call(context, who, self._hidden(who))
+
+    def _job(self, name: str) -> JobRecord | None:
+        registry = self._service.registry
+        return registry.get(name) if name in registry else None
+
+    def _hidden(self, who: Identity) -> HiddenJobs:
+        return HiddenJobs(who, self._service.registry.all() if who.role is Role.USER else [])
+
+
+async def _chained(first: Any, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    yield first
+    async for message in rest:
+        yield message
+
+
+def _replaced(handler: Handler, **methods: Callable[..., Any]) -> Handler:
+    return handler._replace(**methods)  # type: ignore[attr-defined,no-any-return]  # a named tuple
+
+
+def _refusing(handler: Handler | None, refusal: Refusal) -> Handler:
+    """A handler that refuses each call. `handler`: None: there is no such method."""
+
+    async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await context.abort(refusal.code, refusal.message)
+
+    async def refuse_stream(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await context.abort(refusal.code, refusal.message)
+        yield
+
+    if handler and handler.request_streaming:
+        return grpc.stream_stream_rpc_method_handler(refuse_stream)
+    if handler and handler.response_streaming:
+        return grpc.unary_stream_rpc_method_handler(refuse_stream)
+    return grpc.unary_unary_rpc_method_handler(refuse)
