@@ -58,7 +58,9 @@ class PlacementScheduler:
         self._again = False
         self._is_running = False
 
-    async def submit(self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queue: bool) -> JobRecord:
+    async def submit(
+        self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queue: bool
+    ) -> JobRecord:
         """Place a new job, or queue it if that is allowed. Raises JobExistsError, and RefusedError unless the job may
         wait: ImpossibleJobError even then."""
         name = resolved.file.name

@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -16,8 +13,6 @@ import grpc
 
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.service.identities import Identity, Role
-
-_MEMBER_PREFIX = "netfold-member"
 
 
 class Right(Enum):
@@ -119,20 +114,3 @@ def job_in(rpc: str, request: Any) -> str:
     """The name of the job in a request; "": it has none."""
     rule = RULES.get(rpc)
     return str(getattr(request, rule.job)) if rule is not None and rule.job else ""
-
-
-def member_token(key: bytes, job: str, seq: int) -> str:
-    """The token of the members of a job. Whoever has the store's key can make it again, so it is stored nowhere."""
-    proof = hmac.digest(key, f"{_MEMBER_PREFIX}\0{job}\0{seq}".encode(), hashlib.sha256)
-    return f"{_MEMBER_PREFIX}:{job}:{seq}:{base64.urlsafe_b64encode(proof).decode()}"
-
-
-def member_of_token(key: bytes, token: bytes) -> Identity | None:
-    """The member that a token stands for; None for any other token."""
-    parts = token.decode(errors="replace").split(":")
-    if len(parts) != 4 or parts[0] != _MEMBER_PREFIX or not (parts[2].isascii() and parts[2].isdecimal()):
-        return None
-    job, seq = parts[1], int(parts[2][:20])
-    if not hmac.compare_digest(member_token(key, job, seq).encode(), token):
-        return None
-    return Identity("", "", Role.MEMBER, job, seq)

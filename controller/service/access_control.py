@@ -18,7 +18,6 @@ from netfold.controller.service.access import (
     Refusal,
     decide,
     job_in,
-    member_of_token,
     refusal_of_call,
 )
 from netfold.controller.service.hidden_jobs import HiddenJobs
@@ -26,6 +25,7 @@ from netfold.controller.service.identities import Identity, Role
 from netfold.controller.service.security import Credentials
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY
+from netfold.protocol.job_token import verified_job
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
@@ -108,7 +108,7 @@ class AccessControl(_Interceptor):
             return None
         token = given.removeprefix(_BEARER)
         known = self._credentials.current.callers.of_token(token)
-        return known or member_of_token(self._service.registry.key, token)
+        return known or _member_of(verified_job(self._service.registry.key, token))
 
     def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, who: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> Any:
@@ -152,6 +152,10 @@ class AccessControl(_Interceptor):
 
     def _hidden(self, who: Identity) -> HiddenJobs:
         return HiddenJobs(who, self._service.registry.all() if who.role is Role.USER else [])
+
+
+def _member_of(job: tuple[str, int] | None) -> Identity | None:
+    return None if job is None else Identity("", "", Role.MEMBER, *job)
 
 
 async def _chained(first: Any, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:

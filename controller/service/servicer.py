@@ -14,7 +14,6 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
-from netfold.controller.service.access import member_token
 from netfold.controller.service.access_control import JobsService, submitter_of
 from netfold.controller.service.explain import Explainer
 from netfold.controller.service.fabric_status import INTENTS, fabric_status
@@ -34,6 +33,7 @@ from netfold.controller.service.slot_reading import read_slot
 from netfold.controller.subsystems import Jobs, Planning, Switches
 from netfold.controller.switches.failed_elements import WithdrawalError
 from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.job_token import job_token
 
 Response = TypeVar("Response")
 
@@ -74,7 +74,7 @@ class Service(JobsService):
                 request.spec_yaml, submitter_of(context), queue=request.queue, source=request.source
             )
             message = self._job(job)
-            message.member_token = member_token(self.registry.key, job.name, job.seq)
+            message.member_token = job_token(self.registry.key, job.name, job.seq)
             return message
         except REFUSALS as error:
             await refuse(context, error)

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
-from netfold.controller.service.access import RIGHTS, RULES, Right, decide, member_of_token, member_token
+from netfold.controller.service.access import RIGHTS, RULES, Right, decide
 from netfold.controller.service.hidden_jobs import NAMELESS
 from netfold.controller.service.identities import Identities, Identity, Role, digest_of
 from netfold.controller.service.security import Credentials, Security
@@ -22,7 +22,10 @@ from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.job_token import job_token, verified_job
 from netfold.topologies.generators import single_switch
+from netfold.traffic.membership.jobs import cancel_job, submit_job
+from netfold.traffic.membership.membership import ControllerMembership
 from tests.controller.deployment import Deployment, deployed
 from tests.controller.test_server import security  # noqa: F401 (a fixture)
 
@@ -58,11 +61,11 @@ class Access:
     def __init__(self, address: str, certificate: bytes, deployment: Deployment) -> None:
         self.deployment = deployment
         self.tokens = dict(TOKENS)
-        self._address, self._certificate = address, certificate
+        self.address, self._certificate = address, certificate
 
     @asynccontextmanager
     async def stub(self, caller: str):
-        where = Connection(self._address, self._certificate, self.tokens[caller])
+        where = Connection(self.address, self._certificate, self.tokens[caller])
         async with open_aio_channel(where) as channel:
             yield pb_grpc.ControllerStub(channel)
 
@@ -219,12 +222,31 @@ def test_a_fabric_status_names_no_job_of_another_tenant(security, tmp_path):  # 
     run(tmp_path, security, scenario)
 
 
+def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_path):  # noqa: F811
+    """As PyTorch's and MPI's ranks do, whose first one submits the job."""
+
+    async def scenario(access: Access) -> None:
+        own = Connection(access.address, security.certificate, TOKENS["alice"])
+        keys = {"name": "ranks", "workers": ["h5"], "scheme": "switchml", "rate": 5}
+        where = own.as_member(await asyncio.to_thread(submit_job, own, keys, False, 20))
+        member = ControllerMembership(where, "ranks", "h5")
+        try:
+            assert (await asyncio.to_thread(member.wait, 20)).epoch == 1
+            assert "all members are connected" in await asyncio.to_thread(member.describe_stall)
+            assert await asyncio.to_thread(cancel_job, where, "ranks", "a rank at host h5", 20)
+            assert not await asyncio.to_thread(cancel_job, where, "of-bob", "a rank at host h5", 20)
+        finally:
+            await asyncio.to_thread(member.close)
+
+    run(tmp_path, security, scenario)
+
+
 KEY = b"k" * 32
 
 
-def test_access_of_a_forged_member_token():
-    token = member_token(KEY, "digits", 7)
-    assert member_of_token(KEY, token.encode()) == Identity("", "", Role.MEMBER, "digits", 7)
+def test_access_of_a_forged_token_of_a_job():
+    token = job_token(KEY, "digits", 7)
+    assert verified_job(KEY, token.encode()) == ("digits", 7)
     head, job, seq, proof = token.split(":")
     for forged in (
         f"{head}:other:{seq}:{proof}",
@@ -236,9 +258,13 @@ def test_access_of_a_forged_member_token():
         f"{head}:{job}:{seq}",
         "\N{GREEK SMALL LETTER ALPHA}",
     ):
-        assert member_of_token(KEY, forged.encode()) is None
-    assert member_of_token(KEY, b"\xff:\xff") is None
-    assert member_of_token(b"other" * 8, token.encode()) is None
+        assert verified_job(KEY, forged.encode()) is None
+    assert verified_job(KEY, b"\xff:\xff") is None
+    assert verified_job(b"other" * 8, token.encode()) is None
+
+
+def test_a_token_of_the_longest_name_fits_in_a_name_of_an_mpi_program():
+    assert len(job_token(KEY, "j" * 64, 10**9)) < 128
 
 
 def test_access_of_a_member_token_of_all_jobs_ends_none():
