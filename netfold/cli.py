@@ -103,6 +103,12 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         OPERATION,
         extra="controller",
     ),
+    "events": Command(
+        "controller.operator.events_command",
+        "Show who has changed what: submitted, canceled, drained.",
+        OPERATION,
+        extra="controller",
+    ),
     "replay": Command(
         "controller.operator.web_commands", "Open a recording in the page.", OPERATION, "replay", extra="web"
     ),

@@ -48,6 +48,7 @@ RULES: Mapping[str, Rule] = {
     "GetStatus": Rule(Right.READ),
     "GetFabricStatus": Rule(Right.READ),
     "WatchRecording": Rule(Right.READ),
+    "WatchEvents": Rule(Right.READ),
     "SubmitJob": Rule(Right.SUBMIT, changes=True),
     "AddWorkers": Rule(Right.OWN, "name", changes=True),
     "ReadSlot": Rule(Right.OWN, "job"),

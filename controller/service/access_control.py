@@ -5,7 +5,9 @@ tenants in the answers."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import grpc
@@ -15,13 +17,16 @@ from netfold.controller.jobs.submitter import Submitter
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.service.access import (
     LOCAL,
+    RULES,
     Refusal,
     decide,
     job_in,
     refusal_of_call,
 )
+from netfold.controller.service.events import Event, EventFiles
 from netfold.controller.service.hidden_jobs import HiddenJobs
 from netfold.controller.service.identities import Identity, Role
+from netfold.controller.service.request_texts import MAX_TEXT
 from netfold.controller.service.security import Credentials
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY
@@ -46,6 +51,12 @@ class JobsService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class Outcome:
+    code: grpc.StatusCode = grpc.StatusCode.OK
+    message: str = ""
+
+
 class Call:
     """The context of a call, with its caller. Messages of refusals name no hidden job."""
 
@@ -53,8 +64,10 @@ class Call:
         self._context = context
         self._hidden = hidden
         self.caller = caller
+        self.outcome = Outcome()
 
     async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
+        self.outcome = Outcome(code, details)
         await self._context.abort(code, self._hidden.text(details))
         raise AssertionError("abort raises")
 
@@ -75,9 +88,12 @@ def submitter_of(context: object) -> Submitter:
 class AccessControl(_Interceptor):
     """`credentials`: None: the callers are of a Unix socket, and may do everything."""
 
-    def __init__(self, service: JobsService, credentials: Credentials | None) -> None:
+    def __init__(
+        self, service: JobsService, credentials: Credentials | None, events: EventFiles | None = None
+    ) -> None:
         self._service = service
         self._credentials = credentials
+        self._events = events
 
     async def intercept_service(
         self,
@@ -88,7 +104,7 @@ class AccessControl(_Interceptor):
         rpc = handler_call_details.method.rpartition("/")[2]
         caller = self._caller(handler_call_details)
         refusal = _UNKNOWN if caller is None else refusal_of_call(caller, rpc)
-        if caller is None or refusal is not None:
+        if refusal is not None or caller is None:
             return _refusing(handler, refusal or _UNKNOWN)
         if not handler:  # None, which gRPC's types leave out: no such method
             return handler
@@ -112,14 +128,46 @@ class AccessControl(_Interceptor):
 
     def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, who: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> Any:
-            own = await self._admitted(rpc, who, request, context)
-            return self._hidden(who).answer(await method(request, own))
+            own = Call(context, who, self._hidden(who))
+            answer = None
+            try:
+                await self._admit(rpc, request, own)
+                answer = await method(request, own)
+            except BaseException as error:
+                if own.outcome == Outcome():
+                    own.outcome = Outcome(grpc.StatusCode.UNKNOWN, repr(error))
+                raise
+            finally:
+                self._note(rpc, own, request, answer)
+            return self._hidden(who).answer(answer)
 
         return call
 
+    def _note(self, rpc: str, call: Call, request: Any, answer: Any) -> None:
+        """Write the event of a call that changes something."""
+        rule = RULES.get(rpc)
+        if self._events is None or rule is None or not rule.changes:
+            return
+        name = job_in(rpc, request) or (answer.name if rpc == "SubmitJob" and answer is not None else "")
+        job, who = self._job(name), call.caller
+        elements = getattr(request, "elements", None) or getattr(request, "jobs", None) or ()
+        self._events.add(
+            Event(
+                at=time.time(),
+                call=rpc,
+                caller=who.name or who.role,
+                tenant=who.tenant if job is None else job.tenant,
+                source=call.peer(),
+                target=name or ", ".join(elements)[:MAX_TEXT],
+                outcome=call.outcome.code.name.lower(),
+                message=call.outcome.message[:MAX_TEXT],
+            )
+        )
+
     def _streaming(self, method: Callable[..., Any], rpc: str, who: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
-            own = await self._admitted(rpc, who, request, context)
+            own = Call(context, who, self._hidden(who))
+            await self._admit(rpc, request, own)
             async for message in method(request, own):
                 yield self._hidden(who).answer(message)
 
@@ -130,21 +178,21 @@ class AccessControl(_Interceptor):
             first = await anext(aiter(requests), None)
             if first is None:
                 return
-            own = await self._admitted(rpc, who, first, context)
+            own = Call(context, who, self._hidden(who))
+            await self._admit(rpc, first, own)
             async for message in method(_chained(first, requests), own):
                 yield message
 
         return call
 
-    async def _admitted(self, rpc: str, who: Identity, request: Any, context: Any) -> Call:
-        """The context for the handler of a call that the caller may make."""
-        name = job_in(rpc, request)
+    async def _admit(self, rpc: str, request: Any, call: Call) -> None:
+        """End a call that the caller may not make."""
+        name, who = job_in(rpc, request), call.caller
         refusal = decide(who, rpc, name, self._job(name) if who.role in (Role.MEMBER, Role.USER) else None)
         if refusal is not None:
-            await context.abort(refusal.code, refusal.message)
+            await call.abort(refusal.code, refusal.message)
         if rpc == "CancelJob" and who.name:
             request.canceled_by = f"{who.name}: {request.canceled_by}" if request.canceled_by else who.name
-        return Call(context, who, self._hidden(who))
 
     def _job(self, name: str) -> JobRecord | None:
         registry = self._service.registry

@@ -20,6 +20,7 @@ from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.connection_limits import raise_file_limit
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.leadership import Leadership, has_tokens_of
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
@@ -101,7 +102,9 @@ async def _run(
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
     try:
         async with contextlib.AsyncExitStack() as stack:
-            listener = Listener(stack, options)
+            events = EventFiles(options.state.with_name(f"{options.state.name}.events"))
+            stack.callback(events.close)
+            listener = Listener(stack, options, events)
             term = leadership.try_lead()
             if term is None:
                 term = await _stand_by(config, options, store, leadership, listener, report, stop)
@@ -134,9 +137,10 @@ def _reload(
 class Listener:
     """The address on which this process serves. The service behind it changes when a standby becomes the leader."""
 
-    def __init__(self, stack: contextlib.AsyncExitStack, options: DaemonOptions) -> None:
+    def __init__(self, stack: contextlib.AsyncExitStack, options: DaemonOptions, events: EventFiles) -> None:
         self._stack = stack
         self._options = options
+        self._events = events
         self._proxy: ServiceProxy | None = None
         self.address = ""
 
@@ -145,10 +149,10 @@ class Listener:
         if self._proxy is not None:
             self._proxy.current = service
             return
-        proxy = ServiceProxy(service)
+        proxy = ServiceProxy(service, self._events)
         options = self._options
         self.address = await self._stack.enter_async_context(
-            serving(proxy, options.listen, options.credentials)
+            serving(proxy, options.listen, options.credentials, events=self._events)
         )
         self._stack.callback(proxy.stop)  # before the server stops
         self._proxy = proxy

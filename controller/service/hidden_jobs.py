@@ -25,6 +25,7 @@ class HiddenJobs:
 
     def __init__(self, who: Identity, jobs: Sequence[JobRecord]) -> None:
         self._is_user = who.role is Role.USER
+        self._tenant = who.tenant
         self._own = frozenset(j.name for j in jobs if sees(who, j))
         self._names = [j.name for j in jobs if not sees(who, j)] if self._is_user else []
 
@@ -58,6 +59,9 @@ class HiddenJobs:
             case pb.RecordingLines():
                 rows = (self._line(json.loads(line)) for line in message.lines)
                 message.lines[:] = [json.dumps(row, separators=(",", ":")) for row in rows if row]
+            case pb.EventLines():
+                lines = [line for line in message.lines if json.loads(line).get("tenant") == self._tenant]
+                message.lines[:] = map(self.text, lines)
         return message
 
     @functools.cached_property

@@ -15,6 +15,7 @@ import grpc
 
 from netfold.controller.service.access_control import AccessControl, JobsService
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.request_texts import PlainTexts
 from netfold.controller.service.security import Credentials
@@ -35,11 +36,12 @@ async def serving(
     listen: str,
     credentials: Credentials | None,
     limits: ConnectionLimits | None = None,
+    events: EventFiles | None = None,
 ) -> AsyncIterator[str]:
     """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `credentials`), and yield the address. `limits`: None: those of
-    the process. Raises ListenError."""
+    the process. `events`: gets an event for each call that changes something. Raises ListenError."""
     calls = CallsInFlight()
-    interceptors = [AccessControl(service, credentials), PlainTexts(), calls]
+    interceptors = [AccessControl(service, credentials, events), PlainTexts(), calls]
     options = [
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", MAX_MESSAGE),

@@ -18,6 +18,7 @@ from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobErr
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.service.access_control import JobsService
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.fabric_status import fabric_status
 from netfold.controller.service.messages import (
@@ -192,8 +193,9 @@ class ServiceProxy(JobsService):
     all calls with UNAVAILABLE, on which clients try again; a server that stops before they ended would log a traceback
     for each."""
 
-    def __init__(self, current: JobsService) -> None:
+    def __init__(self, current: JobsService, events: EventFiles) -> None:
         self.current = current
+        self._events = events
         self._stopped = asyncio.Event()
 
     @property
@@ -233,6 +235,13 @@ class ServiceProxy(JobsService):
     ) -> AsyncIterator[pb.RecordingLines]:
         async for lines in self._stream(self.current.WatchRecording(request, context), context):
             yield lines
+
+    async def WatchEvents(
+        self, request: pb.WatchEventsRequest, context: Context
+    ) -> AsyncIterator[pb.EventLines]:
+        """A standby has the files of the primary."""
+        async for lines in self._stream(self._events.read(request.since, follow=request.follow), context):
+            yield pb.EventLines(lines=lines)
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context

@@ -14,11 +14,13 @@ import grpc
 import pytest
 
 from netfold.controller.service.access import RIGHTS, RULES, Right, decide
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.hidden_jobs import NAMELESS
 from netfold.controller.service.identities import Identities, Identity, Role, digest_of
 from netfold.controller.service.security import Credentials, Security
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
+from netfold.controller.service.standby import ServiceProxy
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
@@ -74,13 +76,28 @@ class Access:
             return await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec(name, hosts)), timeout=20)
 
 
+@asynccontextmanager
+async def event_files(folder):
+    events = EventFiles(folder / "events")
+    try:
+        yield events
+    finally:
+        events.close()
+
+
 def run(tmp_path, security: Security, scenario: Callable[[Access], Awaitable[None]]) -> None:  # noqa: F811
     known = Security(security.certificate, security.key, frozenset(), frozenset(), IDENTITIES)
 
     async def whole() -> None:
         async with (
             deployed(single_switch(6), tmp_path) as deployment,
-            serving(service_of(deployment.controller), "localhost:0", Credentials(known)) as address,
+            event_files(tmp_path) as events,
+            serving(
+                ServiceProxy(service_of(deployment.controller), events),
+                "localhost:0",
+                Credentials(known),
+                events=events,
+            ) as address,
         ):
             await deployment.settled()
             access = Access(address, security.certificate, deployment)
@@ -239,6 +256,44 @@ def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_pa
             await asyncio.to_thread(member.close)
 
     run(tmp_path, security, scenario)
+
+
+def test_a_change_is_an_event_with_its_caller(security, tmp_path):  # noqa: F811
+    """Users see the events of their tenant."""
+
+    async def scenario(access: Access) -> None:
+        async with access.stub("alice") as stub:
+            with pytest.raises(grpc.aio.AioRpcError):
+                await stub.CancelJob(pb.CancelJobRequest(name="of-bob"))
+        async with access.stub("operator") as stub:
+            await stub.CancelJob(pb.CancelJobRequest(name="of-alice"))
+            await stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["h6"], intent=pb.CORDON))
+        last = {"operator": "h6", "viewer": "h6", "alice": "of-alice", "bob": "of-bob"}
+        for caller, target in last.items():
+            async with access.stub(caller) as stub:
+                rows = await events_until(stub, target)
+                if caller == "alice":
+                    shown = [(r["call"], r["caller"], r["target"], r["outcome"]) for r in rows]
+                    assert shown == [
+                        ("SubmitJob", "alice", "of-alice", "ok"),
+                        ("CancelJob", "operator", "of-alice", "ok"),
+                    ]
+                if caller == "operator":
+                    assert [r["outcome"] for r in rows] == ["ok", "ok", "not_found", "ok", "ok"]
+                    assert all(r["source"].startswith("ipv") for r in rows)
+
+    run(tmp_path, security, scenario)
+
+
+async def events_until(stub: pb_grpc.ControllerStub, target: str) -> list[dict[str, str]]:
+    """The events up to the last one of a target, which a thread may still be writing."""
+    rows: list[dict[str, str]] = []
+    ends = {"h6": 1, "of-alice": 2, "of-bob": 2}
+    async for answer in stub.WatchEvents(pb.WatchEventsRequest(follow=True), timeout=20):
+        rows += map(json.loads, answer.lines)
+        if sum(row["target"] == target for row in rows) >= ends[target]:
+            return rows
+    return rows
 
 
 KEY = b"k" * 32

@@ -73,7 +73,7 @@ class EnteredJob:
                 "job %s has no file, and ends with its lease if %s and its watch die: %s", name, member, error
             )
         try:
-            variables = {Variable.JOB_TOKEN: token} if token else {}
+            variables = {str(Variable.JOB_TOKEN): token} if token else {}
             self._watch = watch_process(str(self._path or ""), text, variables=variables)
         except OSError as error:
             log.warning("job %s has no watch, and may end with its lease if %s dies: %s", name, member, error)
