@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
-from netfold.controller.service.identities import NAME, ROLES_IN_FILES, Identity, Role, identity_line
+from netfold.controller.service.identities import LIMITS, NAME, ROLES_IN_FILES, Identity, Role, identity_line
 
 app = typer.Typer()
 
@@ -36,7 +36,7 @@ def token(
     Exit codes: 0 made, 2 bad name, or the file exists or cannot be written.
     """
     for what, value in (("name", name), ("tenant", tenant)):
-        if not NAME.fullmatch(value):
+        if not NAME.fullmatch(value) or value == LIMITS:
             fail(BAD_INPUT, f"{what} '{value}': expected at most 64 letters, digits, '_', '.', '@' and '-'")
     made = secrets.token_urlsafe(TOKEN_BYTES)
     path = out or Path(f"{name}.token")

@@ -23,6 +23,7 @@ from netfold.controller.service.access import (
     job_in,
     refusal_of_call,
 )
+from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.events import Event, EventFiles
 from netfold.controller.service.hidden_jobs import HiddenJobs
 from netfold.controller.service.identities import Identity, Role
@@ -82,7 +83,7 @@ def caller_of(context: object) -> Identity:
 
 def submitter_of(context: object) -> Submitter:
     caller = caller_of(context)
-    return Submitter(caller.name, caller.tenant)
+    return Submitter(caller.name, caller.tenant, caller.limits)
 
 
 class AccessControl(_Interceptor):
@@ -94,6 +95,7 @@ class AccessControl(_Interceptor):
         self._service = service
         self._credentials = credentials
         self._events = events
+        self._rates = CallRates()
 
     async def intercept_service(
         self,
@@ -103,7 +105,9 @@ class AccessControl(_Interceptor):
         handler = await continuation(handler_call_details)
         rpc = handler_call_details.method.rpartition("/")[2]
         caller = self._caller(handler_call_details)
-        refusal = _UNKNOWN if caller is None else refusal_of_call(caller, rpc)
+        refusal = (
+            _UNKNOWN if caller is None else refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
+        )
         if refusal is not None or caller is None:
             return _refusing(handler, refusal or _UNKNOWN)
         if not handler:  # None, which gRPC's types leave out: no such method

@@ -16,6 +16,7 @@ from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.submitter import LimitError
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
 from netfold.controller.lifecycle.job_registry import UnknownJobError
@@ -50,6 +51,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     JobExistsError: grpc.StatusCode.ALREADY_EXISTS,
     ImpossibleJobError: grpc.StatusCode.INVALID_ARGUMENT,
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    LimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
     WithdrawalError: grpc.StatusCode.INVALID_ARGUMENT,

@@ -131,6 +131,7 @@ class Service(JobsService):
 
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
         try:
+            self.registry.check_workers(submitter_of(context), request.name, len(request.hosts))
             return self._job(self._members.add(request.name, tuple(request.hosts)))
         except REFUSALS as error:
             await refuse(context, error)

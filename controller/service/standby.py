@@ -193,7 +193,7 @@ class ServiceProxy(JobsService):
     all calls with UNAVAILABLE, on which clients try again; a server that stops before they ended would log a traceback
     for each."""
 
-    def __init__(self, current: JobsService, events: EventFiles) -> None:
+    def __init__(self, current: JobsService, events: EventFiles | None = None) -> None:
         self.current = current
         self._events = events
         self._stopped = asyncio.Event()
@@ -240,6 +240,8 @@ class ServiceProxy(JobsService):
         self, request: pb.WatchEventsRequest, context: Context
     ) -> AsyncIterator[pb.EventLines]:
         """A standby has the files of the primary."""
+        if self._events is None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this process keeps no events")
         async for lines in self._stream(self._events.read(request.since, follow=request.follow), context):
             yield pb.EventLines(lines=lines)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from netfold.controller.jobs.submitter import Limits
 from netfold.controller.operator.token_command import app
 from netfold.controller.service.identities import (
     MAX_FILE_BYTES,
@@ -36,6 +37,17 @@ def test_a_caller_is_found_by_its_token(tmp_path):
     assert known.of_token(digest_of(b"token-of-alice").encode()) is None, "a digest opens nothing"
 
 
+def test_limits_are_those_of_all_users_of_a_tenant(tmp_path):
+    chief = identity_line(Identity("chief", "vision", Role.OPERATOR), "token-of-chief")
+    limits = "limits vision jobs=4 rate=12.5 priority=-3"
+    known = read_identities(written(tmp_path, f"{limits}\n{LINE}\n{chief}\n"))
+    alice, operator = known.of_token(b"token-of-alice"), known.of_token(b"token-of-chief")
+    assert alice is not None
+    assert alice.limits == Limits(jobs=4, rate=12.5, priority=-3)
+    assert operator is not None
+    assert operator.limits == Limits()
+
+
 def test_a_name_may_have_two_tokens_while_one_replaces_the_other(tmp_path):
     known = read_identities(written(tmp_path, f"{LINE}\n{identity_line(ALICE, 'newer-token')}\n"))
     assert known.of_token(b"token-of-alice") == known.of_token(b"newer-token") == ALICE
@@ -54,6 +66,14 @@ def test_a_name_may_have_two_tokens_while_one_replaces_the_other(tmp_path):
         (f"al/ice vision user {'0' * 64}\n", ":1: name 'al/ice'"),
         (f"{'a' * 65} vision user {'0' * 64}\n", ":1: name"),
         ("alice\n", ":1: 1 words; expected NAME TENANT ROLE SHA256"),
+        (f"{LINE}\nlimits vision jobs=1\nlimits vision jobs=2\n", ":3: expected `limits TENANT"),
+        (f"{LINE}\nlimits speech jobs=1\n", "limits of 'speech', a tenant that no identity has"),
+        (f"{LINE}\nlimits vision\n", ":2: expected `limits TENANT"),
+        (f"{LINE}\nlimits vision hosts=1\n", ":2: 'hosts=1'; expected KEY=NUMBER"),
+        (f"{LINE}\nlimits vision rate=nan\n", ":2: 'rate=nan'; expected KEY=NUMBER"),
+        (f"{LINE}\nlimits vision jobs=1.5\n", ":2: 'jobs=1.5'; expected a number that jobs can have"),
+        (f"{LINE}\nlimits vision calls=-1\n", ":2: 'calls=-1'; expected a number that calls can have"),
+        (f"limits vision user {'0' * 64}\n", ":1: 'user'; expected KEY=NUMBER"),
         (b"\xff\xfe", "expected text in UTF-8"),
         (b"#" * (MAX_FILE_BYTES + 1), "has more than"),
     ],
