@@ -105,7 +105,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     ),
     "events": Command(
         "controller.operator.events_command",
-        "Show who has changed what: submitted, canceled, drained.",
+        "Show each change with its caller: submitted, canceled, drained.",
         OPERATION,
         extra="controller",
     ),

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The token of the members of one job: it has the job's name, and its proof is an HMAC by the controller's key. Whoever
-has the key can make it again, so it is stored nowhere."""
+"""The token of the members of one job: it has the job's name, and its proof is an HMAC by the controller's key. The
+controller can make it again, so it is stored nowhere."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who submits a job, and the limits of its tenant."""
+"""The submitter of a job, and the limits of its tenant."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class LimitError(Exception):
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of a tenant; None: no limit.
+class TenantLimits:
+    """TenantLimits of a tenant; None: no limit.
 
     jobs      jobs that have not ended
     queued    jobs that wait for capacity
@@ -40,7 +40,7 @@ class Submitter:
 
     name: str = ""
     tenant: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: TenantLimits = field(default_factory=TenantLimits)
 
     def check(
         self, resolved: ResolvedJob, jobs: Iterable[tuple[JobRecord, ResolvedJob]], *, queued: bool

@@ -12,7 +12,7 @@ from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Mem
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
 from netfold.controller.jobs.store import HISTORY
-from netfold.controller.jobs.submitter import UNNAMED, Limits, Submitter
+from netfold.controller.jobs.submitter import UNNAMED, Submitter, TenantLimits
 from netfold.controller.jobs.withdrawal import Withdrawal
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
@@ -118,7 +118,7 @@ class JobRegistry:
 
     def _jobs_of(self, submitter: Submitter) -> list[tuple[JobRecord, ResolvedJob]]:
         """The jobs of the submitter's tenant that have not ended."""
-        if submitter.limits == Limits():
+        if submitter.limits == TenantLimits():
             return []
         own = [j for j in self._jobs.values() if j.tenant == submitter.tenant and not j.state.is_terminal]
         return [(job, self.resolved_job(job.name)) for job in own]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold events`: who has changed what."""
+"""`netfold events`: each change with its caller."""
 
 from __future__ import annotations
 

@@ -77,38 +77,44 @@ class Refusal:
     message: str
 
 
-def refusal_of_call(who: Identity, rpc: str) -> Refusal | None:
+def refusal_of_call(caller: Identity, rpc: str) -> Refusal | None:
     """Why the caller may not make this call for any job; None: it may for some."""
     rule = RULES.get(rpc)
     if rule is None:
-        may = who.role is Role.OPERATOR
+        may = caller.role is Role.OPERATOR
     else:
         # The holder of a job's token can end the job in any case, by joining it as each of its hosts.
-        may = rule.right in RIGHTS[who.role] or (rule.right is Right.END and who.job != "")
+        may = rule.right in RIGHTS[caller.role] or (rule.right is Right.END and caller.job != "")
     if may:
         return None
-    what = "a member's token joins jobs" if who.role is Role.MEMBER else f"a {who.role} may not call {rpc}"
+    what = (
+        "a member's token joins jobs" if caller.role is Role.MEMBER else f"a {caller.role} may not call {rpc}"
+    )
     return Refusal(
-        grpc.StatusCode.PERMISSION_DENIED, f"{what}, and does no more" if who.role is Role.MEMBER else what
+        grpc.StatusCode.PERMISSION_DENIED, f"{what}, and does no more" if caller.role is Role.MEMBER else what
     )
 
 
-def decide(who: Identity, rpc: str, name: str = "", job: JobRecord | None = None) -> Refusal | None:
+def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = None) -> Refusal | None:
     """Why the caller may not make the call; None: it may. `name`: of the job that the request names. `job`: its record;
     None: there is none."""
-    refusal = refusal_of_call(who, rpc)
+    refusal = refusal_of_call(caller, rpc)
     if refusal is not None or not name:
         return refusal
-    if who.role is Role.MEMBER and who.job and (name != who.job or (job is not None and job.seq != who.seq)):
+    if (
+        caller.role is Role.MEMBER
+        and caller.job
+        and (name != caller.job or (job is not None and job.seq != caller.seq))
+    ):
         return Refusal(grpc.StatusCode.PERMISSION_DENIED, f"the token is of another job than '{name}'")
-    if job is not None and not sees(who, job):
+    if job is not None and not sees(caller, job):
         return Refusal(grpc.StatusCode.NOT_FOUND, f"there is no job '{name}'")
     return None
 
 
-def sees(who: Identity, job: JobRecord) -> bool:
+def sees(caller: Identity, job: JobRecord) -> bool:
     """Whether the caller may see more of the job than its load."""
-    return who.role is not Role.USER or job.tenant == who.tenant
+    return caller.role is not Role.USER or job.tenant == caller.tenant
 
 
 def job_in(rpc: str, request: Any) -> str:

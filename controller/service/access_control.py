@@ -53,22 +53,22 @@ class JobsService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RpcOutcome:
     code: grpc.StatusCode = grpc.StatusCode.OK
     message: str = ""
 
 
-class Call:
+class IdentifiedCall:
     """The context of a call, with its caller. Messages of refusals name no hidden job."""
 
     def __init__(self, context: Any, caller: Identity, hidden: HiddenJobs) -> None:
         self._context = context
         self._hidden = hidden
         self.caller = caller
-        self.outcome = Outcome()
+        self.outcome = RpcOutcome()
 
     async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
-        self.outcome = Outcome(code, details)
+        self.outcome = RpcOutcome(code, details)
         await self._context.abort(code, self._hidden.text(details))
         raise AssertionError("abort raises")
 
@@ -78,7 +78,7 @@ class Call:
 
 def caller_of(context: object) -> Identity:
     """The caller of a call. Without this interceptor it is the process itself."""
-    return context.caller if isinstance(context, Call) else LOCAL
+    return context.caller if isinstance(context, IdentifiedCall) else LOCAL
 
 
 def submitter_of(context: object) -> Submitter:
@@ -86,7 +86,7 @@ def submitter_of(context: object) -> Submitter:
     return Submitter(caller.name, caller.tenant, caller.limits)
 
 
-class AccessControl(_Interceptor):
+class AccessInterceptor(_Interceptor):
     """`credentials`: None: the callers are of a Unix socket, and may do everything."""
 
     def __init__(
@@ -130,37 +130,37 @@ class AccessControl(_Interceptor):
         known = self._credentials.current.callers.of_token(token)
         return known or _member_of(verified_job(self._service.registry.key, token))
 
-    def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, who: Identity) -> Callable[..., Any]:
+    def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> Any:
-            own = Call(context, who, self._hidden(who))
+            own = IdentifiedCall(context, caller, self._hidden(caller))
             answer = None
             try:
                 await self._admit(rpc, request, own)
                 answer = await method(request, own)
             except BaseException as error:
-                if own.outcome == Outcome():
-                    own.outcome = Outcome(grpc.StatusCode.UNKNOWN, repr(error))
+                if own.outcome == RpcOutcome():
+                    own.outcome = RpcOutcome(grpc.StatusCode.UNKNOWN, repr(error))
                 raise
             finally:
                 self._note(rpc, own, request, answer)
-            return self._hidden(who).answer(answer)
+            return self._hidden(caller).answer(answer)
 
         return call
 
-    def _note(self, rpc: str, call: Call, request: Any, answer: Any) -> None:
+    def _note(self, rpc: str, call: IdentifiedCall, request: Any, answer: Any) -> None:
         """Write the event of a call that changes something."""
         rule = RULES.get(rpc)
         if self._events is None or rule is None or not rule.changes:
             return
         name = job_in(rpc, request) or (answer.name if rpc == "SubmitJob" and answer is not None else "")
-        job, who = self._job(name), call.caller
+        job, caller = self._job(name), call.caller
         elements = getattr(request, "elements", None) or getattr(request, "jobs", None) or ()
         self._events.add(
             Event(
                 at=time.time(),
                 call=rpc,
-                caller=who.name or who.role,
-                tenant=who.tenant if job is None else job.tenant,
+                caller=caller.name or caller.role,
+                tenant=caller.tenant if job is None else job.tenant,
                 source=call.peer(),
                 target=name or ", ".join(elements)[:MAX_TEXT],
                 outcome=call.outcome.code.name.lower(),
@@ -168,42 +168,46 @@ class AccessControl(_Interceptor):
             )
         )
 
-    def _streaming(self, method: Callable[..., Any], rpc: str, who: Identity) -> Callable[..., Any]:
+    def _streaming(self, method: Callable[..., Any], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
-            own = Call(context, who, self._hidden(who))
+            own = IdentifiedCall(context, caller, self._hidden(caller))
             await self._admit(rpc, request, own)
             async for message in method(request, own):
-                yield self._hidden(who).answer(message)
+                yield self._hidden(caller).answer(message)
 
         return call
 
-    def _joining(self, method: Callable[..., Any], rpc: str, who: Identity) -> Callable[..., Any]:
+    def _joining(self, method: Callable[..., Any], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
             first = await anext(aiter(requests), None)
             if first is None:
                 return
-            own = Call(context, who, self._hidden(who))
+            own = IdentifiedCall(context, caller, self._hidden(caller))
             await self._admit(rpc, first, own)
             async for message in method(_chained(first, requests), own):
                 yield message
 
         return call
 
-    async def _admit(self, rpc: str, request: Any, call: Call) -> None:
+    async def _admit(self, rpc: str, request: Any, call: IdentifiedCall) -> None:
         """End a call that the caller may not make."""
-        name, who = job_in(rpc, request), call.caller
-        refusal = decide(who, rpc, name, self._job(name) if who.role in (Role.MEMBER, Role.USER) else None)
+        name, caller = job_in(rpc, request), call.caller
+        refusal = decide(
+            caller, rpc, name, self._job(name) if caller.role in (Role.MEMBER, Role.USER) else None
+        )
         if refusal is not None:
             await call.abort(refusal.code, refusal.message)
-        if rpc == "CancelJob" and who.name:
-            request.canceled_by = f"{who.name}: {request.canceled_by}" if request.canceled_by else who.name
+        if rpc == "CancelJob" and caller.name:
+            request.canceled_by = (
+                f"{caller.name}: {request.canceled_by}" if request.canceled_by else caller.name
+            )
 
     def _job(self, name: str) -> JobRecord | None:
         registry = self._service.registry
         return registry.get(name) if name in registry else None
 
-    def _hidden(self, who: Identity) -> HiddenJobs:
-        return HiddenJobs(who, self._service.registry.all() if who.role is Role.USER else [])
+    def _hidden(self, caller: Identity) -> HiddenJobs:
+        return HiddenJobs(caller, self._service.registry.all() if caller.role is Role.USER else [])
 
 
 def _member_of(job: tuple[str, int] | None) -> Identity | None:

@@ -30,17 +30,17 @@ class CallRates:
         self._now = now
         self._buckets: dict[str, _Bucket] = {}
 
-    def refusal(self, who: Identity, rpc: str) -> Refusal | None:
+    def refusal(self, caller: Identity, rpc: str) -> Refusal | None:
         """Why a call is one too many. Members join without limit: a refusal would end their job."""
-        limit, rule = who.limits.calls, RULES.get(rpc)
+        limit, rule = caller.limits.calls, RULES.get(rpc)
         if limit is None or (rule is not None and rule.right is Right.JOIN):
             return None
         now, depth = self._now(), max(1.0, limit * BURST_S)
-        bucket = self._buckets.setdefault(who.tenant, _Bucket(depth, now))
+        bucket = self._buckets.setdefault(caller.tenant, _Bucket(depth, now))
         bucket.calls = min(depth, bucket.calls + (now - bucket.at) * limit)
         bucket.at = now
         if bucket.calls >= 1.0:
             bucket.calls -= 1.0
             return None
-        message = f"tenant '{who.tenant}' makes too many calls a second; its limit is calls={limit:g}"
+        message = f"tenant '{caller.tenant}' makes too many calls a second; its limit is calls={limit:g}"
         return Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, message)

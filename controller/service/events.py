@@ -77,7 +77,7 @@ class EventFiles:
         self._thread.start()
 
     def add(self, event: Event) -> None:
-        """Write the event soon."""
+        """Have the thread write the event."""
         if len(self._waiting) >= MAX_WAITING:
             self._lost += 1
             return
@@ -115,10 +115,9 @@ class EventFiles:
             events = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if events:
                 self._write(events)
-                self._loop.call_soon_threadsafe(self._wake)
-        self._loop.call_soon_threadsafe(self._wake)
+                asyncio.run_coroutine_threadsafe(self._wake(), self._loop)
 
-    def _wake(self) -> None:
+    async def _wake(self) -> None:
         self._grown.set()
         self._grown = asyncio.Event()
 

@@ -21,13 +21,13 @@ NAMELESS = "another-tenant"
 
 
 class HiddenJobs:
-    """What `who` does not see of `jobs`. All but users see everything."""
+    """What `caller` does not see of `jobs`. All but users see everything."""
 
-    def __init__(self, who: Identity, jobs: Sequence[JobRecord]) -> None:
-        self._is_user = who.role is Role.USER
-        self._tenant = who.tenant
-        self._own = frozenset(j.name for j in jobs if sees(who, j))
-        self._names = [j.name for j in jobs if not sees(who, j)] if self._is_user else []
+    def __init__(self, caller: Identity, jobs: Sequence[JobRecord]) -> None:
+        self._is_user = caller.role is Role.USER
+        self._tenant = caller.tenant
+        self._own = frozenset(j.name for j in jobs if sees(caller, j))
+        self._names = [j.name for j in jobs if not sees(caller, j)] if self._is_user else []
 
     def text(self, text: str) -> str:
         """A text for people, where each name of a hidden job is replaced."""

@@ -13,14 +13,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from netfold.controller.jobs.submitter import Limits
+from netfold.controller.jobs.submitter import TenantLimits
 
 MAX_FILE_BYTES = 1 << 20
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 LIMITS = "limits"
 """First word of a line with limits, and so no name."""
 _LIMIT = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})?")
-_KEYS = tuple(f.name for f in fields(Limits))
+_KEYS = tuple(f.name for f in fields(TenantLimits))
 _WHOLE = ("jobs", "queued", "priority")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -51,7 +51,7 @@ class Identity:
     role: Role
     job: str = ""
     seq: int = 0
-    limits: Limits = field(default_factory=Limits)
+    limits: TenantLimits = field(default_factory=TenantLimits)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def read_identities(file: Path) -> Identities:
     """Read lines `NAME TENANT ROLE SHA256`, and `limits TENANT KEY=VALUE ...`. Raises IdentitiesError."""
     found: dict[str, Identity] = {}
     known: dict[str, Identity] = {}
-    limits: dict[str, Limits] = {}
+    limits: dict[str, TenantLimits] = {}
     for place, line in _lines(file):
         words = line.split()
         if words[0] == LIMITS:
@@ -98,14 +98,14 @@ def read_identities(file: Path) -> Identities:
     return Identities({digest: _limited(identity, limits) for digest, identity in found.items()})
 
 
-def _limited(identity: Identity, limits: Mapping[str, Limits]) -> Identity:
+def _limited(identity: Identity, limits: Mapping[str, TenantLimits]) -> Identity:
     """The identity with the limits of its tenant."""
     if identity.role is Role.OPERATOR or identity.tenant not in limits:
         return identity
     return replace(identity, limits=limits[identity.tenant])
 
 
-def _add_limits(limits: dict[str, Limits], place: str, words: list[str]) -> None:
+def _add_limits(limits: dict[str, TenantLimits], place: str, words: list[str]) -> None:
     if len(words) < 2 or words[0] in limits:
         raise IdentitiesError(f"{place}: expected `{LIMITS} TENANT KEY=VALUE ...`, one line a tenant")
     values: dict[str, Any] = {}
@@ -121,7 +121,7 @@ def _add_limits(limits: dict[str, Limits], place: str, words: list[str]) -> None
         if (key in _WHOLE and not is_whole) or (has_sign and key != "priority"):
             raise IdentitiesError(f"{place}: {word[:80]!r}; expected a number that {key} can have")
         values[key] = int(value) if key in _WHOLE else float(value)
-    limits[words[0]] = Limits(**values)
+    limits[words[0]] = TenantLimits(**values)
 
 
 def _lines(file: Path) -> Iterator[tuple[str, str]]:

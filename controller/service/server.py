@@ -13,7 +13,7 @@ from pathlib import Path
 
 import grpc
 
-from netfold.controller.service.access_control import AccessControl, JobsService
+from netfold.controller.service.access_control import AccessInterceptor, JobsService
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
 from netfold.controller.service.events import EventFiles
 from netfold.controller.service.listening import ListenError, tcp_reason
@@ -41,7 +41,7 @@ async def serving(
     """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `credentials`), and yield the address. `limits`: None: those of
     the process. `events`: gets an event for each call that changes something. Raises ListenError."""
     calls = CallsInFlight()
-    interceptors = [AccessControl(service, credentials, events), PlainTexts(), calls]
+    interceptors = [AccessInterceptor(service, credentials, events), PlainTexts(), calls]
     options = [
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", MAX_MESSAGE),

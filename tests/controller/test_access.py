@@ -32,12 +32,12 @@ from tests.controller.deployment import Deployment, deployed
 from tests.controller.test_server import security  # noqa: F401 (a fixture)
 
 METHODS = pb.DESCRIPTOR.services_by_name["Controller"].methods
-CALLERS = ("nobody", "stranger", "viewer", "alice", "bob", "operator", "member")
+CALLERS = ("anonymous", "stranger", "viewer", "alice", "bob", "operator", "member")
 """Of them alice and bob are users of two tenants, and the member's token is of alice's job."""
 JOBS = ("of-alice", "of-bob")
 OTHERS_JOB_CODES = {"alice": grpc.StatusCode.NOT_FOUND, "bob": grpc.StatusCode.NOT_FOUND}
 
-TOKENS = {"nobody": "", "stranger": "x" * 32} | {
+TOKENS = {"anonymous": "", "stranger": "x" * 32} | {
     name: f"the-token-of-{name}" for name in ("viewer", "alice", "bob", "operator")
 }
 IDENTITIES = Identities(
@@ -129,7 +129,7 @@ def expected(caller: str, rpc: str, job: str) -> set[grpc.StatusCode] | None:
     """The codes of a refusal by access; None: the call reaches its handler."""
     right = RULES[rpc].right
     denied, hidden = {grpc.StatusCode.PERMISSION_DENIED}, {grpc.StatusCode.NOT_FOUND}
-    if caller in ("nobody", "stranger"):
+    if caller in ("anonymous", "stranger"):
         return {grpc.StatusCode.UNAUTHENTICATED}
     if caller == "member":
         if right not in (Right.HOSTS, Right.FOLLOW, Right.JOIN, Right.END):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from netfold.controller.jobs.submitter import Limits
+from netfold.controller.jobs.submitter import TenantLimits
 from netfold.controller.operator.token_command import app
 from netfold.controller.service.identities import (
     MAX_FILE_BYTES,
@@ -43,9 +43,9 @@ def test_limits_are_those_of_all_users_of_a_tenant(tmp_path):
     known = read_identities(written(tmp_path, f"{limits}\n{LINE}\n{chief}\n"))
     alice, operator = known.of_token(b"token-of-alice"), known.of_token(b"token-of-chief")
     assert alice is not None
-    assert alice.limits == Limits(jobs=4, rate=12.5, priority=-3)
+    assert alice.limits == TenantLimits(jobs=4, rate=12.5, priority=-3)
     assert operator is not None
-    assert operator.limits == Limits()
+    assert operator.limits == TenantLimits()
 
 
 def test_a_name_may_have_two_tokens_while_one_replaces_the_other(tmp_path):
@@ -57,7 +57,7 @@ def test_a_name_may_have_two_tokens_while_one_replaces_the_other(tmp_path):
     ("content", "message"),
     [
         ("", "expected at least one line"),
-        ("# nobody\n", "expected at least one line"),
+        ("# a comment\n", "expected at least one line"),
         (f"{LINE}\n{LINE}\n", ":2: the token of 'alice' again"),
         (f"{LINE}\nalice speech user {'0' * 64}\n", ":2: 'alice' has another tenant or role"),
         (f"alice vision user {'0' * 63}\n", ":1: expected the SHA-256"),
@@ -83,7 +83,7 @@ def test_a_bad_file_is_named_with_its_line(content, message, tmp_path):
         read_identities(written(tmp_path, content))
 
 
-def test_a_file_that_everybody_writes_is_refused(tmp_path):
+def test_a_file_that_every_user_writes_is_refused(tmp_path):
     file = written(tmp_path, LINE)
     file.chmod(0o666)
     with pytest.raises(IdentitiesError, match="can be written by every user"):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of a tenant: each refuses what is one too much, with its name and value, and no other tenant is concerned."""
+"""Limits of a tenant: each refuses what is one too much, with its name and value, and concerns no other tenant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.submitter import LimitError, Limits, Submitter
+from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
 from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.identities import Identity, Role
 from netfold.topologies.generators import single_switch
@@ -30,9 +30,9 @@ def run(tmp_path, scenario) -> None:
     asyncio.run(whole())
 
 
-async def refused(deployment: Deployment, who: Submitter, text: str, *, queue: bool = False) -> str:
+async def refused(deployment: Deployment, caller: Submitter, text: str, *, queue: bool = False) -> str:
     with pytest.raises(LimitError) as caught:
-        await deployment.controller.requests.submit(text, who, queue=queue)
+        await deployment.controller.requests.submit(text, caller, queue=queue)
     return str(caught.value)
 
 
@@ -41,7 +41,7 @@ def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
         submit, registry = deployment.controller.requests.submit, deployment.controller.state.registry
 
         def of(**limits: float) -> Submitter:
-            return Submitter("alice", "vision", Limits(**limits))  # type: ignore[arg-type]
+            return Submitter("alice", "vision", TenantLimits(**limits))  # type: ignore[arg-type]
 
         await submit(spec("first", "h1, h2"), of(jobs=1), queue=False)
         second = spec("second", "h3, h4")
@@ -52,7 +52,7 @@ def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
         assert "its jobs would have 20 at second's rate of 5; its limit is rate=15" in message
         message = await refused(deployment, of(rate=100.0), spec("second", "h3, h4", ""))
         assert "job 'second' has no `rate`; its limit is rate=100" in message
-        await submit(second, Submitter("bob", "speech", Limits(jobs=1, rate=10.0)), queue=False)
+        await submit(second, Submitter("bob", "speech", TenantLimits(jobs=1, rate=10.0)), queue=False)
         full = spec("full", "h1, h2", "rate: 1000\nmin_rate: 100\n")
         assert (await submit(full, of(queued=1), queue=True)).state is JobState.QUEUED
         again = full.replace("full", "again")
@@ -69,7 +69,7 @@ def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
 def test_a_flood_of_calls_is_refused_and_a_pause_ends_that():
     now = [0.0]
     rates = CallRates(lambda: now[0])
-    flooding = Identity("alice", "vision", Role.USER, limits=Limits(calls=10))
+    flooding = Identity("alice", "vision", Role.USER, limits=TenantLimits(calls=10))
     other = Identity("bob", "speech", Role.USER)
     assert [rates.refusal(flooding, "GetJob") for _ in range(10)] == [None] * 10
     refusal = rates.refusal(flooding, "GetJob")
