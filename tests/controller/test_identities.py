@@ -20,6 +20,8 @@ from netfold.controller.service.identities import (
     identity_line,
     read_identities,
 )
+from netfold.controller.service.security import Credentials, SecurityFileError, SecurityFiles
+from tests.traffic.tls import make_certificate
 
 ALICE = Identity("alice", "vision", Role.USER)
 LINE = identity_line(ALICE, "token-of-alice")
@@ -102,3 +104,19 @@ def test_the_command_makes_a_token_and_its_line(tmp_path):
     assert read_identities(written(tmp_path, done.output)).of_token(token.encode()) == ALICE
     assert CliRunner().invoke(app, arguments).exit_code == 2, "the file is not replaced"
     assert CliRunner().invoke(app, ["a b", *arguments[1:]]).exit_code == 2
+
+
+def test_a_reload_takes_the_identities_that_are_in_the_file_now(tmp_path):
+    """A file that cannot be used leaves the earlier ones."""
+    made = make_certificate(tmp_path)
+    files = SecurityFiles(made.certificate, made.key, None, identities=written(tmp_path, LINE))
+    credentials = Credentials(files.read(), files)
+    assert credentials.current.callers.of_token(b"token-of-alice") == ALICE
+    written(tmp_path, "half a line")
+    with pytest.raises(SecurityFileError, match="expected NAME TENANT ROLE SHA256"):
+        credentials.reload()
+    assert credentials.current.callers.of_token(b"token-of-alice") == ALICE
+    written(tmp_path, identity_line(ALICE, "newer-token"))
+    credentials.reload()
+    assert credentials.current.callers.of_token(b"token-of-alice") is None
+    assert credentials.current.callers.of_token(b"newer-token") == ALICE

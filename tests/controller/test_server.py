@@ -121,7 +121,7 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                         "ExplainJob",
                         "ReadSlot",
                     ),
-                    *("Replan", "GetStatus", "WatchRecording"),
+                    *("Replan", "GetStatus", "WatchRecording", "WatchEvents"),
                     *("WithdrawElements", "GiveBackElements", "GetFabricStatus"),
                 }
                 assert {h.name for h in (await stub.ListHosts(pb.ListHostsRequest())).hosts} >= {"h1"}
