@@ -262,6 +262,36 @@ static void test_order(MPI_Comm comm) {
     for (int i = 0; i < 20; i++) check(started[i] == i * size, "MPI_Iallreduce", i);
 }
 
+/* Blocks that together are longer than the memory in which the ranks of a host add up. One element does not fit. */
+static void test_long_blocks(MPI_Comm comm) {
+    enum { COUNT = 250000 };
+    int counts[MAX_RANKS], places[MAX_RANKS], first = 0, good = 1;
+    for (int i = 0; i < size; i++) {
+        counts[i] = COUNT + i;
+        places[i] = first;
+        first += counts[i];
+    }
+    int32_t *array = malloc(sizeof *array * (size_t)first), *whole = malloc(sizeof *whole * (size_t)first);
+    for (int is_large = 0; is_large < 2; is_large++) {
+        for (int i = 0; i < first; i++) array[i] = element(rank, i);
+        if (is_large) array[first - 1] = INT32_MAX;
+        MPI_Reduce_scatter(MPI_IN_PLACE, array, counts, MPI_INT32_T, MPI_SUM, comm);
+        for (int i = 0; i < counts[rank]; i++) {
+            int at = places[rank] + i;
+            uint32_t right = is_large && at == first - 1 ? (uint32_t)INT32_MAX * (uint32_t)size : (uint32_t)sum(size, at);
+            good &= (uint32_t)array[i] == right;
+        }
+        check(good, "a long reduce-scatter", is_large);
+    }
+    for (int i = 0; i < counts[rank]; i++) array[i] = element(rank, i);
+    MPI_Allgatherv(array, counts[rank], MPI_INT32_T, whole, counts, places, MPI_INT32_T, comm);
+    for (int of = 0; of < size; of++)
+        for (int i = 0; i < counts[of]; i++) good &= whole[places[of] + i] == element(of, i);
+    check(good, "a long MPI_Allgatherv", 0);
+    free(array);
+    free(whole);
+}
+
 static void test_nonblocking(MPI_Comm comm) {
     MPI_Comm_rank(comm, &rank);
     test_operations(comm);
@@ -298,6 +328,7 @@ int main(int argc, char **argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Comm_split(copy, 0, -rank, &reversed);
     test_all(copy);
+    test_long_blocks(copy);
     test_all(reversed);
     test_nonblocking(copy);
     test_nonblocking(MPI_COMM_WORLD);
