@@ -16,7 +16,7 @@ from netfold.controller.service.identities import Identity, Role
 
 
 class Right(Enum):
-    """What a call does."""
+    """The right to make some calls."""
 
     HOSTS = auto()  # list the hosts of the fabric
     FOLLOW = auto()  # see one job

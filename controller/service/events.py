@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 KEPT_DAYS = 30
 MAX_BYTES = 64 << 20
-"""Of all files: the oldest go first."""
+"""Limit of all files together: the oldest go first."""
 MAX_DAY_BYTES = MAX_BYTES // 4
 """Events of a day beyond that are counted in the log, and not kept: a flood must not displace the days before."""
 MAX_WAITING = 10_000

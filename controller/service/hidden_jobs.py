@@ -21,7 +21,7 @@ NAMELESS = "another-tenant"
 
 
 class HiddenJobs:
-    """What `caller` does not see of `jobs`. All but users see everything."""
+    """The part of `jobs` that `caller` does not see: none, unless it is a user."""
 
     def __init__(self, caller: Identity, jobs: Sequence[JobRecord]) -> None:
         self._is_user = caller.role is Role.USER

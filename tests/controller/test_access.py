@@ -33,7 +33,7 @@ from tests.controller.test_server import security  # noqa: F401 (a fixture)
 
 METHODS = pb.DESCRIPTOR.services_by_name["Controller"].methods
 CALLERS = ("anonymous", "stranger", "viewer", "alice", "bob", "operator", "member")
-"""Of them alice and bob are users of two tenants, and the member's token is of alice's job."""
+"""All callers: alice and bob are users of two tenants, and the member's token is of alice's job."""
 JOBS = ("of-alice", "of-bob")
 OTHERS_JOB_CODES = {"alice": grpc.StatusCode.NOT_FOUND, "bob": grpc.StatusCode.NOT_FOUND}
 
