@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from netfold.traffic.membership.assignment import Assignment
+from netfold.traffic.membership.calls import CallProgress, CallRecord
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class TreeStats:
 @dataclass
 class Stats:
     """A member's report: totals since it joined, with `seconds` spent in calls and `elements` reduced in them.
-    `next_call`: number in the job of the first call that the worker has not finished. `trees` returns the counters of
+    `next_call`: number in the job of the first call that the worker has not finished. `progress` returns that and the
+    present call; None: unknown. `recent` returns the records of the last calls, at most as many as its argument.
+    `silent_s` returns for how long the worker's process has sent nothing to this one, `location` where its program is.
+    `trees` returns the counters of
     the trees of this epoch, `socket_errors` how many errors the sockets survived: ICMP errors,
     and packets that the kernel dropped."""
 
@@ -42,6 +46,10 @@ class Stats:
     bytes: int = 0
     seconds: float = 0.0
     next_call: int = 0
+    progress: Callable[[], CallProgress] | None = None
+    recent: Callable[[int], Sequence[CallRecord]] = lambda count: ()
+    silent_s: Callable[[], float] = float
+    location: Callable[[], str] = str
     trees: Callable[[], tuple[TreeStats, ...]] = tuple
     socket_errors: Callable[[], int] = int
 
