@@ -17,7 +17,8 @@ Holder = tuple[str, str]
 
 
 class TreeProgress(NamedTuple):
-    """Statistics of one worker's tree since the start of its epoch. `window`: congestion window, chunks. A tuple:
+    """Statistics of one worker's tree since the start of its epoch. `window`: congestion window, chunks.
+    `open_slot`: 1 + the slot of the chunk in flight for longest, 0: none is. A tuple:
     each heartbeat makes some, and a frozen dataclass takes several times as long."""
 
     tree: int
@@ -27,6 +28,7 @@ class TreeProgress(NamedTuple):
     rtt_ms: float = 0.0
     min_rtt_ms: float = 0.0
     window: int = 0
+    open_slot: int = 0
 
     @property
     def marks(self) -> float:
@@ -48,6 +50,7 @@ class TreeProgress(NamedTuple):
             self.rtt_ms,
             self.min_rtt_ms,
             self.window,
+            self.open_slot,
         )
 
 

@@ -19,8 +19,9 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import CallsRequest, Progress
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.service.explain import PROBLEMS, Counts, read_counters, trees_of
-from netfold.controller.service.hang import Finding, JobView, MemberView, Refusal, diagnose
-from netfold.controller.service.open_slots import OpenSlots, read_open_slots
+from netfold.controller.service.hang import diagnose
+from netfold.controller.service.hang_view import Finding, JobView, MemberView, Refusal
+from netfold.controller.service.open_slots import SAMPLED_SLOTS, OpenSlots, read_open_slots
 from netfold.controller.subsystems import Switches
 from netfold.controller.switches.tables import NO_TREE
 from netfold.protocol import netfold_pb2 as pb
@@ -28,6 +29,8 @@ from netfold.protocol.wire import Verdict
 
 LOOK_S = 1.0
 """Seconds between two looks at the members."""
+GLIMPSES = 5
+"""Readings of the slots that workers wait for, between the two looks: where a job only is slow, each shows others."""
 ANSWER_S = 2.0
 """Seconds that a member has to answer a request."""
 CALLS = 256
@@ -59,7 +62,11 @@ class Debugger:
         before_counts = await read_counters(self._switches.counters)
         await self._request(job, 0)
         before = state.member_status.of(name)
-        await asyncio.sleep(LOOK_S)
+        glimpses: list[OpenSlots] = []
+        for _ in range(GLIMPSES):
+            await asyncio.sleep(LOOK_S / GLIMPSES)
+            await self._request(job, 0, LOOK_S / GLIMPSES)
+            glimpses += await self._slots(job, spread=0)
         request = await self._request(job, CALLS)
         counts = await read_counters(self._switches.counters)
         job = state.registry.get(name)
@@ -76,17 +83,18 @@ class Debugger:
             {s: f"{fleet.health(s).error}" for s in switches if not fleet.health(s).ready},
             [e for e in state.failures.of(name).names if touched.intersection((e, *e.split("-", 1)))],
             await self._slots(job),
+            glimpses,
             tuple(_refusals(job, before_counts, counts)),
             {m.host: state.fabric.attachment(m.host) for m in job.members},
         )
 
-    async def _request(self, job: JobRecord, max_calls: int) -> CallsRequest:
+    async def _request(self, job: JobRecord, max_calls: int, answer_s: float = ANSWER_S) -> CallsRequest:
         """Request the last calls of the members, and wait for those that answer."""
         hosts = [m.host for m in job.members if not m.left]
         request = self._state.member_status.request_calls(job.name, hosts, max_calls)
         self._state.changes.notify(job.name)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(answer_s):
                 await request.is_complete.wait()
         return request
 
@@ -130,10 +138,11 @@ class Debugger:
                 "" if answer is None else answer.location,
             )
 
-    async def _slots(self, job: JobRecord) -> list[OpenSlots]:
+    async def _slots(self, job: JobRecord, *, spread: int = SAMPLED_SLOTS) -> list[OpenSlots]:
         fabric, slots = self._state.fabric, self._switches.slots
+        reports = self._state.member_status.of(job.name).values()
         found = [
-            await read_open_slots(fabric, slots, planned, tree, epoch)
+            await read_open_slots(fabric, slots, planned, tree, epoch, reports, spread=spread)
             for planned, tree, epoch in trees_of(job)
         ]
         return [node for nodes in found for node in nodes]

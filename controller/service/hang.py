@@ -10,114 +10,15 @@ make leaves slots open, and open slots alone are a matter of the network.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from statistics import median
+from collections.abc import Callable, Iterator, Sequence
 
-from netfold.controller.lifecycle.member_status import CallStatus
 from netfold.controller.service.call_status import size, what
-from netfold.controller.service.open_slots import OpenSlots
-from netfold.protocol import netfold_pb2 as pb
+from netfold.controller.service.hang_view import Cause, Finding, JobView, MemberView
+from netfold.controller.service.slowness import slow
 from netfold.protocol.listing import listing
 
 SILENT_S = 2.0
 """Seconds after which the process of a worker counts as stopped: it sends something every 0.3 s."""
-MIN_COMMON_CALLS = 5
-"""Finished calls that all workers have, from which the last caller is found."""
-MIN_LAST_SHARE = 0.6
-"""Fraction of the calls in which one worker has to call last, to be named."""
-MIN_LAG = 0.2
-"""Fraction of the duration of calls by which it has to be late, to be named."""
-MIN_LOSSES = 0.02
-"""Retransmissions over results of a worker that is named for them, which has three times the others' as well."""
-
-
-class Cause(StrEnum):
-    ENDED = "job ended"
-    QUEUED = "job queued"
-    ABSENT = "worker absent"
-    PROCESS = "process gone"
-    STOPPED = "process stopped"
-    SWITCH = "switch not ready"
-    NOT_CALLED = "rank never called"
-    OTHER_CALL = "rank calls another collective"
-    NO_CALL = "no worker calls"
-    LINK = "link loses"
-    REFUSED = "switch refuses"
-    SLOW = "slow"
-    NONE = "nothing wrong"
-    UNCLEAR = "unclear"
-
-
-@dataclass(frozen=True)
-class MemberView:
-    """A member, by its last update. `heard_s`: seconds since then; None: it has sent none to this controller. `answered`:
-    whether it answered the request of its calls. `call`: None: it does not report calls. `moved`, `retransmitted`:
-    whether it got results, and its retransmissions, between two looks."""
-
-    host: str
-    rank: int = 0
-    parameter_server: bool = False
-    joined: bool = True
-    connected: bool = True
-    left: bool = False
-    answered: bool = True
-    heard_s: float | None = 0.0
-    silent_s: float = 0.0
-    next_call: int = 0
-    call: CallStatus | None = None
-    moved: bool = False
-    retransmitted: int = 0
-    losses: float = 0.0
-    calls: Sequence[pb.CallRecord] = ()
-    location: str = ""
-
-    @property
-    def waits(self) -> bool:
-        return self.call is not None and self.call.in_call
-
-    @property
-    def last(self) -> pb.CallRecord | None:
-        """The record of the call that it is in, or was in last."""
-        return self.calls[-1] if self.calls else None
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Packets that a switch does not add up, between two looks."""
-
-    switch: str
-    verdict: str
-    per_second: float
-    meaning: str
-
-
-@dataclass(frozen=True)
-class JobView:
-    """`state`: the job's, as text. `lease_s`: of its members. `unready`: switches that are not ready, and why.
-    `failed`: elements of its trees that have failed. `attachments`: the switch of each host."""
-
-    name: str
-    state: str
-    reason: str
-    lease_s: float
-    members: Sequence[MemberView] = ()
-    unready: Mapping[str, str] = field(default_factory=dict)
-    failed: Sequence[str] = ()
-    slots: Sequence[OpenSlots] = ()
-    refusals: Sequence[Refusal] = ()
-    attachments: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """`elements`: the ranks' hosts, switches or links ("a-b") that hold the job up."""
-
-    cause: Cause
-    verdict: str
-    elements: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
 
 
 def diagnose(job: JobView) -> Finding:
@@ -126,7 +27,7 @@ def diagnose(job: JobView) -> Finding:
     return Finding(found.cause, found.verdict, found.elements, (*found.evidence, *_always(job)))
 
 
-# ---- the job, its members and its switches ---------------------------------------------------------------------------
+# ---- the job, its members and its switches -------------------------------------------------------------------
 
 
 def _ended(job: JobView) -> Finding | None:
@@ -143,8 +44,7 @@ def _absent(job: JobView) -> Finding | None:
         return None
     return Finding(
         Cause.ABSENT,
-        f"{listing(absent)} {_have(absent)} not joined: the program there has not started, or has not come to its first "
-        "call",
+        f"{listing(absent)} {_have(absent)} not joined: the program there has not started, or not come to a call",
         absent,
     )
 
@@ -164,7 +64,7 @@ def _gone(job: JobView) -> Finding | None:
 
 def _stopped(job: JobView) -> Finding | None:
     silent = _hosts(job, lambda m: m.silent_s > SILENT_S)
-    deaf = _hosts(job, lambda m: not m.answered and (m.parameter_server or m.call is not None))
+    deaf = _hosts(job, lambda m: not m.answered)
     stopped = tuple(dict.fromkeys((*silent, *deaf)))
     if not stopped:
         return None
@@ -193,13 +93,13 @@ def _unready(job: JobView) -> Finding | None:
     return Finding(Cause.SWITCH, "its switches have not taken its entries yet", (), evidence)
 
 
-# ---- calls -------------------------------------------------------------------------------------------------------------
+# ---- calls ---------------------------------------------------------------------------------------------------
 
 
 def _result_missing(job: JobView) -> Finding | None:
     """Workers that wait for a call that others have finished: its sum exists, and has not reached them."""
-    workers = _workers(job)
-    if _moves(job) or not workers:
+    workers = job.workers
+    if job.moves or not workers:
         return None
     newest = max(m.next_call for m in workers)
     behind = tuple(m for m in workers if m.waits and m.next_call < newest)
@@ -212,14 +112,15 @@ def _result_missing(job: JobView) -> Finding | None:
         f"{len(workers) - len(behind)} of {len(workers)} workers have finished that call."
         for m in behind
     ]
-    verdict = f"call {behind[0].next_call:,} has a result that does not reach {listing(hosts)}: link {listing(links)} loses"
+    lost = f"the result of call {behind[0].next_call:,} does not reach {listing(hosts)}"
+    verdict = f"{lost}: link {listing(links)} loses packets"
     return Finding(Cause.LINK, verdict, (*links, *hosts), tuple(evidence))
 
 
 def _not_called(job: JobView) -> Finding | None:
-    workers = _workers(job)
+    workers = job.workers
     waiting = [m for m in workers if m.waits]
-    if _moves(job) or not waiting:
+    if job.moves or not waiting:
         return None
     number = max(m.next_call for m in waiting)
     idle = [m for m in workers if not m.waits and m.next_call <= number]
@@ -235,15 +136,15 @@ def _not_called(job: JobView) -> Finding | None:
     if len(idle) > len(waiting):
         return Finding(
             Cause.UNCLEAR,
-            f"only {listing(waiters)} is in {call}, for {longest:.0f} s: it makes a call that the others do not make, or "
+            f"only {listing(waiters)} is in {call}, for {longest:.0f} s: the others do not make it, or "
             f"{listing(hosts)} are late",
             waiters,
             (*evidence, *_where_waiting(waiting)),
         )
     return Finding(
         Cause.NOT_CALLED,
-        f"{listing(hosts)} {_have(hosts)} not made {call}, which {len(waiting)} of {len(workers)} workers wait for since "
-        f"{longest:.0f} s",
+        f"{listing(hosts)} {_have(hosts)} not made {call}, which {len(waiting)} of {len(workers)} workers have waited "
+        f"for during {longest:.0f} s",
         hosts,
         evidence,
     )
@@ -268,9 +169,9 @@ def _other_call(job: JobView) -> Finding | None:
     """Workers whose call of the same number is another one. Where no call is refused for it, sizes differ so much that
     the packets do not meet."""
     groups: dict[tuple[str, int, str, int], list[MemberView]] = defaultdict(list)
-    if _moves(job):
+    if job.moves:
         return None
-    waiting = [m for m in _workers(job) if m.waits and m.call is not None and m.call.kind]
+    waiting = [m for m in job.workers if m.waits and m.call is not None and m.call.kind]
     for m in waiting:
         assert m.call is not None
         record = next((r for r in m.calls if r.status == "pending"), None)
@@ -312,9 +213,9 @@ def _described(key: tuple[str, int, str, int]) -> str:
 
 def _mismatch(job: JobView) -> Finding | None:
     """Calls that failed because they differ, after which programs may wait for something else."""
-    if _moves(job):
+    if job.moves:
         return None
-    ends = {m.host: m.last for m in _workers(job) if m.last is not None and not m.waits}
+    ends = {m.host: m.last for m in job.workers if m.last is not None and not m.waits}
     failed = {h: r for h, r in ends.items() if r.status in ("mismatch", "call_desync")}
     if not failed:
         return None
@@ -333,8 +234,8 @@ def _mismatch(job: JobView) -> Finding | None:
 
 
 def _no_call(job: JobView) -> Finding | None:
-    workers = _workers(job)
-    if _moves(job) or not workers or any(m.waits for m in workers):
+    workers = job.workers
+    if job.moves or not workers or any(m.waits for m in workers):
         return None
     numbers = sorted({m.next_call for m in workers})
     finished = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
@@ -347,11 +248,11 @@ def _no_call(job: JobView) -> Finding | None:
     )
 
 
-# ---- the network -------------------------------------------------------------------------------------------------------
+# ---- the network ---------------------------------------------------------------------------------------------
 
 
 def _refused(job: JobView) -> Finding | None:
-    if _moves(job) or not job.refusals:
+    if job.moves or not job.refusals:
         return None
     switches = tuple(dict.fromkeys(r.switch for r in job.refusals))
     evidence = tuple(
@@ -367,7 +268,7 @@ def _refused(job: JobView) -> Finding | None:
 
 def _lost(job: JobView) -> Finding | None:
     """The deepest children that open slots lack although they are in the call."""
-    if _moves(job):
+    if job.moves:
         return None
     open_nodes = {(n.tree, n.switch): n for n in job.slots if n.waiting}
     views = {m.host: m for m in job.members}
@@ -381,13 +282,13 @@ def _lost(job: JobView) -> Finding | None:
             sender = views.get(child)
             did = f"; {child} has retransmitted {sender.retransmitted} packets meanwhile" if sender else ""
             links[link] = (
-                f"Of {node.waiting} open slots of tree {tree} at {switch}, {count} lack {child}, which is in the call{did}."
+                f"Of {node.waiting} open slots of tree {tree} at {switch}, {count} lack {child}{did}."
             )
     if not links:
         return None
     return Finding(
         Cause.LINK,
-        f"packets are lost on link {listing(list(links))}: sums wait for contributions that were sent there",
+        f"link {listing(list(links))} loses packets, in one of its directions: sums lack contributions that come by it",
         tuple(links),
         tuple(links.values()),
     )
@@ -395,8 +296,8 @@ def _lost(job: JobView) -> Finding | None:
 
 def _unclear(job: JobView) -> Finding | None:
     """All are in one call, and no slot lacks a worker."""
-    workers = _workers(job)
-    if _moves(job) or not any(m.waits for m in workers):
+    workers = job.workers
+    if job.moves or not any(m.waits for m in workers):
         return None
     unread = [n for n in job.slots if n.error]
     evidence = [f"The slots of {n.switch} cannot be read: {n.error}." for n in unread]
@@ -414,113 +315,26 @@ def _unclear(job: JobView) -> Finding | None:
         )
     return Finding(
         Cause.UNCLEAR,
-        "unclear: all workers are in one call, and no slot that was read lacks a contribution, so results may be lost on "
-        "their way from the root, or the sums are those of a parameter server",
+        "unclear: all workers are in one call, and no slot that was read lacks a contribution: results may be lost "
+        "on their way from the root, or a parameter server adds up",
         (),
         tuple(evidence),
     )
 
 
-# ---- nothing hangs -----------------------------------------------------------------------------------------------------
-
-
-def _slow(job: JobView) -> Finding | None:
-    workers = _workers(job)
-    if not _moves(job):
-        return None
-    return (
-        _losing(workers, job)
-        or _late(workers)
-        or Finding(Cause.NONE, "nothing holds the job up: results arrive", (), tuple(_durations(workers)))
-    )
-
-
-def _losing(workers: Sequence[MemberView], job: JobView) -> Finding | None:
-    if len(workers) < 2:
-        return None
-    ranked = sorted(workers, key=lambda m: m.losses)
-    worst, others = ranked[-1], median(m.losses for m in ranked[:-1])
-    evidence = [f"{m.host} retransmits {m.losses:.1%} of its packets." for m in reversed(ranked)]
-    if worst.losses < MIN_LOSSES:
-        return None
-    if worst.losses >= 3 * others:
-        link = f"{worst.host}-{job.attachments.get(worst.host, '?')}"
-        return Finding(
-            Cause.SLOW,
-            f"slow only: link {link} loses packets, {worst.host} retransmits {worst.losses:.1%} and the others {others:.1%}",
-            (link, worst.host),
-            tuple(evidence),
-        )
-    missing: Counter[str] = Counter()
-    for node in job.slots:
-        for child, count in node.missing.items():
-            missing["-".join(node.paths.get(child, (child, node.switch)))] += count
-    if missing:
-        link, count = missing.most_common(1)[0]
-        if count > 0.5 * sum(missing.values()):
-            return Finding(
-                Cause.SLOW,
-                f"slow only: packets are lost, most likely on link {link}, whose contributions {count} open slots lack",
-                (link,),
-                tuple(evidence),
-            )
-    return Finding(
-        Cause.SLOW, "slow only: packets are lost, and it is unclear on which link", (), tuple(evidence)
-    )
-
-
-def _late(workers: Sequence[MemberView]) -> Finding | None:
-    """The worker that calls last: it waits least, as the others wait for it."""
-    waits = {m.host: _waits(m) for m in workers}
-    common = set.intersection(*(set(w) for w in waits.values())) if waits else set()
-    if len(common) < MIN_COMMON_CALLS or len(workers) < 2:
-        return None
-    last = Counter(min(waits, key=lambda h: waits[h][n]) for n in common)
-    host, times = last.most_common(1)[0]
-    lags = [median(w[n] for h, w in waits.items() if h != host) - waits[host][n] for n in common]
-    duration = median(max(w[n] for w in waits.values()) for n in common)
-    if times < MIN_LAST_SHARE * len(common) or median(lags) < MIN_LAG * duration:
-        return None
-    return Finding(
-        Cause.SLOW,
-        f"slow only: {host} calls last in {times} of {len(common)} calls, {_ms(median(lags))} after the others (median)",
-        (host,),
-        tuple(_durations(workers)),
-    )
-
-
-def _waits(member: MemberView) -> dict[int, float]:
-    """Seconds from the submission to the end of each finished call."""
-    done = (r for r in member.calls if r.status == "done")
-    return {r.number: r.submitted_ago_s - r.ended_ago_s for r in done}
-
-
-def _durations(workers: Sequence[MemberView]) -> Iterator[str]:
-    for m in workers:
-        if waits := _waits(m):
-            yield f"{m.host} waits {_ms(median(waits.values()))} in a call (median of {len(waits)})."
-
-
-# ---- helpers -----------------------------------------------------------------------------------------------------------
+# ---- helpers -------------------------------------------------------------------------------------------------
 
 
 def _always(job: JobView) -> Iterator[str]:
     """What limits the verdict."""
-    if silent := _hosts(job, lambda m: not m.parameter_server and m.call is None and m.connected):
+    if silent := _hosts(
+        job, lambda m: not m.parameter_server and m.call is None and m.connected and m.answered
+    ):
         yield f"Not known: the calls of {listing(silent)}, which does not report them."
 
 
 def _hosts(job: JobView, condition: Callable[[MemberView], bool]) -> tuple[str, ...]:
     return tuple(m.host for m in job.members if not m.left and condition(m))
-
-
-def _workers(job: JobView) -> list[MemberView]:
-    """The workers whose calls are known."""
-    return [m for m in job.members if not m.parameter_server and not m.left and m.call is not None]
-
-
-def _moves(job: JobView) -> bool:
-    return any(m.moved for m in job.members)
 
 
 def _common_links(job: JobView, hosts: Sequence[str]) -> tuple[str, ...]:
@@ -529,7 +343,7 @@ def _common_links(job: JobView, hosts: Sequence[str]) -> tuple[str, ...]:
     if len(leaves) == 1 and len(hosts) > 1:
         (leaf,) = leaves
         neighbors = [
-            h for h, a in job.attachments.items() if a == leaf and h in {m.host for m in _workers(job)}
+            h for h, a in job.attachments.items() if a == leaf and h in {m.host for m in job.workers}
         ]
         if set(neighbors) <= set(hosts):
             return (f"to {leaf}",)
@@ -548,17 +362,13 @@ def _for(member: MemberView) -> str:
     return "" if member.call is None else f"for {member.call.for_s:.1f} s"
 
 
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
 _CHECKS: tuple[Callable[[JobView], Finding | None], ...] = (
     _ended,
     _absent,
     _gone,
     _stopped,
     _unready,
-    _slow,
+    slow,
     _result_missing,
     _not_called,
     _other_call,

@@ -180,7 +180,9 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
 def progress_of(report: pb.Report, at_s: float = 0.0) -> Progress:
     """The report of a member as the type of the controller."""
     trees = [
-        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms, t.window)
+        TreeProgress(
+            t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms, t.window, t.open_slot
+        )
         for t in report.trees
     ]
     return Progress(

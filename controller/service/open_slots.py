@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.records import AllocatedTree
+from netfold.controller.lifecycle.member_status import Progress
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.session import SwitchUnreachableError
@@ -17,11 +18,13 @@ from netfold.protocol.wire import Kind
 from netfold.topologies.fabric import Fabric
 
 SAMPLED_SLOTS = 32
+MAX_AWAITED = 16
+"""Slots of a tree that are read because most workers wait for them."""
 
 
 @dataclass(frozen=True)
 class OpenSlots:
-    """A sample of a tree's slots at one node, spread over the range. `used`: those of the epoch; `waiting`: those of
+    """A sample of a tree's slots at one node. `used`: those of the epoch; `waiting`: those of
     them that lack a child; `missing`: in how many each child is missing. `paths`: of each child to the node. `error`:
     why they cannot be read."""
 
@@ -36,17 +39,37 @@ class OpenSlots:
 
 
 async def read_open_slots(
-    fabric: Fabric, slots: SlotAccess, planned: AllocatedTree, tree: Tree, epoch: int
+    fabric: Fabric,
+    slots: SlotAccess,
+    planned: AllocatedTree,
+    tree: Tree,
+    epoch: int,
+    reports: Iterable[Progress],
+    *,
+    spread: int = SAMPLED_SLOTS,
 ) -> list[OpenSlots]:
-    return [await _read_node(fabric, slots, planned, tree, epoch, switch) for switch in planned.bases]
+    """The sample has the slots that the workers wait for, by their `reports`: of a small call there are few.
+    `spread`: number of further ones."""
+    trees = [t for p in reports for t in p.trees if t.tree == planned.tree and t.open_slot]
+    awaited = [slot - 1 for slot, _ in Counter(t.open_slot for t in trees).most_common(MAX_AWAITED)]
+    sample = range(0, planned.slots, max(1, planned.slots // spread)) if spread else ()
+    offsets = sorted({o for o in (*awaited, *sample) if o < planned.slots})
+    return [
+        await _read_node(fabric, slots, planned, tree, epoch, switch, offsets) for switch in planned.bases
+    ]
 
 
 async def _read_node(
-    fabric: Fabric, slots: SlotAccess, planned: AllocatedTree, tree: Tree, epoch: int, switch: str
+    fabric: Fabric,
+    slots: SlotAccess,
+    planned: AllocatedTree,
+    tree: Tree,
+    epoch: int,
+    switch: str,
+    offsets: Sequence[int],
 ) -> OpenSlots:
     children = tree.children(switch)
     full = (1 << len(children)) - 1
-    offsets = range(0, planned.slots, max(1, planned.slots // SAMPLED_SLOTS))
     try:
         pipe = pipe_of_node(fabric, tree, switch)
         views = [await slots.manage(switch, Kind.READ, planned.bases[switch] + o, pipe) for o in offsets]

@@ -211,6 +211,7 @@ def stats_of(report: TreeReport) -> TreeStats:
         report.srtt * 1e3,
         report.min_rtt * 1e3,
         report.window,
+        report.open_slot,
     )
 
 

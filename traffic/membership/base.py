@@ -15,7 +15,8 @@ from netfold.traffic.membership.calls import CallProgress, CallRecord
 @dataclass(frozen=True)
 class TreeStats:
     """Counters of a tree in this epoch: results received, those with a congestion mark, retransmissions, and RTTs in
-    milliseconds (smoothed, minimum). `window`: congestion window now, chunks."""
+    milliseconds (smoothed, minimum). `window`: congestion window now, chunks. `open_slot`: 1 + the slot
+    of the chunk that has been in flight for longest; 0: none is."""
 
     tree: int
     results: int
@@ -24,6 +25,7 @@ class TreeStats:
     rtt_ms: float
     min_rtt_ms: float
     window: int = 0
+    open_slot: int = 0
 
 
 @dataclass

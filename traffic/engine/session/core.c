@@ -281,6 +281,7 @@ struct nf_tree_report nf_core_report(const struct nf_core *core, int64_t tree) {
                                    t->probes,
                                    t->results,
                                    t->marked,
+                                   tree_open_slot(t),
                                    t->rtt.srtt,
                                    t->rtt.min_rtt};
 }

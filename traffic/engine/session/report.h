@@ -24,6 +24,7 @@ struct nf_totals {
 struct nf_tree_report {
     int64_t tree, window, max_window, retransmits, probes;
     int64_t results, marked; /* received in the epoch, and those with an ECN mark */
+    int64_t open_slot; /* 1 + the slot of the chunk that has been in flight for longest; 0: none is */
     double srtt, min_rtt;
 };
 
