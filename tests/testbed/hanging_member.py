@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A worker, in its host, that makes small calls for ever, and does in one of them what makes a job hang. Before the call
-AT it writes the file REACHED, and there it
+"""A worker, in its host, that makes small calls for ever, and does in one of them what makes a job hang. Before the
+call AT it writes the file REACHED, and there it
 
 idle   computes for ever
 stop   stops its own process

@@ -39,9 +39,18 @@ static struct nm_result reduce_by_mpi(const struct nm_call *call, const void *in
     return code == MPI_SUCCESS ? (struct nm_result){NM_DONE, ""} : (struct nm_result){NM_FAILED, "MPI's own reduction failed"};
 }
 
+static enum nf_kind kind_of(enum nm_operation operation) {
+    static const enum nf_kind kinds[] = {
+        [NM_ALLREDUCE] = NF_ALL_REDUCE, [NM_REDUCE] = NF_REDUCE,   [NM_BCAST] = NF_BROADCAST,
+        [NM_BARRIER] = NF_BARRIER,      [NM_REDUCE_SCATTER_BLOCK] = NF_REDUCE_SCATTER,
+    };
+    return kinds[operation];
+}
+
 static struct nm_result reduce_segments(const struct nm_call *call, const void *input, void *output) {
     const struct nm_reduction reduction = {.communicator = call->communicator,
                                            .context = context_of(call),
+                                           .kind = kind_of(call->operation),
                                            .dtype = call->dtype,
                                            .op = call->op,
                                            .datatype = call->datatype,

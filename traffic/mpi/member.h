@@ -29,7 +29,8 @@ int nm_member_float_dtypes(struct nm_member *m);
 
 /* Reduces `elements` of `dtype` at `array` over all workers, in place. The outcome's status is NF_DONE, or the array is as before.
  * Its message says why. One thread at a time. */
-struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context);
+struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context,
+                                   enum nf_kind kind);
 
 /* Ends the job for all its workers. */
 void nm_member_fail(struct nm_member *m, const char *reason);
