@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from netfold.controller.service.call_status import size, what
-from netfold.controller.service.hang_view import Cause, Finding, JobView, MemberView
+from netfold.controller.service.hang_view import Cause, Finding, JobView, MemberView, link_name
 from netfold.controller.service.slowness import slow
 from netfold.protocol.listing import listing
 
@@ -278,7 +278,7 @@ def _lost(job: JobView) -> Finding | None:
             below = open_nodes.get((tree, child))
             if below is not None and below.missing:
                 continue  # the child waits itself
-            link = "-".join(node.paths.get(child, (child, switch)))
+            link = link_name(node.paths.get(child, (child, switch)))
             sender = views.get(child)
             did = f"; {child} has retransmitted {sender.retransmitted} packets meanwhile" if sender else ""
             links[link] = (
@@ -347,7 +347,7 @@ def _common_links(job: JobView, hosts: Sequence[str]) -> tuple[str, ...]:
         ]
         if set(neighbors) <= set(hosts):
             return (f"to {leaf}",)
-    return tuple(f"{job.attachments.get(h, '?')}-{h}" for h in hosts)
+    return tuple(link_name((job.attachments.get(h, "?"), h)) for h in hosts)
 
 
 def _have(hosts: Sequence[str]) -> str:

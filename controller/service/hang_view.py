@@ -30,6 +30,11 @@ class Cause(StrEnum):
     UNCLEAR = "unclear"
 
 
+def link_name(path: Sequence[str]) -> str:
+    """The name of a link as others give it; of a longer path all nodes from the child to the parent."""
+    return "-".join(sorted(path) if len(path) == 2 else path)
+
+
 @dataclass(frozen=True)
 class MemberView:
     """A member, by its last update. `heard_s`: seconds since then; None: it has sent none to this controller.

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from netfold.controller.service.hang_view import Cause, Finding, JobView, MemberView
+from netfold.controller.service.hang_view import Cause, Finding, JobView, MemberView, link_name
 
 MIN_COMMON_CALLS = 5
 """Finished calls that all workers have, from which the last caller is found."""
@@ -41,7 +41,7 @@ def _losing(workers: Sequence[MemberView], job: JobView) -> Finding | None:
     if worst.losses < MIN_LOSSES:
         return None
     if worst.losses >= 3 * others:
-        link = f"{worst.host}-{job.attachments.get(worst.host, '?')}"
+        link = link_name((worst.host, job.attachments.get(worst.host, "?")))
         return Finding(
             Cause.SLOW,
             f"slow only: link {link} loses packets: {worst.host} retransmits {worst.losses:.1%}, others {others:.1%}",
@@ -54,7 +54,7 @@ def _losing(workers: Sequence[MemberView], job: JobView) -> Finding | None:
         for child, count in node.missing.items():
             if child in waiting_below:
                 continue
-            missing["-".join(node.paths.get(child, (child, node.switch)))] += count
+            missing[link_name(node.paths.get(child, (child, node.switch)))] += count
     if missing:
         link, count = missing.most_common(1)[0]
         if count > 0.5 * sum(missing.values()):

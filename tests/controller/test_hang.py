@@ -92,7 +92,7 @@ def test_a_result_that_others_have_is_lost_on_the_way_to_its_worker() -> None:
     members = {h: MemberView(h, call=IDLE, next_call=8) for h in HOSTS}
     finding = found({**members, "h2": replace(ALL_WAIT["h2"], retransmitted=3)})
     assert finding.cause is Cause.LINK
-    assert finding.elements == ("leaf1-h2", "h2")
+    assert finding.elements == ("h2-leaf1", "h2")
 
 
 def test_the_deepest_child_that_slots_lack_names_the_link() -> None:

@@ -87,7 +87,7 @@ def test_what_holds_a_job_up_is_named(system: Testbed, tmp_path: Path, seed: int
             if how == "lost":
                 system.set_faults(link, Faults(loss=1.0), toward=leaf)
             wanted = {victim, f"{victim}-{leaf}"}
-            until(lambda: is_named(system, job, CAUSES[how], wanted), f"{victim} as {CAUSES[how]}")
+            await_named(system, job, CAUSES[how], wanted)
         finally:
             system.set_faults(link, None)
             for host in hosts:
@@ -96,11 +96,15 @@ def test_what_holds_a_job_up_is_named(system: Testbed, tmp_path: Path, seed: int
     system.controller.cancel(job)
 
 
-def is_named(system: Testbed, job: str, cause: str, elements: set[str]) -> bool:
-    """Whether the verdict has the cause and no other element; what came before the hang may be there at first."""
-    document = debug(system, job)
-    if document["cause"] == cause and document["elements"] and set(document["elements"]) <= elements:
-        (ranks,) = document["communicators"]
-        return bool(ranks["size"] == WORKERS)
-    time.sleep(0.2)
-    return False
+def await_named(system: Testbed, job: str, cause: str, elements: set[str]) -> None:
+    """Until the verdict has the cause and no other element: what came before the hang may be there at first."""
+    deadline = time.monotonic() + 60
+    while True:
+        document = debug(system, job)
+        if document["cause"] == cause and document["elements"] and set(document["elements"]) <= elements:
+            break
+        assert time.monotonic() < deadline, (
+            f"{elements} as {cause}: {document['verdict']} {document['evidence']}"
+        )
+    (ranks,) = document["communicators"]
+    assert ranks["size"] == WORKERS
