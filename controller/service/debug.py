@@ -140,7 +140,7 @@ class Debugger:
 
     async def _slots(self, job: JobRecord, *, spread: int = SAMPLED_SLOTS) -> list[OpenSlots]:
         fabric, slots = self._state.fabric, self._switches.slots
-        reports = self._state.member_status.of(job.name).values()
+        reports = self._state.member_status.of(job.name)
         found = [
             await read_open_slots(fabric, slots, planned, tree, epoch, reports, spread=spread)
             for planned, tree, epoch in trees_of(job)
@@ -205,6 +205,7 @@ def _document(view: JobView, found: Finding) -> dict[str, Any]:
                 "read": n.read,
                 "waiting": n.waiting,
                 "missing": dict(n.missing),
+                "lost": dict(n.lost),
                 "error": n.error,
             }
             for n in view.slots

@@ -92,7 +92,7 @@ class Explainer:
             places = [p for p in sorted(after) if p[1] == planned.tree and p[0] in tree.touched]
             steps += _packet_rates(planned, places, before, after)
             if not _completes(places, before, after):
-                reports = state.member_status.of(name).values()
+                reports = state.member_status.of(name)
                 found = await read_open_slots(state.fabric, switches.slots, planned, tree, epoch, reports)
                 steps += _missing_children(found, epoch)
         steps += _unknown_packets(before, after)

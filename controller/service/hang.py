@@ -267,16 +267,16 @@ def _refused(job: JobView) -> Finding | None:
 
 
 def _lost(job: JobView) -> Finding | None:
-    """The deepest children that open slots lack although they are in the call."""
+    """The deepest children whose contributions open slots lack although they were sent."""
     if job.moves:
         return None
     open_nodes = {(n.tree, n.switch): n for n in job.slots if n.waiting}
     views = {m.host: m for m in job.members}
     links: dict[str, str] = {}
     for (tree, switch), node in open_nodes.items():
-        for child, count in node.missing.items():
+        for child, count in node.lost.items():
             below = open_nodes.get((tree, child))
-            if below is not None and below.missing:
+            if below is not None and below.lost:
                 continue  # the child waits itself
             link = link_name(node.paths.get(child, (child, switch)))
             sender = views.get(child)
@@ -302,6 +302,11 @@ def _unclear(job: JobView) -> Finding | None:
     unread = [n for n in job.slots if n.error]
     evidence = [f"The slots of {n.switch} cannot be read: {n.error}." for n in unread]
     evidence += [
+        f"Of {n.waiting} open slots of tree {n.tree} at {n.switch}, {count} lack {child}, which may not have sent yet."
+        for n in job.slots
+        for child, count in n.missing.items()
+    ]
+    evidence += [
         f"{m.host} waits in call {m.next_call:,} {_for(m)}, and has retransmitted {m.retransmitted} packets meanwhile."
         for m in workers
         if m.waits
@@ -315,8 +320,8 @@ def _unclear(job: JobView) -> Finding | None:
         )
     return Finding(
         Cause.UNCLEAR,
-        "unclear: all workers are in one call, and no slot that was read lacks a contribution: results may be lost "
-        "on their way from the root, or a parameter server adds up",
+        "unclear: all workers are in one call, and no slot that was read lacks what was sent: results may be lost on "
+        "their way from the root, or a parameter server adds up",
         (),
         tuple(evidence),
     )

@@ -50,9 +50,9 @@ def _losing(workers: Sequence[MemberView], job: JobView) -> Finding | None:
         )
     missing: Counter[str] = Counter()
     for node in job.glimpses:
-        waiting_below = {n.switch for n in job.glimpses if n.tree == node.tree and n.missing}
-        for child, count in node.missing.items():
-            if child in waiting_below:
+        open_below = {n.switch for n in job.glimpses if n.tree == node.tree and n.missing}
+        for child, count in node.lost.items():
+            if child in open_below:
                 continue
             missing[link_name(node.paths.get(child, (child, node.switch)))] += count
     if missing:

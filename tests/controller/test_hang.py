@@ -35,6 +35,10 @@ def but(host: str, **change: object) -> dict[str, MemberView]:
     return {**ALL_WAIT, host: replace(ALL_WAIT[host], **change)}  # type: ignore[arg-type]
 
 
+def waits_for(switch: str, child: str) -> OpenSlots:
+    return OpenSlots(switch, 1, 32, 4, 4, {child: 4}, {child: 4}, {child: (child, switch)})
+
+
 def done(number: int, waited_s: float, kind: str = "all_reduce", status: str = "done") -> pb.CallRecord:
     return pb.CallRecord(
         number=number, kind=kind, bytes=8, status=status, submitted_ago_s=100 + waited_s, ended_ago_s=100.0
@@ -68,7 +72,7 @@ def test_one_that_calls_alone_is_not_judged() -> None:
     ],
 )
 def test_a_process_that_is_away_is_the_cause_of_what_follows(change: dict[str, object], cause: Cause) -> None:
-    slots = [OpenSlots("leaf1", 1, 32, 4, 4, {"h2": 4}, {"h2": ("h2", "leaf1")})]
+    slots = [waits_for("leaf1", "h2")]
     finding = found(but("h2", **change), slots=slots)
     assert (finding.cause, finding.elements) == (cause, ("h2",))
 
@@ -97,18 +101,24 @@ def test_a_result_that_others_have_is_lost_on_the_way_to_its_worker() -> None:
 
 def test_the_deepest_child_that_slots_lack_names_the_link() -> None:
     slots = [
-        OpenSlots("spine1", 1, 32, 4, 4, {"leaf2": 4}, {"leaf2": ("leaf2", "spine1")}),
-        OpenSlots("leaf2", 1, 32, 4, 4, {"h3": 4}, {"h3": ("h3", "leaf2")}),
+        waits_for("spine1", "leaf2"),
+        waits_for("leaf2", "h3"),
     ]
     finding = found(ALL_WAIT, slots=slots)
     assert (finding.cause, finding.elements) == (Cause.LINK, ("h3-leaf2",))
-    complete = [slots[0], replace(slots[1], waiting=0, missing={})]
+    complete = [slots[0], replace(slots[1], waiting=0, missing={}, lost={})]
     assert found(ALL_WAIT, slots=complete).elements == ("leaf2-spine1",)
+
+
+def test_a_child_that_may_not_have_sent_yet_is_not_accused() -> None:
+    slots = [waits_for("leaf1", "h2"), waits_for("leaf2", "h3")]
+    assert found(ALL_WAIT, slots=[replace(slots[0], lost={}), slots[1]]).elements == ("h3-leaf2",)
+    assert found(ALL_WAIT, slots=[replace(slots[0], lost={})]).cause is Cause.UNCLEAR
 
 
 def test_a_switch_that_refuses_comes_before_slots_that_lack_a_worker() -> None:
     refusal = Refusal("leaf1", "unadmitted", 9.0, "are of no job")
-    slots = [OpenSlots("leaf1", 1, 32, 4, 4, {"h1": 4}, {"h1": ("h1", "leaf1")})]
+    slots = [waits_for("leaf1", "h1")]
     finding = found(ALL_WAIT, refusals=[refusal], slots=slots)
     assert (finding.cause, finding.elements) == (Cause.REFUSED, ("leaf1",))
 
@@ -137,7 +147,7 @@ def test_a_worker_whose_link_loses_is_named_where_it_stands_out() -> None:
     assert found(members).elements == ("h1-leaf1", "h1")
     alike = {h: replace(m, losses=0.3) for h, m in members.items()}
     assert "unclear" in found(alike).verdict
-    slots = [OpenSlots("leaf2", 1, 1, 1, 1, {"h3": 1}, {"h3": ("h3", "leaf2")})] * 3
+    slots = [waits_for("leaf2", "h3")] * 3
     assert found(alike, glimpses=slots).elements == ("h3-leaf2",)
 
 

@@ -143,7 +143,12 @@ def test_steps_of_making_a_group_share_its_timeout(
     monkeypatch.setattr(create_group, "open_session", joined)
     monkeypatch.setattr(create_group, "_create_gloo", connected)
     options = SimpleNamespace(
-        timeout=timedelta(seconds=PATIENT_S), group_rank=0, group_size=1, store=patient_store
+        timeout=timedelta(seconds=PATIENT_S),
+        group_rank=0,
+        group_size=1,
+        group_id="0",
+        global_ranks_in_group=[],
+        store=patient_store,
     )
     with pytest.raises(RuntimeError, match="Gloo cannot connect"):
         create_group.create_with_job(options, None)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The last collectives of a rank in the format of PyTorch's flight recorder, which `torchfrtrace` reads. It has all ranks
-of a host, while the engine has the calls of the host's first rank alone."""
+"""The last collectives of a rank in the format of PyTorch's flight recorder, which `torchfrtrace` reads. It has all
+ranks of a host, while the engine has the calls of the host's first rank alone."""
 
 from __future__ import annotations
 
