@@ -20,7 +20,7 @@ from netfold.controller.lifecycle.member_status import CallsRequest, Progress
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.service.explain import PROBLEMS, Counts, read_counters, trees_of
 from netfold.controller.service.hang import diagnose
-from netfold.controller.service.hang_view import Finding, JobView, MemberView, Refusal
+from netfold.controller.service.hang_view import HangFinding, JobView, MemberView, Refusal
 from netfold.controller.service.open_slots import SAMPLED_SLOTS, OpenSlots, read_open_slots
 from netfold.controller.subsystems import Switches
 from netfold.controller.switches.tables import NO_TREE
@@ -174,7 +174,7 @@ def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal
                 yield Refusal(switch, Verdict.UNADMITTED.label, new / LOOK_S, meaning)
 
 
-def _document(view: JobView, found: Finding) -> dict[str, Any]:
+def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
     """The shape follows that of NCCL RAS: a job is a communicator, with ranks and missing ranks."""
     workers = [m for m in view.members if not m.parameter_server]
     present = [m for m in workers if m.connected]
@@ -222,7 +222,7 @@ def _rank(member: MemberView) -> dict[str, Any]:
         "rank": member.rank,
         "host": member.host,
         "answered": member.answered,
-        "heard_s": member.heard_s,
+        "update_age_s": member.update_age_s,
         "next_call": member.next_call,
         "in_call": None if member.call is None else member.call._asdict(),
         "retransmitted": member.retransmitted,

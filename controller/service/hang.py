@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from netfold.controller.service.call_status import size, what
-from netfold.controller.service.hang_view import Cause, Finding, JobView, MemberView, link_name
+from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, link_name
 from netfold.controller.service.slowness import slow
 from netfold.protocol.listing import listing
 
@@ -21,48 +21,53 @@ SILENT_S = 2.0
 """Seconds after which the process of a worker counts as stopped: it sends something every 0.3 s."""
 
 
-def diagnose(job: JobView) -> Finding:
+def diagnose(job: JobView) -> HangFinding:
     found = next(filter(None, (check(job) for check in _CHECKS)), None)
     assert found is not None, "the last check always finds"
-    return Finding(found.cause, found.verdict, found.elements, (*found.evidence, *_always(job)))
+    return HangFinding(found.cause, found.verdict, found.elements, (*found.evidence, *_always(job)))
 
 
 # ---- the job, its members and its switches -------------------------------------------------------------------
 
 
-def _ended(job: JobView) -> Finding | None:
+def _ended(job: JobView) -> HangFinding | None:
     if job.state in ("failed", "done", "canceled"):
-        return Finding(Cause.ENDED, f"the job has ended ({job.state}): {job.reason or 'no reason is known'}")
+        return HangFinding(
+            Cause.ENDED, f"the job has ended ({job.state}): {job.reason or 'no reason is known'}"
+        )
     if job.state == "queued":
-        return Finding(Cause.QUEUED, f"the job waits for capacity: {job.reason}")
+        return HangFinding(Cause.QUEUED, f"the job waits for capacity: {job.reason}")
     return None
 
 
-def _absent(job: JobView) -> Finding | None:
+def _absent(job: JobView) -> HangFinding | None:
     absent = _hosts(job, lambda m: not m.joined and not m.connected)
     if not absent:
         return None
-    return Finding(
+    return HangFinding(
         Cause.ABSENT,
         f"{listing(absent)} {_have(absent)} not joined: the program there has not started, or not come to a call",
         absent,
     )
 
 
-def _gone(job: JobView) -> Finding | None:
-    gone = _hosts(job, lambda m: m.joined and not m.connected)
-    if not gone:
+def _process_ended(job: JobView) -> HangFinding | None:
+    ended = _hosts(job, lambda m: m.joined and not m.connected)
+    if not ended:
         return None
-    views = [m for m in job.members if m.host in gone]
-    return Finding(
+    views = [m for m in job.members if m.host in ended]
+    return HangFinding(
         Cause.PROCESS,
-        f"the process on {listing(gone)} is gone: its stream to the controller has ended without leaving the job",
-        gone,
-        tuple(f"{m.host} was heard last {_ago(m.heard_s)}; its lease is {job.lease_s:g} s." for m in views),
+        f"the process on {listing(ended)} is gone: its stream to the controller has ended without leaving the job",
+        ended,
+        tuple(
+            f"{m.host} sent its last update {_ago(m.update_age_s)}; its lease is {job.lease_s:g} s."
+            for m in views
+        ),
     )
 
 
-def _stopped(job: JobView) -> Finding | None:
+def _stopped(job: JobView) -> HangFinding | None:
     silent = _hosts(job, lambda m: m.silent_s > SILENT_S)
     deaf = _hosts(job, lambda m: not m.answered)
     stopped = tuple(dict.fromkeys((*silent, *deaf)))
@@ -71,10 +76,10 @@ def _stopped(job: JobView) -> Finding | None:
     views = {m.host: m for m in job.members}
     evidence = [f"{h}'s program has sent its agent nothing for {views[h].silent_s:.1f} s." for h in silent]
     evidence += [
-        f"{h} is connected, did not answer a request, and was heard last {_ago(views[h].heard_s)}."
+        f"{h} is connected, did not answer a request, and sent its last update {_ago(views[h].update_age_s)}."
         for h in deaf
     ]
-    return Finding(
+    return HangFinding(
         Cause.STOPPED,
         f"the process on {listing(stopped)} is stopped, or its host hangs or is cut off from the controller",
         stopped,
@@ -82,21 +87,23 @@ def _stopped(job: JobView) -> Finding | None:
     )
 
 
-def _unready(job: JobView) -> Finding | None:
+def _unready(job: JobView) -> HangFinding | None:
     if not (job.unready or job.failed or job.state == "installing"):
         return None
     if any(m.moved for m in job.members):
         return None
     evidence = tuple(f"Switch {switch} is not ready: {why}." for switch, why in job.unready.items())
     if names := tuple(dict.fromkeys((*job.unready, *job.failed))):
-        return Finding(Cause.SWITCH, f"{listing(names)} of its trees is down, or not ready", names, evidence)
-    return Finding(Cause.SWITCH, "its switches have not taken its entries yet", (), evidence)
+        return HangFinding(
+            Cause.SWITCH, f"{listing(names)} of its trees is down, or not ready", names, evidence
+        )
+    return HangFinding(Cause.SWITCH, "its switches have not taken its entries yet", (), evidence)
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------
 
 
-def _result_missing(job: JobView) -> Finding | None:
+def _result_missing(job: JobView) -> HangFinding | None:
     """Workers that wait for a call that others have finished: its sum exists, and has not reached them."""
     workers = job.workers
     if job.moves or not workers:
@@ -114,10 +121,10 @@ def _result_missing(job: JobView) -> Finding | None:
     ]
     lost = f"the result of call {behind[0].next_call:,} does not reach {listing(hosts)}"
     verdict = f"{lost}: link {listing(links)} loses packets"
-    return Finding(Cause.LINK, verdict, (*links, *hosts), tuple(evidence))
+    return HangFinding(Cause.LINK, verdict, (*links, *hosts), tuple(evidence))
 
 
-def _not_called(job: JobView) -> Finding | None:
+def _not_called(job: JobView) -> HangFinding | None:
     workers = job.workers
     waiting = [m for m in workers if m.waits]
     if job.moves or not waiting:
@@ -134,14 +141,14 @@ def _not_called(job: JobView) -> Finding | None:
     evidence = tuple(_idle_evidence(m) for m in idle)
     waiters = tuple(m.host for m in waiting)
     if len(idle) > len(waiting):
-        return Finding(
+        return HangFinding(
             Cause.UNCLEAR,
             f"only {listing(waiters)} is in {call}, for {longest:.0f} s: the others do not make it, or "
             f"{listing(hosts)} are late",
             waiters,
             (*evidence, *_where_waiting(waiting)),
         )
-    return Finding(
+    return HangFinding(
         Cause.NOT_CALLED,
         f"{listing(hosts)} {_have(hosts)} not made {call}, which {len(waiting)} of {len(workers)} workers have waited "
         f"for during {longest:.0f} s",
@@ -165,7 +172,7 @@ def _where_waiting(waiting: Sequence[MemberView]) -> Iterator[str]:
             yield f"{m.host}'s program is at {m.location}."
 
 
-def _other_call(job: JobView) -> Finding | None:
+def _other_call(job: JobView) -> HangFinding | None:
     """Workers whose call of the same number is another one. Where no call is refused for it, sizes differ so much that
     the packets do not meet."""
     groups: dict[tuple[str, int, str, int], list[MemberView]] = defaultdict(list)
@@ -188,13 +195,13 @@ def _other_call(job: JobView) -> Finding | None:
     )
     hosts = tuple(m.host for m in few)
     if len(few) == len(many):
-        return Finding(
+        return HangFinding(
             Cause.OTHER_CALL,
             f"the workers make different calls, half of them each: {_described(key)}, and {_described(common)}",
             tuple(m.host for m in waiting),
             evidence,
         )
-    return Finding(
+    return HangFinding(
         Cause.OTHER_CALL,
         f"{listing(hosts)} makes another call than the others: {_described(key)} in place of {_described(common)}",
         hosts,
@@ -211,7 +218,7 @@ def _described(key: tuple[str, int, str, int]) -> str:
     )
 
 
-def _mismatch(job: JobView) -> Finding | None:
+def _mismatch(job: JobView) -> HangFinding | None:
     """Calls that failed because they differ, after which programs may wait for something else."""
     if job.moves:
         return None
@@ -230,16 +237,16 @@ def _mismatch(job: JobView) -> Finding | None:
         verdict = (
             f"{listing(odd)} made another call than the others: {described[odd[0]]} in place of {common}"
         )
-    return Finding(Cause.OTHER_CALL, verdict, odd, evidence)
+    return HangFinding(Cause.OTHER_CALL, verdict, odd, evidence)
 
 
-def _no_call(job: JobView) -> Finding | None:
+def _no_call(job: JobView) -> HangFinding | None:
     workers = job.workers
     if job.moves or not workers or any(m.waits for m in workers):
         return None
     numbers = sorted({m.next_call for m in workers})
     finished = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-    return Finding(
+    return HangFinding(
         Cause.NO_CALL,
         f"no worker is in a call (all have finished {finished}): the programs compute, or wait for something else than "
         "netfold",
@@ -251,14 +258,14 @@ def _no_call(job: JobView) -> Finding | None:
 # ---- the network ---------------------------------------------------------------------------------------------
 
 
-def _refused(job: JobView) -> Finding | None:
+def _refused(job: JobView) -> HangFinding | None:
     if job.moves or not job.refusals:
         return None
     switches = tuple(dict.fromkeys(r.switch for r in job.refusals))
     evidence = tuple(
         f"At {r.switch} {r.per_second:.0f} packets a second ({r.verdict}) {r.meaning}." for r in job.refusals
     )
-    return Finding(
+    return HangFinding(
         Cause.REFUSED,
         f"{listing(switches)} refuses packets of the job ({job.refusals[0].verdict})",
         switches,
@@ -266,7 +273,7 @@ def _refused(job: JobView) -> Finding | None:
     )
 
 
-def _lost(job: JobView) -> Finding | None:
+def _lost(job: JobView) -> HangFinding | None:
     """The deepest children whose contributions open slots lack although they were sent."""
     if job.moves:
         return None
@@ -286,7 +293,7 @@ def _lost(job: JobView) -> Finding | None:
             )
     if not links:
         return None
-    return Finding(
+    return HangFinding(
         Cause.LINK,
         f"link {listing(list(links))} loses packets, in one of its directions: sums lack contributions that come by it",
         tuple(links),
@@ -294,7 +301,7 @@ def _lost(job: JobView) -> Finding | None:
     )
 
 
-def _unclear(job: JobView) -> Finding | None:
+def _unclear(job: JobView) -> HangFinding | None:
     """All are in one call, and no slot lacks a worker."""
     workers = job.workers
     if job.moves or not any(m.waits for m in workers):
@@ -312,13 +319,13 @@ def _unclear(job: JobView) -> Finding | None:
         if m.waits
     ]
     if any(m.call is not None and m.call.in_call and not m.call.kind for m in workers):
-        return Finding(
+        return HangFinding(
             Cause.UNCLEAR,
             "calls wait for a new job epoch, which the controller has not started",
             (),
             tuple(evidence),
         )
-    return Finding(
+    return HangFinding(
         Cause.UNCLEAR,
         "unclear: all workers are in one call, and no slot that was read lacks what was sent: results may be lost on "
         "their way from the root, or a parameter server adds up",
@@ -331,7 +338,7 @@ def _unclear(job: JobView) -> Finding | None:
 
 
 def _always(job: JobView) -> Iterator[str]:
-    """What limits the verdict."""
+    """The limits of the verdict."""
     if silent := _hosts(
         job, lambda m: not m.parameter_server and m.call is None and m.connected and m.answered
     ):
@@ -367,10 +374,10 @@ def _for(member: MemberView) -> str:
     return "" if member.call is None else f"for {member.call.for_s:.1f} s"
 
 
-_CHECKS: tuple[Callable[[JobView], Finding | None], ...] = (
+_CHECKS: tuple[Callable[[JobView], HangFinding | None], ...] = (
     _ended,
     _absent,
-    _gone,
+    _process_ended,
     _stopped,
     _unready,
     slow,
@@ -382,5 +389,5 @@ _CHECKS: tuple[Callable[[JobView], Finding | None], ...] = (
     _refused,
     _lost,
     _unclear,
-    lambda job: Finding(Cause.UNCLEAR, "unclear: no worker reports its calls"),
+    lambda job: HangFinding(Cause.UNCLEAR, "unclear: no worker reports its calls"),
 )

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's members, slots and switches show, and what is found to hold it up: the values of hang.py."""
+"""Values of hang.py: views of a job's members, slots and switches, and the finding of what holds the job up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def link_name(path: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class MemberView:
-    """A member, by its last update. `heard_s`: seconds since then; None: it has sent none to this controller.
+    """A member, by its last update. `update_age_s`: seconds since then; None: it has sent none to this controller.
     `answered`: whether it answered the request of its calls. `call`: None: it does not report calls.
     `moved`, `retransmitted`: whether it got results, and its retransmissions, between two looks."""
 
@@ -48,7 +48,7 @@ class MemberView:
     connected: bool = True
     left: bool = False
     answered: bool = True
-    heard_s: float | None = 0.0
+    update_age_s: float | None = 0.0
     silent_s: float = 0.0
     next_call: int = 0
     call: CallStatus | None = None
@@ -107,7 +107,7 @@ class JobView:
 
 
 @dataclass(frozen=True)
-class Finding:
+class HangFinding:
     """`elements`: the ranks' hosts, switches or links ("a-b") that hold the job up."""
 
     cause: Cause

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reads which children the open slots of a job lack: only the switches know who contributed to a chunk."""
+"""Reads which children the open slots of a job lack. Only the switches have the contributors of a chunk."""
 
 from __future__ import annotations
 

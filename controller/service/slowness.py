@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from netfold.controller.service.hang_view import Cause, Finding, JobView, MemberView, link_name
+from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, link_name
 
 MIN_COMMON_CALLS = 5
 """Finished calls that all workers have, from which the last caller is found."""
@@ -20,7 +20,7 @@ MIN_LOSSES = 0.02
 """Retransmissions over results of a worker that is named for them, which has three times the others' as well."""
 
 
-def slow(job: JobView) -> Finding | None:
+def slow(job: JobView) -> HangFinding | None:
     """Raise no alarm where results arrive: name a worker or a link that slows the job, if one stands out."""
     workers = job.workers
     if not job.moves:
@@ -28,11 +28,11 @@ def slow(job: JobView) -> Finding | None:
     return (
         _late(workers)
         or _losing(workers, job)
-        or Finding(Cause.NONE, "nothing holds the job up: results arrive", (), tuple(_durations(workers)))
+        or HangFinding(Cause.NONE, "nothing holds the job up: results arrive", (), tuple(_durations(workers)))
     )
 
 
-def _losing(workers: Sequence[MemberView], job: JobView) -> Finding | None:
+def _losing(workers: Sequence[MemberView], job: JobView) -> HangFinding | None:
     if len(workers) < 2:
         return None
     ranked = sorted(workers, key=lambda m: m.losses)
@@ -42,7 +42,7 @@ def _losing(workers: Sequence[MemberView], job: JobView) -> Finding | None:
         return None
     if worst.losses >= 3 * others:
         link = link_name((worst.host, job.attachments.get(worst.host, "?")))
-        return Finding(
+        return HangFinding(
             Cause.SLOW,
             f"slow only: link {link} loses packets: {worst.host} retransmits {worst.losses:.1%}, others {others:.1%}",
             (link, worst.host),
@@ -58,19 +58,19 @@ def _losing(workers: Sequence[MemberView], job: JobView) -> Finding | None:
     if missing:
         link, count = missing.most_common(1)[0]
         if count > 0.5 * sum(missing.values()):
-            return Finding(
+            return HangFinding(
                 Cause.SLOW,
                 f"slow only: link {link} loses packets, most likely: {count} of {sum(missing.values())} open slots "
                 "lack what comes by it",
                 (link,),
                 tuple(evidence),
             )
-    return Finding(
+    return HangFinding(
         Cause.SLOW, "slow only: packets are lost, and it is unclear on which link", (), tuple(evidence)
     )
 
 
-def _late(workers: Sequence[MemberView]) -> Finding | None:
+def _late(workers: Sequence[MemberView]) -> HangFinding | None:
     """The worker that calls last: it waits least, as the others wait for it."""
     waits = {m.host: _waits(m) for m in workers}
     common = set.intersection(*(set(w) for w in waits.values())) if waits else set()
@@ -82,7 +82,7 @@ def _late(workers: Sequence[MemberView]) -> Finding | None:
     duration = median(max(w[n] for w in waits.values()) for n in common)
     if times < MIN_LAST_SHARE * len(common) or median(lags) < MIN_LAG * duration:
         return None
-    return Finding(
+    return HangFinding(
         Cause.SLOW,
         f"slow only: {host} calls last in {times} of {len(common)} calls, {_ms(median(lags))} after the others",
         (host,),

@@ -10,7 +10,7 @@ import pytest
 
 from netfold.controller.lifecycle.member_status import CallStatus
 from netfold.controller.service.hang import diagnose
-from netfold.controller.service.hang_view import Cause, Finding, JobView, MemberView, Refusal
+from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, Refusal
 from netfold.controller.service.open_slots import OpenSlots
 from netfold.protocol import netfold_pb2 as pb
 
@@ -26,7 +26,7 @@ def view(members: dict[str, MemberView], **more: object) -> JobView:
     return replace(job, **more)  # type: ignore[arg-type]
 
 
-def found(members: dict[str, MemberView], **more: object) -> Finding:
+def found(members: dict[str, MemberView], **more: object) -> HangFinding:
     return diagnose(view(members, **more))
 
 
@@ -66,8 +66,8 @@ def test_one_that_calls_alone_is_not_judged() -> None:
     ("change", "cause"),
     [
         ({"joined": False, "connected": False, "call": None}, Cause.ABSENT),
-        ({"connected": False, "heard_s": 3.0}, Cause.PROCESS),
-        ({"answered": False, "heard_s": 9.0}, Cause.STOPPED),
+        ({"connected": False, "update_age_s": 3.0}, Cause.PROCESS),
+        ({"answered": False, "update_age_s": 9.0}, Cause.STOPPED),
         ({"silent_s": 5.0}, Cause.STOPPED),
     ],
 )
@@ -158,7 +158,7 @@ def test_workers_in_no_call_and_complete_slots_accuse_nothing() -> None:
     assert (finding.cause, finding.elements) == (Cause.UNCLEAR, ())
 
 
-def test_workers_that_report_no_calls_are_said_to_be_unknown() -> None:
+def test_calls_that_are_not_reported_are_unknown() -> None:
     finding = found({"h1": MemberView("h1")})
     assert finding.cause is Cause.UNCLEAR
     assert finding.evidence == ("Not known: the calls of h1, which does not report them.",)

@@ -7,7 +7,7 @@
 #ifndef NETFOLD_AGENT_MESSAGES_H
 #define NETFOLD_AGENT_MESSAGES_H
 
-#include "../engine/session/call_log.h"
+#include "../engine/session/call_record.h"
 #include "../engine/session/report.h"
 #include "../engine/transport/assignment.h"
 

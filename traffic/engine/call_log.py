@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The last calls of a worker, as session/call_log.h records them."""
+"""The last calls of a worker, as session/call_record.h records them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from netfold.traffic.membership.calls import CallRecord
 from netfold.traffic.numerics import DTYPES
 
 CALLS_MAX = 4096
-"""NF_CALL_LOG of session/call_log.h."""
+"""NF_CALL_LOG of session/call_record.h."""
 _STATES = ("waiting", "handover", "data", "specials", "re-encoded", "closing", "finished")
 """enum call_state of call/call.h."""
 

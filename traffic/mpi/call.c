@@ -41,8 +41,11 @@ static struct nm_result reduce_by_mpi(const struct nm_call *call, const void *in
 
 static enum nf_kind kind_of(enum nm_operation operation) {
     static const enum nf_kind kinds[] = {
-        [NM_ALLREDUCE] = NF_ALL_REDUCE, [NM_REDUCE] = NF_REDUCE,   [NM_BCAST] = NF_BROADCAST,
-        [NM_BARRIER] = NF_BARRIER,      [NM_REDUCE_SCATTER_BLOCK] = NF_REDUCE_SCATTER,
+        [NM_ALLREDUCE] = NF_ALL_REDUCE,
+        [NM_REDUCE] = NF_REDUCE,
+        [NM_BCAST] = NF_BROADCAST,
+        [NM_BARRIER] = NF_BARRIER,
+        [NM_REDUCE_SCATTER_BLOCK] = NF_REDUCE_SCATTER,
     };
     return kinds[operation];
 }

@@ -91,8 +91,7 @@ static struct nm_result reduce_over_hosts(const struct nm_reduction *r, void *ar
     /* Ranks of this host disagree: a context that no other host has lets all hosts see it. */
     int64_t context = agree ? r->context : r->context ^ (INT64_C(1) << 61) ^ (int64_t)(nm_world.rank + 1);
     struct nf_outcome outcome = r->is_gathered ? reduce_gathered(r, array, elements, context)
-                                               : nm_member_reduce(nm_world.member, array, elements, r->dtype, context,
-                                                                  r->kind);
+                                               : nm_member_reduce(nm_world.member, array, elements, r->dtype, context, r->kind);
     if (outcome.status == NF_SUM_OVERFLOW) return (struct nm_result){NM_UNFIT, ""};
     return outcome.status == NF_DONE ? (struct nm_result){NM_DONE, ""} : failed(outcome.message);
 }

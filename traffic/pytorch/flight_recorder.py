@@ -27,7 +27,7 @@ def kind_of(name: str) -> CallKind:
     return CallKind[found[0].replace("-", "_").upper()]
 
 
-class Entry:
+class FlightEntry:
     """One collective. Times: nanoseconds since 1970."""
 
     __slots__ = ("created", "dtype", "elements", "ended", "failed", "kind", "number", "started")
@@ -53,11 +53,11 @@ class FlightRecorder:
         self._ranks = ranks
         self._rank = rank
         self._count = 0
-        self._entries: deque[Entry] = deque(maxlen=CALLS_MAX)
+        self._entries: deque[FlightEntry] = deque(maxlen=CALLS_MAX)
 
-    def begin(self, kind: CallKind, elements: int, dtype: Any) -> Entry:
+    def begin(self, kind: CallKind, elements: int, dtype: Any) -> FlightEntry:
         self._count += 1
-        entry = Entry(self._count, kind, elements, dtype)
+        entry = FlightEntry(self._count, kind, elements, dtype)
         self._entries.append(entry)
         return entry
 
@@ -78,7 +78,7 @@ class FlightRecorder:
             "entries": [self._entry(e) for e in list(self._entries)],
         }
 
-    def _entry(self, entry: Entry) -> dict[str, Any]:
+    def _entry(self, entry: FlightEntry) -> dict[str, Any]:
         whole, block = entry.elements, entry.elements // len(self._ranks)
         given = block if entry.kind is CallKind.ALL_GATHER else whole
         got = block if entry.kind is CallKind.REDUCE_SCATTER else whole

@@ -24,7 +24,7 @@ from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.membership.process_jobs import EnteredJob
-from netfold.traffic.pytorch.flight_recorder import Entry, FlightRecorder
+from netfold.traffic.pytorch.flight_recorder import FlightEntry, FlightRecorder
 from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
@@ -57,7 +57,7 @@ class Session:
         self.reporter = reporter
         self._recorder = recorder
         self._watched: set[NetfoldWork] = set()
-        self._calls: queue.SimpleQueue[tuple[TensorCall, Entry] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[TensorCall, FlightEntry] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # of the three below
         self._failure: Exception | None = None
         self._closed = False
@@ -84,7 +84,9 @@ class Session:
             except Exception as error:  # every call ends with its `done`
                 call.done(error)
 
-    def _complete(self, call: TensorCall, times: CallTime, entry: Entry, error: Exception | None) -> None:
+    def _complete(
+        self, call: TensorCall, times: CallTime, entry: FlightEntry, error: Exception | None
+    ) -> None:
         times.done = time.monotonic()
         entry.end(error)
         if error is not None and not can_continue(error):

@@ -5,8 +5,6 @@
 
 #include <stddef.h>
 
-#include "state.h"
-
 /* Returns the record of a call; NULL: later calls have replaced it. */
 static struct nf_call_record *record_of(struct nf_core *core, const struct nf_call *call) {
     struct call_log *log = &core->log;

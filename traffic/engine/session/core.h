@@ -16,7 +16,7 @@
 #include "../transport/tree_state.h"
 #include "../wire/call_numbers.h"
 #include "../wire/export.h"
-#include "call_log.h"
+#include "call_record.h"
 #include "report.h"
 
 struct nf_core;

@@ -11,7 +11,7 @@
 #include "../resume/resume.h"
 #include "../transport/tree_state.h"
 #include "../wire/call_numbers.h"
-#include "call_log.h"
+#include "call_record.h"
 #include "report.h"
 
 /* How a step of the session ends: it waits for results, another step follows, the calls need another epoch, or they fail. */
