@@ -14,6 +14,7 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
+from netfold.controller.service.debug import Debugger
 from netfold.controller.service.explain import Explainer
 from netfold.controller.service.fabric_status import INTENTS, fabric_status
 from netfold.controller.service.member_service import MemberService
@@ -62,6 +63,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._history = history
         self._member_service = MemberService(state, jobs.members)
         self._explainer = Explainer(state, switches, jobs.lifecycle, planning)
+        self._debugger = Debugger(state, switches, jobs.lifecycle)
 
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         try:
@@ -110,6 +112,12 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
             return pb.Explanation(steps=await self._explainer.explain(request.name))
+        except UnknownJobError as error:
+            await refuse(context, error)
+
+    async def DebugJob(self, request: pb.JobName, context: Context) -> pb.Diagnosis:
+        try:
+            return await self._debugger.debug(request.name)
         except UnknownJobError as error:
             await refuse(context, error)
 

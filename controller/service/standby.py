@@ -93,6 +93,9 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
             steps=[*steps, f"{self._redirection()}, with the state of switches, members and counters."]
         )
 
+    async def DebugJob(self, request: pb.JobName, context: Context) -> pb.Diagnosis:
+        await refuse(context, StandbyError(self._redirection()))
+
     async def GetStatus(self, request: pb.StatusRequest, context: Context) -> pb.Status:
         pools = self._current().occupancy()
         rows = [
@@ -252,6 +255,7 @@ for _name in (
     "CancelJob",
     "AddWorkers",
     "ExplainJob",
+    "DebugJob",
     "ReadSlot",
     "Replan",
     "GetStatus",
