@@ -22,12 +22,20 @@ the file; or a switch gives the number of each:
 
     switches:
       s1: {chip: tofino, ports: {h1: 132, s2: 4}, loopbacks: [{port: 68, rate: 100}]}
+
+A site's own addresses are `prefix`, `loopback` and `device_id` of a switch, and `address` of a host:
+
+    switches:
+      s1: {prefix: 172.20.4.0/24, loopback: 172.20.0.1, device_id: 1}
+    hosts:
+      h1: {at: s1, address: 172.20.4.10}
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -51,7 +59,13 @@ from netfold.topologies.faults import Place, hint
 from netfold.topologies.model_errors import model_problems
 from netfold.topologies.ports import LAST_PORT, Chip
 from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
-from netfold.topologies.yaml_locations import Document, SpecError, read_document
+from netfold.topologies.yaml_locations import (
+    MAX_BYTES,
+    Document,
+    SpecError,
+    parse_document,
+    read_document,
+)
 
 SPECS = Path(__file__).parent / "specs"
 
@@ -71,6 +85,22 @@ def _no_truth_value(value: Any) -> Any:
     return value
 
 
+def _address(value: Any) -> IPv4Address:
+    try:
+        return IPv4Address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError("expected an IPv4 address, such as 10.1.0.4") from None
+
+
+def _prefix(value: Any) -> IPv4Network:
+    try:
+        return IPv4Network(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError(
+            "expected an IPv4 prefix, such as 10.1.4.0/24, whose bits beyond its length are 0"
+        ) from None
+
+
 _Number = BeforeValidator(_no_truth_value)
 Rate = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
 Capacity = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
@@ -80,6 +110,9 @@ Slots = Annotated[int, _Number, Field(ge=1, le=65_536)]
 Children = Annotated[int, _Number, Field(ge=2, le=65_535)]
 Count = Annotated[int, _Number, Field(ge=1, le=65_000)]
 Port = Annotated[int, _Number, Field(ge=1, le=LAST_PORT)]
+Address = Annotated[IPv4Address, BeforeValidator(_address)]
+Prefix = Annotated[IPv4Network, BeforeValidator(_prefix)]
+DeviceId = Annotated[int, _Number, Field(ge=1, le=50_000)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 UnitName = Literal["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "none"]
 
@@ -131,6 +164,9 @@ class SwitchSpec(_Part):
         dict[str, Port], Field(description="port number by neighbor, of all of them; else 1, 2, ...")
     ] = {}
     loopbacks: list[LoopbackSpec] = []
+    prefix: Annotated[Prefix | None, Field(description="of its hosts; else 10.R.0.0/16")] = None
+    loopback: Annotated[Address | None, Field(description="its address; else 10.255.x.y")] = None
+    device_id: Annotated[DeviceId | None, Field(description="of P4Runtime; else an unused one")] = None
 
 
 class _LinkValues(_Part):
@@ -145,6 +181,9 @@ class HostSpec(_LinkValues):
     at: Annotated[str, Field(description="the switch it hangs on")]
     parameter_server: bool = False
     capacity: Annotated[Rate | None, Field(description="what it takes in as a parameter server")] = None
+    address: Annotated[
+        Address | None, Field(description="in the prefix of its switch; else an unused one")
+    ] = None
 
 
 class LinkSpec(_LinkValues):
@@ -216,10 +255,29 @@ def load_fabric(name_or_path: str | Path) -> Fabric:
     Raises FabricError; a SpecError names file, line, column, what is wrong and what would be right.
     """
     path = _find(name_or_path)
-    document = read_document(path)
+    return _fabric_of(read_document(path), path.resolve())
+
+
+def parse_fabric(text: str, source: str) -> Fabric:
+    """A fabric from the text of a spec. `source`: its path, for messages. Raises FabricError as `load_fabric` does."""
+    if len(text) > MAX_BYTES:
+        raise FabricError(f"{source}: {len(text)} characters; expected at most {MAX_BYTES}")
+    return _fabric_of(parse_document(text, source), Path(source))
+
+
+def _fabric_of(document: Document, path: Path) -> Fabric:
     if is_tutorials_form(document.value):
-        return tutorials_fabric(document, path.resolve().parent.name or "tutorials")
+        return tutorials_fabric(document, path.parent.name or "tutorials")
     return _build(document, _validate(document))
+
+
+def fabric_from_spec(text: str) -> Fabric:
+    """The fabric that `spec_text` has written. Raises FabricError."""
+    try:
+        spec = FabricSpec.model_validate_json(text)
+    except ValidationError as error:
+        raise FabricError(f"a stored fabric cannot be read: {error}") from error
+    return _build(Document(spec.name, None, {}), spec)
 
 
 def spec_text(fabric: Fabric) -> str:
@@ -241,6 +299,9 @@ def spec_text(fabric: Fabric) -> str:
                 "chip": s.chip,
                 "ports": fabric.ports[s.name],
                 "loopbacks": [asdict(x) for x in s.loopbacks],
+                "prefix": _text(s.prefix),
+                "loopback": _text(s.loopback),
+                "device_id": s.device_id,
             }
             for s in fabric.switches
         },
@@ -249,6 +310,7 @@ def spec_text(fabric: Fabric) -> str:
                 "at": fabric.attachment(h.name),
                 "parameter_server": h.parameter_server,
                 "capacity": h.capacity,
+                "address": _text(h.address),
                 **of_host[h.name],
             }
             for h in fabric.hosts
@@ -260,6 +322,10 @@ def spec_text(fabric: Fabric) -> str:
         ],
     }
     return json.dumps(spec, indent=1) + "\n"
+
+
+def _text(number: IPv4Address | IPv4Network | None) -> str | None:
+    return None if number is None else str(number)
 
 
 def load_exercise(name_or_path: str | Path) -> Exercise | None:
@@ -336,7 +402,7 @@ def _listed(document: Document, spec: FabricSpec) -> Fabric:
             ("switches",), "expected at least one switch: list 'switches' or 'generate' the fabric"
         )
     switches = tuple(_switch(document, spec, name, s) for name, s in spec.switches.items())
-    hosts = tuple(Host(name, h.parameter_server, h.capacity) for name, h in spec.hosts.items())
+    hosts = tuple(Host(name, h.parameter_server, h.capacity, h.address) for name, h in spec.hosts.items())
     links = [_link(document, spec, ("hosts", name), (name, h.at), h) for name, h in spec.hosts.items()]
     links += [
         _link(document, spec, ("links", i), (x.between[0], x.between[1]), x) for i, x in enumerate(spec.links)
@@ -377,6 +443,9 @@ def _switch(document: Document, spec: FabricSpec, name: str, values: SwitchSpec)
         values.chip or default.chip,
         tuple(loopbacks),
         values.children or default.children,
+        prefix=values.prefix,
+        loopback=values.loopback,
+        device_id=values.device_id,
     )
 
 
