@@ -89,7 +89,6 @@ def _host(fabric: Fabric, host: Host, switch: SwitchAddress) -> HostAddress:
     assert host.address is not None
     assert switch.prefix is not None
     port = fabric.ports[switch.name][host.name]
-    return HostAddress(
-        *(host.name, host.address, mac_of(host.address)),
-        *(switch.prefix, switch.gateway_ip, switch.mac, switch.name, port),
-    )
+    ip, prefix = host.address, switch.prefix
+    gateway = switch.gateway_ip, switch.mac
+    return HostAddress(host.name, ip, mac_of(ip), prefix, *gateway, switch.name, port)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from netfold.controller.jobs.file import ResolvedJob, resolve_job
+from netfold.controller.jobs.file import JobHosts, ResolvedJob, resolve_job
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
@@ -27,11 +27,22 @@ from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.topologies.fabric import Switch
+from netfold.topologies.fabric import Fabric, Switch
 
 
 class UnknownJobError(Exception):
     """There is no job of that name."""
+
+
+def resolved_with(job: JobRecord, fabric: Fabric) -> ResolvedJob:
+    """The job's file with the hosts of its record, in a fabric that has them. Raises JobError."""
+    servers = tuple(m.host for m in job.members if m.parameter_server)
+    return resolve_job(job.spec_yaml, fabric, job.name, JobHosts(_workers_of(job), servers))
+
+
+def _workers_of(job: JobRecord) -> tuple[str, ...]:
+    """All workers, also those that the job continues without."""
+    return tuple(m.host for m in job.members if not m.parameter_server)
 
 
 class JobRegistry:
@@ -95,13 +106,14 @@ class JobRegistry:
         return name in self._jobs and not self._jobs[name].state.is_terminal
 
     def resolved_job(self, name: str) -> ResolvedJob:
-        """The job's file, resolved, with the workers that were added to it. Raises UnknownJobError."""
+        """The job's file with the hosts of its record: those that it was accepted with, and the added ones. Raises
+        UnknownJobError."""
         job = self.get(name)
         resolved = self._resolved.get(name)
         if resolved is None or resolved.text != job.spec_yaml:
-            resolved = resolve_job(job.spec_yaml, self._config.fabric, name)
-        if job.added and (missing := tuple(h for h in job.added if h not in resolved.workers)):
-            resolved = resolved.model_copy(update={"workers": (*resolved.workers, *missing)})
+            resolved = resolved_with(job, self._config.fabric)
+        elif job.added and resolved.workers != (workers := _workers_of(job)):
+            resolved = resolved.model_copy(update={"workers": workers})
         self._resolved[name] = resolved
         return resolved
 

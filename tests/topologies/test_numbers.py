@@ -142,5 +142,5 @@ def test_a_prefix_around_numbers_in_use_is_refused() -> None:
         replace(s, prefix=IPv4Network(text)) if s.name == "leaf1" else s
         for s in g.leaf_spine(2, 1, 1).switches
     )
-    with pytest.raises(FabricError, match="10.255.0.1 of"):
+    with pytest.raises(FabricError, match=r"10.255.0.1 of"):
         numbered(replace(g.leaf_spine(2, 1, 1), switches=switches), Numbers.of(before))
