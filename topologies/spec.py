@@ -254,7 +254,7 @@ def load_fabric(name_or_path: str | Path) -> Fabric:
 
     Raises FabricError; a SpecError names file, line, column, what is wrong and what would be right.
     """
-    path = _find(name_or_path)
+    path = spec_file(name_or_path)
     return _fabric_of(read_document(path), path.resolve())
 
 
@@ -331,7 +331,7 @@ def _text(number: IPv4Address | IPv4Network | None) -> str | None:
 def load_exercise(name_or_path: str | Path) -> Exercise | None:
     """Read the part of a `topology.json` of p4lang/tutorials that is not its fabric; None for another spec. Raises
     FabricError."""
-    document = read_document(_find(name_or_path))
+    document = read_document(spec_file(name_or_path))
     return read_exercise(document) if is_tutorials_form(document.value) else None
 
 
@@ -347,7 +347,8 @@ def schema_text() -> str:
     return json.dumps({**schema, **head}, indent=2, sort_keys=True) + "\n"
 
 
-def _find(name_or_path: str | Path) -> Path:
+def spec_file(name_or_path: str | Path) -> Path:
+    """The file of a fabric, or of a spec that comes with netfold. Raises FabricError."""
     path = Path(name_or_path)
     if path.name == str(name_or_path) and str(name_or_path) in spec_names():
         return SPECS / f"{name_or_path}.yaml"

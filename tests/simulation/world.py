@@ -19,9 +19,9 @@ from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
-from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.leadership import Leadership
 from netfold.controller.service.servicer import service_of
 from netfold.controller.subsystems import Options
@@ -187,7 +187,7 @@ class World:
         running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
 
     def _open_store(self, path: Path) -> Store:
-        return Store(path, fingerprint(self.fabric), mark=MARK)
+        return Store(path, fabric_text(self.fabric), mark=MARK)
 
     def kill(self) -> None:
         """At once, from anywhere, also from the controller's own code."""
