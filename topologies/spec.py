@@ -114,6 +114,8 @@ Address = Annotated[IPv4Address, BeforeValidator(_address)]
 Prefix = Annotated[IPv4Network, BeforeValidator(_prefix)]
 DeviceId = Annotated[int, _Number, Field(ge=1, le=50_000)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+MAX_GENERATED_LINKS = 250_000
+"""Links of a generated fabric: a few characters may describe more than memory holds."""
 UnitName = Literal["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "none"]
 
 
@@ -211,6 +213,10 @@ class _Generated(_Part):
 class SingleSwitchSpec(_Generated):
     hosts: Count
 
+    @property
+    def links(self) -> int:
+        return self.hosts + self.parameter_servers
+
 
 class LeafSpineSpec(_Generated):
     leaves: Count
@@ -222,10 +228,20 @@ class LeafSpineSpec(_Generated):
     fabric_rate: Annotated[Rate | None, Field(description="of the links between leaves and spines")] = None
     oversubscription: Rate | None = None
 
+    @property
+    def links(self) -> int:
+        hosts = self.hosts or self.leaves * (self.hosts_per_leaf or 0)
+        return self.leaves * self.spines + hosts + self.parameter_servers
+
 
 class FatTreeSpec(_Generated):
     k: Annotated[int, _Number, Field(ge=2, le=64)]
     hosts_per_edge: Count | None = None
+
+    @property
+    def links(self) -> int:
+        half = self.k // 2
+        return self.k * half * (2 * half + (self.hosts_per_edge or half)) + self.parameter_servers
 
 
 class Generate(_Part):
@@ -393,6 +409,11 @@ def _generated(document: Document, spec: FabricSpec, generate: Generate) -> Fabr
         known = ", ".join(Generate.model_fields)
         raise document.error(("generate",), f"generate needs exactly one of {known}; it has {len(chosen)}")
     [(name, arguments)] = chosen.items()
+    if arguments.links > MAX_GENERATED_LINKS:
+        raise document.error(
+            ("generate", name),
+            f"{arguments.links:,} links; a generator makes at most {MAX_GENERATED_LINKS:,}",
+        )
     fabric: Fabric = getattr(generators, name)(**dict(arguments), unit=UNITS[spec.unit], name=spec.name)
     return fabric
 

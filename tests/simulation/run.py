@@ -148,7 +148,9 @@ async def _ended(world: World) -> None:
     for _ in range(int(CALM_S)):
         await asyncio.sleep(1.0)
         controller = world.controller
-        if controller is None:
+        if controller is None or world.file.wanted is not None:
+            continue
+        if controller.planning.fabric_changes.applied.is_set():  # another one takes its place
             continue
         jobs = [controller.state.registry.get(n) for n in world.programs if n in controller.state.registry]
         programs = world.programs.values()
