@@ -48,9 +48,13 @@ class FabricFile:
             wanted = self._edited(self.stored, kind, where)
         except FabricError:
             return None
-        self.wanted = wanted
-        self._ask(wanted, is_harmless=kind in HARMLESS)
+        self.replace(wanted, is_harmless=kind in HARMLESS)
         return wanted
+
+    def replace(self, wanted: Fabric, *, is_harmless: bool) -> None:
+        """Apply another file. `is_harmless`: it may not be refused."""
+        self.wanted = wanted
+        self._ask(wanted, is_harmless=is_harmless)
 
     def wrong(self, found: Fabric) -> str:
         """What is wrong with the fabric that a controller starts with; empty: nothing."""
