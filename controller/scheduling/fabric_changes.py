@@ -78,8 +78,7 @@ class FabricChanges:
         new = await asyncio.to_thread(self._read, text, source, known)
         unfit: dict[str, str] = {}
         while unread := [j for j in registry.all() if not j.state.is_terminal and j.name not in unfit]:
-            for job in unread:
-                unfit[job.name] = await asyncio.to_thread(_unfit_because, job, new)
+            unfit |= await asyncio.to_thread(lambda: {j.name: _unfit_because(j, new) for j in unread})
         # nothing is awaited from here on: what is checked is so when it is stored
         live = [j for j in registry.all() if not j.state.is_terminal]
         elements = tuple(self._checked(old, new, live, unfit))

@@ -35,6 +35,8 @@ hosts:
     at: s1   # the slow one
   h3: {at: s1}
 """
+OUTSIDE = FILE.replace("leaf,", "leaf, prefix: 10.7.0.0/24,").replace("h3: {", "h3: {address: 10.8.0.1, ")
+HUGE = "name: x\ngenerate: {leaf_spine: {leaves: 65000, spines: 65000, hosts_per_leaf: 9}}"
 JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\nlease_ms: 600000\n"
 
 
@@ -105,8 +107,8 @@ def test_a_job_that_waits_keeps_what_it_needs(tmp_path):
         (FILE.replace("h2:\n    at: s1", "h1:\n    at: s1"), "'h1' is given twice; the first is in line 7"),
         (FILE.replace("h3:", "s1:"), "the name 's1' is used twice"),
         (FILE.replace("h3: {at: s1}", "h3: {at: s1, address: 10.1.0.1}\n  h4: {at: s1, address: 10.1.0.1}"), ":11:"),
-        (FILE.replace("role: leaf,", "role: leaf, prefix: 10.7.0.0/24,").replace("h3: {at: s1", "h3: {at: s1, address: 10.8.0.1"), "is outside of 10.7.0.0/24"),
-        ("name: x\ngenerate: {leaf_spine: {leaves: 65000, spines: 65000, hosts_per_leaf: 9}}", "a generator makes at most 250,000"),
+        (OUTSIDE, "is outside of 10.7.0.0/24"),
+        (HUGE, "a generator makes at most 250,000"),
         ("name: &a [" + "*a," * 10 + "]", "/etc/one.yaml:"),
         ("name: one\nswitches: {" + "".join(f"s{i}: {{}}, " for i in range(210_000)) + "}", "more than 200000 values"),
         ("a: " + "[" * 100_000, "nested more than 64 deep"),
@@ -248,6 +250,5 @@ async def _hosts(stub: pb_grpc.ControllerStub) -> dict[str, object]:
 
 
 def test_a_large_generator_is_refused_before_it_is_built() -> None:
-    text = "name: x\ngenerate: {leaf_spine: {leaves: 65000, spines: 65000, hosts_per_leaf: 1}}"
     with pytest.raises(FabricError, match="a generator makes at most"):
-        _one(text)
+        _one(HUGE)
