@@ -12,7 +12,7 @@ from netfold.topologies.faults import Fault
 
 
 class HostNumbers(Protocol):
-    """What a fabric's host has of numbers."""
+    """A host, as far as it has a number."""
 
     @property
     def name(self) -> str: ...
@@ -22,7 +22,7 @@ class HostNumbers(Protocol):
 
 
 class SwitchNumbers(Protocol):
-    """What a fabric's switch has of numbers."""
+    """A switch, as far as it has numbers."""
 
     @property
     def name(self) -> str: ...

@@ -59,7 +59,7 @@ class Numbers:
 
     @classmethod
     def from_text(cls, text: str) -> Numbers:
-        """What `text` has written."""
+        """Read what `text` has written."""
         found = json.loads(text)
         return cls(
             {name: IPv4Network(value) for name, value in found["prefixes"].items()},

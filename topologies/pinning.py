@@ -47,7 +47,7 @@ def _places(root: Any) -> Iterator[tuple[tuple[str, str], yaml.MappingNode]]:
 
 
 def _missing(values: dict[Any, Any], full: Fabric) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
-    """What the file does not give of each switch and host."""
+    """The numbers of each switch and host that the file does not give."""
     for switch in full.switches:
         given = values["switches"][switch.name]
         if added := {key: value for key, value in _numbers(switch).items() if not given.get(key)}:

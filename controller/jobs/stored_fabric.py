@@ -17,7 +17,7 @@ from netfold.topologies.spec import fabric_from_spec, spec_text
 
 
 class FabricStore(Protocol):
-    """What a store has of its fabric."""
+    """A store, as far as it has a fabric."""
 
     @property
     def fabric(self) -> str: ...

@@ -83,14 +83,14 @@ class JobRegistry:
             self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}
             raise
 
-    def replace_fabric(self, fabric: str, numbers: str, gone: FailedElements) -> None:
+    def replace_fabric(self, fabric: str, numbers: str, removed: FailedElements) -> None:
         """Replace the store's fabric and forget what was noted of elements that are gone, in one change, which is this
         registry's last: it holds the names of the old fabric. Raises StoreError."""
         with self.change():
             self._store.set_fabric(fabric, numbers)
-            self._store.forget_links((a, b) for link in gone.links for a, b in permutations(link))
+            self._store.forget_links((a, b) for link in removed.links for a, b in permutations(link))
             for withdrawal in self._store.withdrawals():
-                if not element_named(self._config.fabric, withdrawal.element) - gone:
+                if not element_named(self._config.fabric, withdrawal.element) - removed:
                     self._store.delete_withdrawal(withdrawal.element)
         self._is_replaced = True
 

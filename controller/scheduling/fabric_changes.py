@@ -51,7 +51,7 @@ class FabricChange:
         return any(element.refusal for element in self.elements)
 
     @property
-    def gone(self) -> FailedElements:
+    def removed(self) -> FailedElements:
         """The switches, hosts and links that the new fabric lacks."""
         found = [e.difference for e in self.elements if e.difference.text == "goes"]
         return FailedElements(
@@ -85,7 +85,7 @@ class FabricChanges:
         change = FabricChange(spec_text(new), known | Numbers.of(new), elements)
         if dry_run or change.is_refused or not elements:
             return change
-        registry.replace_fabric(change.spec, change.numbers.text, change.gone)
+        registry.replace_fabric(change.spec, change.numbers.text, change.removed)
         log.warning("the fabric has changed: %s", listing([_line(e.difference) for e in elements]))
         self.applied.set()
         return replace(change, is_applied=True)
@@ -154,9 +154,9 @@ def _unfit_because(job: JobRecord, fabric: Fabric) -> str:
     return ""
 
 
-def _unclear(new: Fabric, withdrawn: str, gone: Iterable[str]) -> Iterator[ChangedElement]:
+def _unclear(new: Fabric, withdrawn: str, removed: Iterable[str]) -> Iterator[ChangedElement]:
     """A name that is withdrawn has to mean one element of the new fabric, too."""
-    if withdrawn in gone:
+    if withdrawn in removed:
         return
     try:
         element_named(new, withdrawn)

@@ -184,7 +184,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     @property
     def _config(self) -> FabricConfig:
-        """Of the store's fabric, as the primary has left it."""
+        """The configuration of the store's fabric, as the primary has left it."""
         self._current()
         return self._known
 

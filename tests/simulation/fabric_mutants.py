@@ -48,7 +48,7 @@ FABRIC_MUTANTS = (
     Mutant(
         "a withdrawn element that is gone stays withdrawn",
         REGISTRY,
-        "                if not element_named(self._config.fabric, withdrawal.element) - gone:",
+        "                if not element_named(self._config.fabric, withdrawal.element) - removed:",
         "                if False:",
         "a drained spine goes",
     ),
