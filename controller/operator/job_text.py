@@ -36,7 +36,9 @@ def job_line(answer: pb.Job, reason: str | None = None) -> str:
     has_ended = answer.state in (pb.FAILED, pb.DONE, pb.CANCELED)
     connected = f", {connected_members(answer)}" + ("" if answer.sandbox else " connected")
     connected = "" if has_ended else connected
-    return f"{answer.name}: {state}, job epoch {answer.epoch}{connected}" + (f": {reason}" if reason else "")
+    # A job that runs has the reason of its last new epoch or move, which is over.
+    last = "; last change: " if answer.state == pb.RUNNING else ": "
+    return f"{answer.name}: {state}, job epoch {answer.epoch}{connected}" + (last + reason if reason else "")
 
 
 def job_lines(answer: pb.Job) -> Iterator[str]:

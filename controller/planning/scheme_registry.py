@@ -12,6 +12,7 @@ and `netfold simulate` take its name. It reads the job's options itself."""
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
+from traceback import extract_tb
 
 from netfold.controller.planning.atp import plan_atp
 from netfold.controller.planning.auto import plan_auto
@@ -45,18 +46,32 @@ BUILT_IN_SCHEMES: dict[str, Scheme] = {
 
 
 def _scheme_of(entry_point: EntryPoint) -> Scheme:
-    """Loads the scheme when a job names it: a defect of a package then affects no other scheme."""
+    """Loads the scheme when a job names it. A defect of a package is an error of the jobs that name its scheme, and
+    affects no other scheme: `netfold plan --compare` shows it in one row."""
 
     def plan(task: Task) -> Plan:
+        title = f"job '{task.job.name}': scheme '{entry_point.name}' ({entry_point.value})"
         try:
             scheme: Scheme = entry_point.load()
         except Exception as error:
-            raise PlanningError(
-                f"job '{task.job.name}': scheme '{entry_point.name}' ({entry_point.value}) cannot be loaded: {error}"
-            ) from error
-        return scheme(task)
+            raise PlanningError(f"{title} cannot be loaded: {error}") from error
+        try:
+            made = scheme(task)
+        except PlanningError:
+            raise
+        except Exception as error:
+            raise PlanningError(f"{title} failed {_place(error)}: {type(error).__name__}: {error}") from error
+        if not isinstance(made, Plan):
+            raise PlanningError(f"{title} returned a {type(made).__name__}, not a Plan")
+        return made
 
     return plan
+
+
+def _place(error: Exception) -> str:
+    """The line that raised the error."""
+    frame = extract_tb(error.__traceback__)[-1]
+    return f"in {frame.filename}, line {frame.lineno}"
 
 
 INSTALLED_SCHEMES: dict[str, Scheme] = {

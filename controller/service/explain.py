@@ -111,7 +111,8 @@ class Explainer:
 
 def explain_from_store(fabric: Fabric, job: JobRecord) -> list[str]:
     """The steps that need only the store."""
-    steps = [f"The job is {job.state}" + (f": {job.reason}." if job.reason else ".")]
+    last = "; its last change: " if job.state is JobState.RUNNING else ": "
+    steps = [f"The job is {job.state}" + (f"{last}{job.reason}." if job.reason else ".")]
     if job.state is JobState.QUEUED:
         steps.append("It is tried again whenever a job ends, or a switch or link comes back.")
     if job.state.is_installed:

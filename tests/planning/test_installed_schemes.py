@@ -18,6 +18,12 @@ from netfold.controller.planning.panama import plan_panama
 
 def plan_mine(task):
     return replace(plan_panama(task), algorithm=f"mine {task.job.options.get('depth', '')}")
+
+def plan_broken(task):
+    return 1 / 0
+
+def plan_nothing(task):
+    return None
 """
 JOB = "name: j\nworkers: [h1, h2, h3]\nparameter_servers: 0\nscheme: mine\n"
 
@@ -31,6 +37,7 @@ def package(tmp_path: Path) -> Path:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
     (info / "entry_points.txt").write_text(
         "[netfold.planners]\nmine = mine:plan_mine\nlost = mine:plan_lost\nauto = mine:plan_mine\n"
+        "broken = mine:plan_broken\nnothing = mine:plan_nothing\n"
     )
     (tmp_path / "job.yaml").write_text(JOB)
     return tmp_path
@@ -63,6 +70,15 @@ def test_one_that_cannot_be_loaded_is_an_error_of_the_job_that_names_it(package:
     found = netfold(package, "plan", "leaf-spine-2x2", "job.yaml")
     assert found.returncode == 3
     assert "scheme 'lost' (mine:plan_lost) cannot be loaded" in " ".join(found.stderr.split())
+
+
+def test_one_that_fails_is_a_row_of_a_comparison(package: Path):
+    found = netfold(package, "plan", "leaf-spine-2x2", "job.yaml", "--compare", "--json")
+    assert found.returncode == 0, found.stderr
+    rows = {row["scheme"]: row for row in json.loads(found.stdout)}
+    assert "mine.py, line 9: ZeroDivisionError" in rows["broken"]["error"]
+    assert "returned a NoneType, not a Plan" in rows["nothing"]["error"]
+    assert rows["panama"]["rate"] > 0
 
 
 @pytest.mark.slow

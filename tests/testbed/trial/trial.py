@@ -40,6 +40,9 @@ CONTROLLER = ("--switch-restart-timeout", "600")
 MOST_JOBS = 16
 """That have not ended. Where jobs come faster than the machine ends them, new ones are left out."""
 
+JOBS_A_LISTING = 20
+"""Jobs after which the ends of jobs are read: the controller keeps the last 200 that have ended."""
+
 END_S = 2 * TIMEOUT_S
 """After the last step, for all to come to rest."""
 
@@ -117,6 +120,7 @@ class Trial:
         self._numbers = itertools.count()
         self._is_serving = True
         self._violations: list[str] = []
+        self._listings: list[grpc.Future] = []
         self._stub: Any = None
 
     def run(self, steps: Sequence[Step]) -> Outcome:
@@ -146,6 +150,9 @@ class Trial:
             return
         run = self._jobs[job.name] = _JobRun(job)
         self._request(run)
+        if len(self._jobs) % JOBS_A_LISTING == 0:
+            request = pb.ListJobsRequest(all=True)
+            self._listings.append(self._stub.ListJobs.future(request, timeout=END_S, wait_for_ready=True))
 
     def start_worker(self, name: str, host: str) -> None:
         """A newcomer in place of a worker that was killed."""
@@ -269,8 +276,13 @@ class Trial:
                 process.popen.wait()
 
     def _endings(self) -> dict[str, Ending]:
-        answer = self._stub.ListJobs(pb.ListJobsRequest(all=True), timeout=END_S)
-        found = {j.name: Ending(pb.JobState.Name(j.state).lower(), j.reason) for j in answer.jobs}
+        answers = [f.result() for f in self._listings if f.exception() is None]
+        answers.append(self._stub.ListJobs(pb.ListJobsRequest(all=True), timeout=END_S))
+        found = {
+            j.name: Ending(pb.JobState.Name(j.state).lower(), j.reason)
+            for answer in answers
+            for j in answer.jobs
+        }
         return {name: found.get(name, Ending("unknown", "the controller has lost it")) for name in self._jobs}
 
     def _read_log(self) -> None:
