@@ -52,6 +52,9 @@ class Watch:
         if self._reserved.fabric is not world.fabric:
             self._reserved = Reserved(world.fabric)
         jobs = world.controller.state.registry.all()
+        for job in (j for j in jobs if not j.state.is_terminal):
+            if lacking := [m.host for m in job.members if not world.fabric.is_host(m.host)]:
+                raise ViolationError(f"{job.name} has members at {lacking}, which the fabric has not")
         if not is_same(jobs, self._numbered):
             check_numbers(jobs)
             self._numbered = jobs
