@@ -99,16 +99,18 @@ def test_what_cannot_be_is_refused_with_its_line(said: str, why: str, fabric: Fa
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("said", "lanes", "why"),
     [
-        ("targets: off", "its file has `targets: off`"),
-        ("quorum: 3", "sums with a quorum have no targets"),
-        ("transport: roce", "RoCE packets have no targets"),
-        ("on_worker_loss: continue", "blocks of an elastic job may lose their owners"),
+        ("targets: off", 64, "its file has `targets: off`"),
+        ("sandbox: true", 64, "packets of a sandbox are made by hand"),
+        ("quorum: 3", 64, "sums with a quorum have no targets"),
+        ("transport: roce", 64, "RoCE packets have no targets"),
+        ("on_worker_loss: continue", 64, "blocks of an elastic job may lose their owners"),
+        ("", 16, "targets need packets of at least 32 lanes, and these have 16"),
     ],
 )
-def test_some_jobs_have_sums_in_every_epoch(said: str, why: str, fabric: Fabric):
-    decision = decide_targets(fabric, 64, resolve_job(f"{JOB}{said}\n", fabric), _plan(fabric))
+def test_some_jobs_have_sums_in_every_epoch(said: str, lanes: int, why: str, fabric: Fabric):
+    decision = decide_targets(fabric, lanes, resolve_job(f"{JOB}{said}\n", fabric), _plan(fabric))
     assert (decision.targets, decision.because) == (Targets.OFF, why)
 
 
@@ -133,6 +135,17 @@ def test_a_switch_on_any_path_that_does_not_know_targets_pauses_them(fabric: Fab
     larger = leaf_spine(3, 2, 2)
     unused = _with_old(larger, "leaf3")
     assert decide_targets(unused, 64, resolve_job(JOB, unused), _plan(unused)).targets is Targets.ON
+
+
+def test_a_switch_that_only_passes_packets_on_pauses_them(fabric: Fabric):
+    """All adding is done by a server."""
+    served = with_parameter_servers(fabric, ["h3"])
+    plan = _plan(served, SERVED)
+    passing = {n for tree in plan.trees for n in tree.touched - set(tree.nodes) if not served.is_host(n)}
+    assert passing
+    for switch in passing:
+        decision = decide_targets(_with_old(served, switch), 64, resolve_job(SERVED, served), plan)
+        assert decision.targets is Targets.PAUSED
 
 
 def test_a_job_that_requires_targets_is_refused_where_a_switch_does_not_know_them(fabric: Fabric):

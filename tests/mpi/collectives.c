@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_RANKS = 16 };
+
 static int rank, size, failures;
 
 static void check(int good, const char *what, int detail) {
@@ -34,6 +36,39 @@ static int sum(int ranks, int i) {
             if (found[i] != (type)sum(size, first + i)) return 0; \
         return 1; \
     } \
+    /* Blocks of 0, `count` and two `count` elements, and some that leave a gap before them. */ \
+    static void test_blocks_of_##name(int count, type *in, type *out, MPI_Comm comm) { \
+        int counts[MAX_RANKS], places[MAX_RANKS], first = 0, own = 0; \
+        for (int i = 0; i < size; i++) { \
+            counts[i] = count * ((i + 1) % 3) / 2; \
+            places[i] = first + i; \
+            if (i == rank) own = first; \
+            first += counts[i]; \
+        } \
+        type *gathered = malloc(sizeof(type) * (size_t)(first + size)); \
+        for (int is_in_place = 0; is_in_place < 2; is_in_place++) { \
+            fill_##name(in, first); \
+            type *to = is_in_place ? in : out; \
+            MPI_Reduce_scatter(is_in_place ? MPI_IN_PLACE : in, to, counts, datatype, MPI_SUM, comm); \
+            check(is_sum_##name(to, own, counts[rank]), "MPI_Reduce_scatter of " #name, count); \
+            for (int i = 0; i < first + size; i++) gathered[i] = -99; \
+            for (int i = 0; i < counts[rank]; i++) out[i] = gathered[places[rank] + i] = (type)element(rank, i); \
+            MPI_Allgatherv(is_in_place ? MPI_IN_PLACE : out, counts[rank], datatype, gathered, counts, places, datatype, \
+                           comm); \
+            int good = 1; \
+            for (int of = 0; of < size; of++) { \
+                for (int i = 0; i < counts[of]; i++) good &= gathered[places[of] + i] == (type)element(of, i); \
+                good &= gathered[places[of] + counts[of]] == (type) - 99; /* the gap */ \
+            } \
+            check(good, "MPI_Allgatherv of " #name, count); \
+            fill_##name(out + rank * count, count); \
+            fill_##name(in, count); \
+            MPI_Allgather(is_in_place ? MPI_IN_PLACE : in, count, datatype, out, count, datatype, comm); \
+            for (int i = 0; i < count * size; i++) good &= out[i] == (type)element(i / count, i % count); \
+            check(good, "MPI_Allgather of " #name, count); \
+        } \
+        free(gathered); \
+    } \
     static void test_##name(int count, MPI_Comm comm) { \
         type *in = malloc(sizeof(type) * (size_t)(count * size + 1)), \
              *out = malloc(sizeof(type) * (size_t)(count * size + 1)); \
@@ -58,6 +93,7 @@ static int sum(int ranks, int i) {
         check(is_sum_##name(out, rank * count, count), "MPI_Reduce_scatter_block of " #name, count); \
         MPI_Reduce_scatter_block(MPI_IN_PLACE, in, count, datatype, MPI_SUM, comm); \
         check(is_sum_##name(in, rank * count, count), "MPI_Reduce_scatter_block in place of " #name, count); \
+        test_blocks_of_##name(count, in, out, comm); \
         fill_##name(in, count); \
         MPI_Allreduce(in, out, count, datatype, MPI_MAX, comm); \
         for (int i = 0; i < count; i++) { \
@@ -113,6 +149,38 @@ static void test_broadcasts(MPI_Comm comm) {
     MPI_Type_free(&pair);
 }
 
+/* Bytes and columns, which are datatypes of other sizes or with gaps at some ranks. */
+static void test_gathers(MPI_Comm comm) {
+    static char bytes[MAX_RANKS * 4001];
+    for (int count = 1; count <= 4001; count += 1000) {
+        memset(bytes, 0, sizeof bytes);
+        memset(bytes + rank * count, 'a' + rank, (size_t)count);
+        MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, bytes, count, MPI_CHAR, comm);
+        int good = 1;
+        for (int i = 0; i < count * size; i++) good &= bytes[i] == 'a' + i / count;
+        check(good, "MPI_Allgather of bytes", count);
+    }
+    enum { ROWS = 600 };
+    static int32_t matrix[ROWS][MAX_RANKS], column[ROWS], rows[MAX_RANKS * ROWS];
+    MPI_Datatype vector, resized;
+    MPI_Type_vector(ROWS, 1, MAX_RANKS, MPI_INT32_T, &vector);
+    MPI_Type_create_resized(vector, 0, sizeof(int32_t), &resized);
+    MPI_Type_commit(&resized);
+    memset(matrix, -1, sizeof matrix);
+    for (int i = 0; i < ROWS; i++) column[i] = element(rank, i);
+    if (rank == 0)
+        MPI_Allgather(column, ROWS, MPI_INT32_T, matrix, 1, resized, comm);
+    else
+        MPI_Allgather(column, ROWS, MPI_INT32_T, rows, ROWS, MPI_INT32_T, comm);
+    for (int i = 0; i < ROWS * size; i++) {
+        int found = rank == 0 ? matrix[i % ROWS][i / ROWS] : rows[i];
+        if (found != element(i / ROWS, i % ROWS)) check(0, "MPI_Allgather of columns", i);
+    }
+    check(matrix[0][size] == -1, "what is beside the columns", matrix[0][size]);
+    MPI_Type_free(&vector);
+    MPI_Type_free(&resized);
+}
+
 /* Sums of integers that do not fit wrap, as with the MPI library. */
 static void test_overflow(MPI_Comm comm) {
     uint32_t in[3] = {0x80000001u, 0xffffffffu, 5}, out[3];
@@ -120,6 +188,21 @@ static void test_overflow(MPI_Comm comm) {
     for (int i = 0; i < 3; i++) check(out[i] == in[i] * (uint32_t)size, "a sum that does not fit", i);
     MPI_Allreduce(MPI_IN_PLACE, in, 3, MPI_UINT32_T, MPI_SUM, comm);
     check(memcmp(in, out, sizeof in) == 0, "a sum in place that does not fit", 0);
+    /* Only the owner of a block that does not fit finds out. */
+    enum { COUNT = 2048 };
+    uint32_t *many = malloc(sizeof *many * (size_t)(COUNT * size)), *own = malloc(sizeof *own * COUNT);
+    for (int owner = 0; owner < size; owner++) {
+        for (int i = 0; i < COUNT * size; i++) many[i] = i == owner * COUNT + 7 ? 0x7fffffffu : 3;
+        MPI_Reduce_scatter_block(many, own, COUNT, MPI_UINT32_T, MPI_SUM, comm);
+        int good = 1;
+        for (int i = 0; i < COUNT; i++) good &= own[i] == many[rank * COUNT + i] * (uint32_t)size;
+        check(good, "a reduce-scatter that does not fit", owner);
+        MPI_Reduce(many, own, COUNT, MPI_UINT32_T, MPI_SUM, owner, comm);
+        for (int i = 0; rank == owner && i < COUNT; i++) good &= own[i] == many[i] * (uint32_t)size;
+        check(good, "a reduction that does not fit", owner);
+    }
+    free(many);
+    free(own);
 }
 
 /* Operations that hosts make themselves, and the operands that tell them apart. */
@@ -179,6 +262,36 @@ static void test_order(MPI_Comm comm) {
     for (int i = 0; i < 20; i++) check(started[i] == i * size, "MPI_Iallreduce", i);
 }
 
+/* Blocks that together are longer than the memory in which the ranks of a host add up. One element does not fit. */
+static void test_long_blocks(MPI_Comm comm) {
+    enum { COUNT = 250000 };
+    int counts[MAX_RANKS], places[MAX_RANKS], first = 0, good = 1;
+    for (int i = 0; i < size; i++) {
+        counts[i] = COUNT + i;
+        places[i] = first;
+        first += counts[i];
+    }
+    int32_t *array = malloc(sizeof *array * (size_t)first), *whole = malloc(sizeof *whole * (size_t)first);
+    for (int is_large = 0; is_large < 2; is_large++) {
+        for (int i = 0; i < first; i++) array[i] = element(rank, i);
+        if (is_large) array[first - 1] = INT32_MAX;
+        MPI_Reduce_scatter(MPI_IN_PLACE, array, counts, MPI_INT32_T, MPI_SUM, comm);
+        for (int i = 0; i < counts[rank]; i++) {
+            int at = places[rank] + i;
+            uint32_t right = is_large && at == first - 1 ? (uint32_t)INT32_MAX * (uint32_t)size : (uint32_t)sum(size, at);
+            good &= (uint32_t)array[i] == right;
+        }
+        check(good, "a long reduce-scatter", is_large);
+    }
+    for (int i = 0; i < counts[rank]; i++) array[i] = element(rank, i);
+    MPI_Allgatherv(array, counts[rank], MPI_INT32_T, whole, counts, places, MPI_INT32_T, comm);
+    for (int of = 0; of < size; of++)
+        for (int i = 0; i < counts[of]; i++) good &= whole[places[of] + i] == element(of, i);
+    check(good, "a long MPI_Allgatherv", 0);
+    free(array);
+    free(whole);
+}
+
 static void test_nonblocking(MPI_Comm comm) {
     MPI_Comm_rank(comm, &rank);
     test_operations(comm);
@@ -200,6 +313,7 @@ static void test_all(MPI_Comm comm) {
         test_int64(count, comm);
     }
     test_broadcasts(comm);
+    test_gathers(comm);
     test_overflow(comm);
     test_progress(comm);
     MPI_Barrier(comm);
@@ -214,6 +328,7 @@ int main(int argc, char **argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Comm_split(copy, 0, -rank, &reversed);
     test_all(copy);
+    test_long_blocks(copy);
     test_all(reversed);
     test_nonblocking(copy);
     test_nonblocking(MPI_COMM_WORLD);

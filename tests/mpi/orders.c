@@ -10,11 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COMMUNICATORS = 4, CALLS = 12, ELEMENTS = 40, SWAPS = 60 };
-enum kind { ALLREDUCE, BARRIER, BCAST, MAXIMUM, BLOCKING, IALLREDUCE = BLOCKING, IBARRIER, IMAXIMUM, KINDS };
+enum {
+    COMMUNICATORS = 4,
+    CALLS = 12,
+    ELEMENTS = 40,
+    SWAPS = 60,
+    MAX_RANKS = 8,
+    LONG = 40 /* times as many elements of integers */
+};
+enum kind { ALLREDUCE, BARRIER, BCAST, MAXIMUM, SCATTER, GATHER, BLOCKING, IALLREDUCE = BLOCKING, IBARRIER, IMAXIMUM, KINDS };
 
 struct call {
-    int communicator, number, count;
+    int communicator, number, count, has_failed;
     enum kind kind;
     double in[ELEMENTS], out[ELEMENTS];
 };
@@ -35,16 +42,46 @@ static int may_change_places(const struct call *a, const struct call *b) {
 
 static double element(int number, int of, int i) { return (number * 31 + of * 7 + i) % 101 - 50; }
 
+static int64_t integer(int number, int of, int i) { return (int64_t)element(number, of, i); }
+
+/* Blocks whose sizes differ, so long that their lanes go to their owners alone. Returns whether all elements are right. */
+static int make_blocks(const struct call *call, int own, int size, MPI_Comm comm) {
+    static int64_t in[LONG * ELEMENTS * MAX_RANKS], out[LONG * ELEMENTS * MAX_RANKS];
+    int counts[MAX_RANKS], places[MAX_RANKS], total = 0, good = 1;
+    for (int i = 0; i < size; i++) {
+        counts[i] = i == call->number % size ? 0 : LONG * call->count - i;
+        if (counts[i] < 0) counts[i] = 0;
+        places[i] = total;
+        total += counts[i];
+    }
+    for (int i = 0; i < total; i++) in[i] = integer(call->number, own, i);
+    if (call->kind == SCATTER) {
+        MPI_Reduce_scatter(in, out, counts, MPI_INT64_T, MPI_SUM, comm);
+        for (int i = 0; i < counts[own]; i++) {
+            int64_t sum = 0;
+            for (int of = 0; of < size; of++) sum += integer(call->number, of, places[own] + i);
+            good &= out[i] == sum;
+        }
+        return good;
+    }
+    MPI_Allgatherv(in, counts[own], MPI_INT64_T, out, counts, places, MPI_INT64_T, comm);
+    for (int of = 0; of < size; of++)
+        for (int i = 0; i < counts[of]; i++) good &= out[places[of] + i] == integer(call->number, of, i);
+    return good;
+}
+
 static void make(struct call *call, MPI_Request *request) {
     MPI_Comm comm = communicators[call->communicator];
-    int own;
+    int own, size;
     *request = MPI_REQUEST_NULL;
     if (comm == MPI_COMM_NULL) return;
     MPI_Comm_rank(comm, &own);
+    MPI_Comm_size(comm, &size);
     for (int i = 0; i < ELEMENTS; i++) call->in[i] = element(call->number, own, i), call->out[i] = -1;
     if (call->kind == ALLREDUCE) MPI_Allreduce(call->in, call->out, call->count, MPI_DOUBLE, MPI_SUM, comm);
     if (call->kind == BARRIER) MPI_Barrier(comm);
     if (call->kind == BCAST) MPI_Bcast(call->in, call->count, MPI_DOUBLE, 0, comm);
+    if (call->kind == SCATTER || call->kind == GATHER) call->has_failed = !make_blocks(call, own, size, comm);
     if (call->kind == MAXIMUM) MPI_Allreduce(call->in, call->out, call->count, MPI_DOUBLE, MPI_MAX, comm);
     if (call->kind == IALLREDUCE) MPI_Iallreduce(call->in, call->out, call->count, MPI_DOUBLE, MPI_SUM, comm, request);
     if (call->kind == IBARRIER) MPI_Ibarrier(comm, request);
@@ -63,7 +100,7 @@ static void check(const struct call *call) {
             sum += value;
             largest = value > largest ? value : largest;
         }
-        int good = 1;
+        int good = !call->has_failed;
         if (call->kind == ALLREDUCE || call->kind == IALLREDUCE) good = call->out[i] == sum;
         if (call->kind == MAXIMUM || call->kind == IMAXIMUM) good = call->out[i] == largest;
         if (call->kind == BCAST) good = call->in[i] == first;
@@ -83,6 +120,7 @@ static void run_round(uint64_t *shared, uint64_t *own, int round) {
         calls[i].kind = (enum kind)draw(shared, KINDS);
         calls[i].count = (int)draw(shared, ELEMENTS);
         calls[i].number = round * CALLS + i;
+        calls[i].has_failed = 0;
         order[i] = &calls[i];
     }
     for (int i = 0; i < SWAPS; i++) {

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.mpi
 LAYOUTS = {
     "a rank on each of four hosts": ["h1", "h2", "h3", "h4"],
     "five ranks on two hosts": ["h1", "h1", "h2", "h2", "h1"],
+    "six ranks on four hosts": ["h1", "h2", "h1", "h3", "h4", "h2"],
 }
 
 
@@ -26,6 +27,7 @@ MODES = {
     "default": {},
     "ordered": {"NETFOLD_MPI_ORDERED": "1"},
     "long sums of floats": {"NETFOLD_NUMERICS": "block"},
+    "without targets": {"NETFOLD_NUMERICS": "block"},
 }
 
 
@@ -33,22 +35,26 @@ MODES = {
 @pytest.mark.parametrize("mode", MODES)
 def test_collectives_give_what_mpi_promises(mpi: Mpi, mode: str, hosts: list[str], tmp_path: Path):
     with launcher(hosts, tmp_path) as programs:
+        programs.fabric.controller.has_targets = mode != "without targets"
         program = mpi.compile("collectives.c", tmp_path)
         done = programs.run(mpi, hosts, program, environment=MODES[mode])
         assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
         assert len(programs.fabric.controller.jobs) == 1
 
 
+@pytest.mark.parametrize("hosts", [["h1", "h2", "h3", "h1"], ["h1", "h2", "h3", "h4"]], ids=["three", "four"])
 @pytest.mark.parametrize("mode", ["netfold", "plain"])
-def test_calls_of_several_communicators_may_come_in_crossed_orders(mpi: Mpi, mode: str, tmp_path: Path):
+def test_calls_of_several_communicators_may_come_in_crossed_orders(
+    mpi: Mpi, mode: str, hosts: list[str], tmp_path: Path
+):
     """The MPI library alone shows that the program is right. The third argument of the program is the number of ranks
-    in a communicator that has the first rank of every host, but not all ranks."""
-    hosts = ["h1", "h2", "h3", "h1"]
+    in a communicator that has the first rank of every host, but with three hosts not all ranks. Calls have blocks of
+    several sizes, some of them empty."""
     environment = {"NETFOLD_MPI": "0"} if mode == "plain" else {}
     seed = secrets.randbelow(1 << 30)
     with launcher(hosts, tmp_path) as programs:
         program = mpi.compile("orders.c", tmp_path)
-        done = programs.run(mpi, hosts, program, seed, ROUNDS, 3, environment=environment)
+        done = programs.run(mpi, hosts, program, seed, ROUNDS, len(set(hosts)), environment=environment)
         assert (done.returncode, done.stdout) == (0, "good\n"), f"seed {seed}: {done.stdout}{done.stderr}"
         assert len(programs.fabric.controller.jobs) == (mode == "netfold")
 

@@ -100,8 +100,8 @@ def main() -> None:
                 parts = finish()
                 check(call, parts, assignment.rank)
                 digests.append([call.name, hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()])
-        targets, chunks = assignment.targets.name, worker.stats.chunks
-    told.out.write_text(json.dumps({"digests": digests, "targets": targets, "chunks": chunks}))
+        stats = {"chunks": worker.stats.chunks, "restarts": worker.stats.restarts}
+    told.out.write_text(json.dumps({"digests": digests, "targets": assignment.targets.name, **stats}))
 
 
 if __name__ == "__main__":

@@ -5,17 +5,19 @@ bits as without."""
 
 from __future__ import annotations
 
+import random
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from netfold.testbed.errors import ProcessFailedError
 from netfold.testbed.processes import HostTask, ProcessGroup
 from netfold.testbed.submitted_job import Results
 from netfold.testbed.testbed import Testbed
-from tests.testbed.test_scenarios import losses
+from tests.testbed.test_scenarios import RESTARTED, losses
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
@@ -27,11 +29,50 @@ CALLS = {"softswitch": 12, "bmv2": 3}
 def system(request: pytest.FixtureRequest) -> Iterator[Testbed]:
     if request.param == "bmv2" and shutil.which("simple_switch_grpc") is None:
         pytest.skip("simple_switch_grpc is not on PATH")
-    with Testbed(target=request.param, lanes=64, name="coll", first_grpc_port=9860) as running:
+    with Testbed(
+        target=request.param, lanes=64, name="coll", first_grpc_port=9860, controller_options=RESTARTED
+    ) as running:
         yield running
 
 
-def _run(system: Testbed, folder: Path, name: str, seed: int, **spec: object) -> Results:
+Fault = Callable[[Testbed, ProcessGroup], None]
+
+
+def _restart_leaf(system: Testbed, _: ProcessGroup) -> None:
+    """Its registers are empty then: a new epoch, in which workers make calls again or are ready (E9, E10)."""
+    system.net.switches["leaf1"].restart()
+
+
+def _restart_controller(system: Testbed, _: ProcessGroup) -> None:
+    system.controller.kill()
+    system.start_controller()
+
+
+def _kill_worker(_: Testbed, members: ProcessGroup) -> None:
+    members.kill("h2")
+
+
+def _at_random_bytes(
+    system: Testbed, seed: int, faults: Sequence[Fault], members: ProcessGroup
+) -> Callable[[], None]:
+    """A function to call periodically: it causes the next fault when the first worker has sent some more bytes, so that
+    calls are in any phase."""
+    draw, left = random.Random(seed), list(faults)
+    link = system.workers[0], system.fabric.attachment(system.workers[0])
+    due = system.net.link_bytes()[link] + draw.randrange(20_000, 400_000)
+
+    def poll() -> None:
+        nonlocal due
+        if left and system.net.link_bytes()[link] >= due:
+            left.pop(0)(system, members)
+            due = system.net.link_bytes()[link] + draw.randrange(20_000, 400_000)
+
+    return poll
+
+
+def _run(
+    system: Testbed, folder: Path, name: str, seed: int, faults: Sequence[Fault] = (), **spec: object
+) -> Results:
     workers = system.workers[:4]
     system.submit(name, workers=workers, lease_ms=20000, **spec)
     where, calls = system.controller.address, CALLS[system.wanted_target]
@@ -41,7 +82,7 @@ def _run(system: Testbed, folder: Path, name: str, seed: int, **spec: object) ->
         for host, out in outs.items()
     ]
     with ProcessGroup(system.net, tasks) as members:
-        told = members.wait(150, system.check)
+        told = members.wait(150, _at_random_bytes(system, seed, faults, members) if faults else system.check)
     system.controller.wait_ended(name, 30.0)
     return told
 
@@ -65,3 +106,32 @@ def test_each_worker_gets_the_same_bits_with_and_without_targets(
     for host, told in targeted.items():
         assert told["digests"] == sums[host]["digests"]
     assert len({name for name, _ in targeted[system.workers[0]]["digests"]}) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_switches_and_controllers_that_start_again_in_any_phase_change_no_bit(
+    system: Testbed, tmp_path: Path, seed: int
+) -> None:
+    """E8 to E12, with real processes."""
+    if system.wanted_target != "softswitch":
+        pytest.skip("a BMv2 takes a minute to start again")
+    faults = random.Random(seed).choices([_restart_leaf, _restart_controller], k=3)
+    faults = [_restart_leaf, *faults]
+    scheme = ("panama", "switchml", "panama")[seed - 1]
+    targeted = _run(system, tmp_path, f"harmed-{seed}", seed, faults, scheme=scheme, targets="required")
+    sums = _run(system, tmp_path, f"unharmed-{seed}", seed, scheme=scheme, targets="off")
+    assert max(r["restarts"] for r in targeted.values()) >= 1
+    for host, told in targeted.items():
+        assert told["digests"] == sums[host]["digests"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_worker_that_is_killed_in_any_phase_ends_the_job_for_all(
+    system: Testbed, tmp_path: Path, seed: int
+) -> None:
+    name = f"killed-{seed}"
+    with pytest.raises(ProcessFailedError):
+        _run(system, tmp_path, name, seed, [_kill_worker], targets="required", scheme="panama")
+    assert system.controller.wait_ended(name, 60.0).reason

@@ -100,9 +100,10 @@ def test_the_report_says_which_way_each_kind_of_call_went_and_why(tmp_path: Path
     with world(("h1", "h2"), tmp_path, environment) as (ranks, _):
         ranks.run(call_all_ways)
     found: dict[str, Any] = json.loads((tmp_path / "report.json").read_text())
-    assert found["by_netfold"] == {"all-reduce": 1, "all-gather": 1}
+    assert found["by_netfold"] == {"all-reduce": 1}
     assert found["by_gloo"] == {
         "all calls of 1 of 2 ranks (no NETFOLD_GROUP_RATE)": 1,
+        "allgather (more than 64 KiB at all ranks together)": 1,
         "allreduce (MAX, more than 64 KiB at all ranks together)": 1,
         "allreduce (SUM of uint8)": 1,
     }

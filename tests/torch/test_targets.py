@@ -29,8 +29,8 @@ DTYPES = ("float32", "bfloat16", "float64", "int32", "int64")
 
 @pytest.fixture(scope="module")
 def ranks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    has_targets = getattr(request, "param", True)
-    with world(HOSTS, tmp_path_factory.mktemp("world"), has_targets=has_targets) as (ranks, _):
+    hosts, has_targets = getattr(request, "param", (HOSTS, True))
+    with world(hosts, tmp_path_factory.mktemp("world"), has_targets=has_targets) as (ranks, _):
         yield ranks
 
 
@@ -64,6 +64,36 @@ def _gather_single(group: Any, size: int, dtype: str) -> Any:
 def _gather_list(group: Any, size: int, dtype: str) -> Any:
     parts = [torch.empty(size, dtype=getattr(torch, dtype)) for _ in range(RANKS)]
     dist.all_gather(parts, _values(size, dtype), group=group)
+    return torch.cat(parts)
+
+
+def _sizes(size: int) -> list[int]:
+    """A part of no elements, and others that differ."""
+    return [rank * size // 2 for rank in range(RANKS)]
+
+
+def _scatter_uneven(group: Any, size: int, dtype: str) -> Any:
+    """Gloo has none of lists with several sizes, so it adds up the whole."""
+    sizes, rank = _sizes(size), dist.get_rank()
+    whole = _values(sum(sizes), dtype)
+    if group is not None:
+        dist.all_reduce(whole, group=group)
+        return whole.split(sizes)[rank]
+    part = torch.empty(sizes[rank], dtype=getattr(torch, dtype))
+    dist.reduce_scatter(part, list(whole.split(sizes)))
+    return part
+
+
+def _gather_uneven(group: Any, size: int, dtype: str) -> Any:
+    """With Gloo each rank broadcasts its part."""
+    sizes, rank = _sizes(size), dist.get_rank()
+    parts = [torch.empty(s, dtype=getattr(torch, dtype)) for s in sizes]
+    parts[rank].copy_(_values(sizes[rank], dtype))
+    if group is None:
+        dist.all_gather(parts, parts[rank].clone())
+    else:
+        for root, part in enumerate(parts):
+            dist.broadcast(part, root, group=group)
     return torch.cat(parts)
 
 
@@ -114,6 +144,8 @@ COLLECTIVES = {
         _gather_single,
         _gather_list,
         _gather_bytes,
+        _scatter_uneven,
+        _gather_uneven,
         _broadcast,
         _reduce,
         _several,
@@ -139,22 +171,46 @@ def test_collectives_with_targets_give_what_gloo_gives(ranks: World, name: str, 
     assert ranks.run(compared, name, dtype) == [[]] * RANKS
 
 
-def by_gloo(size: int) -> dict[str, int]:
+def by_gloo(size: int, *, has_uneven: bool = True) -> dict[str, int]:
     found = collectives_of(dist.group.WORLD)
     assert found is not None
     names: list[str] = []
     found.session.reporter.by_gloo, before = names.append, found.session.reporter.by_gloo
     try:
-        for collective in COLLECTIVES.values():
-            collective(None, size, "float32")
+        for name, collective in COLLECTIVES.items():
+            if has_uneven or name != "_gather_uneven":
+                collective(None, size, "float32")
     finally:
         found.session.reporter.by_gloo = before
     return {name: names.count(name) for name in names}
 
 
+def by_gloo_without_uneven(size: int) -> dict[str, int]:
+    """Gloo refuses all-gathers of parts that differ."""
+    return by_gloo(size, has_uneven=False)
+
+
 def test_all_of_them_go_through_the_network_whatever_their_size(ranks: World):
     size = GATHER_MAX_BYTES
     assert ranks.run(by_gloo, size) == [{}] * RANKS
+
+
+@pytest.mark.parametrize("ranks", [(("h1", "h2"), True)], indirect=True)
+def test_two_hosts_leave_large_gathers_to_the_ring_of_gloo(ranks: World):
+    """A ring moves fewer bytes there. Reduce-scatters have targets with any number of hosts."""
+    found = ranks.run(by_gloo_of_two, GATHER_MAX_BYTES)
+    assert [{name.split()[0] for name in names} for names in found] == [{"allgather_base"}] * 2
+
+
+def by_gloo_of_two(size: int) -> list[str]:
+    found = collectives_of(dist.group.WORLD)
+    assert found is not None
+    names: list[str] = []
+    found.session.reporter.by_gloo = names.append
+    whole, part = torch.empty(2 * size), torch.empty(size)
+    all_gather_single(whole, part)
+    reduce_scatter_single(part, whole)
+    return names
 
 
 def test_coalesced_ones_go_so_too(ranks: World):
@@ -176,9 +232,9 @@ def test_integers_that_do_not_fit_are_an_error_at_all_ranks_of_hosts_with_severa
     assert ranks.run(compared, "_scatter_single", "int32") == [[]] * RANKS
 
 
-@pytest.mark.parametrize("ranks", [False], indirect=True)
+@pytest.mark.parametrize("ranks", [(HOSTS, False)], indirect=True)
 def test_without_targets_large_gathers_and_reduces_go_by_gloo(ranks: World):
-    assert {name.split()[0] for name in ranks.run(by_gloo, GATHER_MAX_BYTES)[0]} == {
+    assert {name.split()[0] for name in ranks.run(by_gloo_without_uneven, GATHER_MAX_BYTES)[0]} == {
         "allgather",
         "allgather_base",
         "reduce",

@@ -13,7 +13,15 @@ import numpy as np
 
 from netfold.protocol.constants import TARGET_NONE, TARGETED
 from netfold.protocol.target import LaneTarget, Targets
-from netfold.protocol.wire import VERSION, Flag, Kind, Verdict, packet
+from netfold.protocol.wire import (
+    FRAME_OVERHEAD_BYTES,
+    FRAMING_BYTES,
+    VERSION,
+    Flag,
+    Kind,
+    Verdict,
+    packet,
+)
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.blocks import Blocks
 from netfold.traffic.engine.engine import (
@@ -32,6 +40,7 @@ from netfold.traffic.numerics import BlockFloat, ReduceOp, Scheme
 from tests.slot_oracle import SlotPool, Sum
 
 LANES = 4
+MIN_FRAME_BYTES = 60
 ROOM = 1 << 10
 """Packets that a core can send at once."""
 
@@ -214,6 +223,11 @@ def becomes(record: np.ndarray, found: Sum) -> None:
     record["lane"], record["exponent"], record["flags"] = found.lanes, found.exponent, int(found.flags)
 
 
+def link_bytes(payload: bytes) -> int:
+    """Bytes of a packet on a link of Ethernet, with preamble, check sequence and gap. Short frames are padded."""
+    return max(MIN_FRAME_BYTES, FRAME_OVERHEAD_BYTES + len(payload)) + FRAMING_BYTES
+
+
 @dataclass
 class Fabric:
     """Cores, and above them one root for each tree, or two inner nodes and a root; packets between them are lost,
@@ -237,7 +251,7 @@ class Fabric:
     refused: dict[int, set[int]] = field(default_factory=dict)  # by worker: targets of results that are lost
     closings_refused: int = 0
     sent: list[int] = field(default_factory=lambda: [0] * 64)  # by worker
-    bytes_up: list[int] = field(default_factory=lambda: [0] * 64)
+    bytes_up: list[int] = field(default_factory=lambda: [0] * 64)  # of frames on a link of Ethernet
     bytes_down: list[int] = field(default_factory=lambda: [0] * 64)
 
     def assign(self, parts: list[Assignment]) -> None:
@@ -279,7 +293,7 @@ class Fabric:
             core.process(self.now)
             for endpoint, payload in core.send(self.now):
                 self.sent[rank] += 1
-                self.bytes_up[rank] += len(payload)
+                self.bytes_up[rank] += link_bytes(payload)
                 if rank not in self.unreachable:
                     record = self._record(payload, core.lanes)
                     self.in_transit.append(("node", rank, endpoint, record))
@@ -309,7 +323,7 @@ class Fabric:
                 self.closings_refused += int(record[0]["lanes"]) == LaneTarget(TARGET_NONE).field
                 return
             payload = self._result_for(which, record)
-            self.bytes_down[which] += len(payload)
+            self.bytes_down[which] += link_bytes(payload)
             self.cores[which].receive(payload, self.now, endpoint)
             self.cores[which].process(self.now)
             return

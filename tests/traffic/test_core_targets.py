@@ -221,22 +221,32 @@ def test_a_sum_has_the_bits_that_a_node_makes_of_all_contributions():
         np.testing.assert_allclose(scattered[rank][here], sums[0][here], rtol=0, atol=1e-6)
 
 
-def test_bytes_of_a_worker_s_link():
-    """A scatter loads the way up, a gather the way down."""
-    workers, size = 4, 4 * 4096
-    loads = {}
-    for form in (CallForm.SCATTER, CallForm.GATHER):
-        fabric = job(workers, slots=64)
-        blocks = Blocks.one_each(form, size, workers)
-        dtype = np.float32 if form is CallForm.SCATTER else np.int32
-        finish(fabric, submit_all(fabric, [np.ones(size, dtype) for _ in range(workers)], blocks))
-        loads[form] = (fabric.bytes_up[0] / (4 * size), fabric.bytes_down[0] / (4 * size))
-    up, down = loads[CallForm.SCATTER]
-    assert 0.85 < up < 1.0
-    assert 0.35 < down < 0.45
-    up, down = loads[CallForm.GATHER]
-    assert 0.35 < up < 0.45
-    assert 0.85 < down < 1.0
+class InOrder(random.Random):
+    """Packets arrive in the order in which they were sent, so that none is sent again."""
+
+    def randrange(self, *limits: int) -> int:  # type: ignore[override]
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("workers", "most"), [(4, 2.03), pytest.param(8, 2.15, marks=pytest.mark.slow)], ids=["four", "eight"]
+)
+def test_bytes_of_a_worker_s_link_in_a_step_of_fsdp2(workers: int, most: float):
+    """Each layer is gathered twice, and its gradient is scattered once, in packets of 256 lanes. In each direction a
+    link carries `most` times the parameters at most, with framing. Headers alone need ((2 n - 1) 1,106 + (n + 1) 84) /
+    1,024 n: 1.99 with four workers, 2.12 with eight. The rest is openings, closings and rows that are not full."""
+    layers, size, lanes = 2, workers * 256 * 8 * workers, 256
+    fabric = Fabric([Core() for _ in range(workers)], InOrder())
+    fabric.begin([assignment(rank, workers, lanes, slots=32, targets=Targets.ON) for rank in range(workers)])
+    form = {"gather": CallForm.GATHER, "scatter": CallForm.SCATTER}
+    backward = [name for _ in range(layers) for name in ("gather", "scatter")]
+    for name in ["gather"] * layers + backward:
+        arrays = [np.ones(size, np.int32 if name == "gather" else np.float32) for _ in range(workers)]
+        finish(fabric, submit_all(fabric, arrays, Blocks.one_each(form[name], size, workers)))
+    step = layers * 4 * size
+    loads = [max(fabric.bytes_up[rank], fabric.bytes_down[rank]) / step for rank in range(workers)]
+    assert max(loads) <= most
+    assert all(core.totals().retransmits == 0 for core in fabric.cores)
 
 
 def test_a_gather_does_not_wait_for_a_scatter():

@@ -96,6 +96,10 @@ MUTANTS = {
         "parts/rotated.c", "|| c->rows.needs_reencode[row] ||", "||",
         lambda: remainders.test_a_row_that_goes_again_leaves_nothing("tiny"),
     ),
+    "a scatter learns ranges of its own block": Mutant(
+        "call/call.c", " || learns_ranges", " || (learns_ranges && 0)",
+        lambda: proofs.test_scatters_learn_ranges_of_all_blocks_whatever_the_network_does(0),
+    ),
     "half of a row goes again": Mutant(
         "parts/reencode.c", "+ part * codec.width * codec.itemsize", "+ 0 * part",
         lambda: proofs.test_a_row_unlike_all_before_goes_again_if_it_does_not_fit("a thousandth"),

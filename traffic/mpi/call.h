@@ -8,7 +8,7 @@
 
 #include "reduce.h"
 
-enum nm_operation { NM_ALLREDUCE, NM_REDUCE, NM_BCAST, NM_BARRIER, NM_REDUCE_SCATTER_BLOCK };
+enum nm_operation { NM_ALLREDUCE, NM_REDUCE, NM_BCAST, NM_BARRIER, NM_REDUCE_SCATTER, NM_ALLGATHER };
 
 struct nm_call {
     const struct nm_communicator *communicator;
@@ -16,7 +16,8 @@ struct nm_call {
     int root;
     const void *input; /* NULL: zeros. Of a broadcast: at the root only */
     void *output;      /* NULL: not wanted. May be the input */
-    size_t elements;   /* of the input */
+    size_t elements;   /* of the input. An all-gather has words, and its input is also its output */
+    const struct nf_block *blocks; /* of each rank in turn, of a reduce-scatter or all-gather */
     enum nf_dtype dtype;
     MPI_Op op;             /* MPI_SUM also of what is no reduction */
     MPI_Datatype datatype; /* of the elements, where `op` is not MPI_SUM */

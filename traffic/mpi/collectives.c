@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "datatypes.h"
 #include "queue.h"
@@ -107,22 +108,54 @@ int nm_barrier(MPI_Comm comm, int *code) {
     return 1;
 }
 
-int nm_reduce_scatter_block(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                            int *code) {
-    int is_sum = op == MPI_SUM && way_of(count, datatype, op) != BY_MPI;
-    const struct nm_communicator *c = is_sum ? nm_communicator_of(comm) : NULL;
-    int64_t elements;
-    if (!c || __builtin_mul_overflow(count, c->size, &elements) || way_of(elements, datatype, op) == BY_MPI) return 0;
-    struct nm_call call = reduction_of(c, NM_REDUCE_SCATTER_BLOCK, elements, datatype, op);
+/* ---- blocks ---- */
+
+enum {
+    PACKED_BYTES = 1 << 30, /* at most: MPI's functions that pack have counts of 31 bits */
+    MIN_GATHER_HOSTS = 4 /* with fewer, a ring moves clearly fewer bytes */
+};
+
+static int64_t count_of(struct nm_counts counts, int rank) {
+    if (!counts.each) return counts.same;
+    return counts.width == sizeof(int) ? ((const int *)counts.each)[rank] : ((const int64_t *)counts.each)[rank];
+}
+
+/* The sum of the counts of all ranks, times `size`; -1: none, or too large. */
+static int64_t total_of(struct nm_counts counts, int ranks, int64_t size) {
+    int64_t total = 0;
+    for (int i = 0; i < ranks; i++)
+        if (count_of(counts, i) < 0 || __builtin_add_overflow(total, count_of(counts, i), &total)) return -1;
+    return __builtin_mul_overflow(total, size, &total) ? -1 : total;
+}
+
+/* Of `size` bytes an element, in units of `unit`. The last unit of a block is padded. */
+static struct nf_block *blocks_of(const struct nm_communicator *c, struct nm_counts counts, int64_t size, int64_t unit) {
+    struct nf_block *blocks = malloc((size_t)c->size * sizeof *blocks);
+    if (!blocks) PMPI_Abort(MPI_COMM_WORLD, 1);
+    for (int i = 0; i < c->size; i++)
+        blocks[i] = (struct nf_block){(count_of(counts, i) * size + unit - 1) / unit, c->places[i]};
+    return blocks;
+}
+
+int nm_reduce_scatter(const void *send, void *recv, struct nm_counts counts, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                      int *code) {
+    if (op != MPI_SUM || !nm_world.is_active || comm == MPI_COMM_NULL) return 0;
+    int ranks;
+    PMPI_Comm_size(comm, &ranks);
+    int64_t elements = total_of(counts, ranks, 1);
+    const struct nm_communicator *c = way_of(elements, datatype, op) == BY_MPI ? NULL : nm_communicator_of(comm);
+    if (!c) return 0;
+    struct nm_call call = reduction_of(c, NM_REDUCE_SCATTER, elements, datatype, op);
+    struct nf_block *blocks = blocks_of(c, counts, 1, 1);
+    call.blocks = blocks;
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = recv;
-    *code = finish(&call, "MPI_Reduce_scatter_block");
+    *code = finish(&call, counts.each ? "MPI_Reduce_scatter" : "MPI_Reduce_scatter_block");
+    free(blocks);
     return 1;
 }
 
 /* ---- broadcasts ---- */
-
-enum { BROADCAST_BYTES = 1 << 30 /* MPI's functions that pack have counts of 31 bits */ };
 
 /* Of data with gaps: a copy of their bytes. */
 static int broadcast_packed(struct nm_call *call, void *buffer, int count, MPI_Datatype datatype) {
@@ -144,7 +177,7 @@ int nm_bcast(void *buffer, int64_t count, MPI_Datatype datatype, int root, MPI_C
     int64_t bytes;
     if (!nm_world.is_active || count < 0 || datatype == MPI_DATATYPE_NULL) return 0;
     PMPI_Type_size_x(datatype, &size);
-    if (size < 0 || __builtin_mul_overflow(count, size, &bytes) || bytes > BROADCAST_BYTES) return 0;
+    if (size < 0 || __builtin_mul_overflow(count, size, &bytes) || bytes > PACKED_BYTES) return 0;
     const struct nm_communicator *c = nm_communicator_of(comm);
     if (!c || root < 0 || root >= c->size) return 0;
     struct nm_call call = call_of(c, NM_BCAST, (bytes + 3) / 4, NF_INT32);
@@ -158,6 +191,70 @@ int nm_bcast(void *buffer, int64_t count, MPI_Datatype datatype, int root, MPI_C
     call.input = root == c->rank ? buffer : NULL;
     call.output = root == c->rank ? NULL : buffer;
     *code = finish(&call, "MPI_Bcast");
+    return 1;
+}
+
+/* ---- all-gathers ---- */
+
+/* A block of a user's buffer. */
+struct part {
+    char *at;
+    int64_t count;
+    MPI_Datatype datatype;
+};
+
+static struct part received(void *recv, struct nm_counts counts, struct nm_counts places, MPI_Datatype datatype, int rank) {
+    MPI_Aint bound, extent;
+    PMPI_Type_get_extent(datatype, &bound, &extent);
+    int64_t first = places.each ? count_of(places, rank) : counts.same * rank;
+    return (struct part){(char *)recv + first * extent, count_of(counts, rank), datatype};
+}
+
+/* Copies between a user's part and consecutive bytes. */
+static void copy_part(struct part part, char *bytes, int64_t size, int is_packed, MPI_Comm comm) {
+    int at = 0;
+    if (size == 0) return;
+    if (nm_is_contiguous(part.datatype))
+        memcpy(is_packed ? bytes : part.at, is_packed ? part.at : bytes, (size_t)size);
+    else if (is_packed)
+        PMPI_Pack(part.at, (int)part.count, part.datatype, bytes, (int)size, &at, comm);
+    else
+        PMPI_Unpack(bytes, (int)size, &at, part.at, (int)part.count, part.datatype, comm);
+}
+
+/* By the sizes alone, since a rank may have another datatype of the same size than the others. */
+int nm_allgather(const void *send, int64_t count, MPI_Datatype datatype, void *recv, struct nm_counts counts,
+                 struct nm_counts places, MPI_Datatype recv_datatype, MPI_Comm comm, int *code) {
+    if (!nm_world.is_active || !nm_world.has_targets || nm_world.host_count < MIN_GATHER_HOSTS) return 0;
+    if (comm == MPI_COMM_NULL || recv_datatype == MPI_DATATYPE_NULL) return 0;
+    MPI_Count size;
+    int ranks;
+    PMPI_Comm_size(comm, &ranks);
+    PMPI_Type_size_x(recv_datatype, &size);
+    int64_t bytes = size < 0 ? -1 : total_of(counts, ranks, size);
+    const struct nm_communicator *c = bytes < 0 || bytes > PACKED_BYTES ? NULL : nm_communicator_of(comm);
+    if (!c) return 0;
+    struct nf_block *blocks = blocks_of(c, counts, size, 4);
+    int64_t words = 0, own_at = 0;
+    for (int i = 0; i < c->size; words += blocks[i++].elements)
+        if (i == c->rank) own_at = words;
+    int32_t *all = calloc((size_t)words + 1, 4);
+    if (!all) PMPI_Abort(MPI_COMM_WORLD, 1);
+    struct part own = {(char *)send, count, datatype};
+    if (send == MPI_IN_PLACE) own = received(recv, counts, places, recv_datatype, c->rank);
+    copy_part(own, (char *)(all + own_at), count_of(counts, c->rank) * size, 1, comm);
+    struct nm_call call = call_of(c, NM_ALLGATHER, words, NF_INT32);
+    call.bytes = (size_t)bytes;
+    call.blocks = blocks;
+    call.input = call.output = all;
+    *code = finish(&call, places.each ? "MPI_Allgatherv" : "MPI_Allgather");
+    int64_t at = 0;
+    for (int i = 0; *code == MPI_SUCCESS && i < c->size; at += blocks[i++].elements)
+        if (i != c->rank || send != MPI_IN_PLACE)
+            copy_part(received(recv, counts, places, recv_datatype, i), (char *)(all + at), count_of(counts, i) * size, 0,
+                      comm);
+    free(all);
+    free(blocks);
     return 1;
 }
 

@@ -8,6 +8,7 @@
 #define NETFOLD_MPI_COLLECTIVES_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 
 int nm_allreduce(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *code);
@@ -15,8 +16,20 @@ int nm_reduce_to(const void *send, void *recv, int64_t count, MPI_Datatype datat
                  int *code);
 int nm_bcast(void *buffer, int64_t count, MPI_Datatype datatype, int root, MPI_Comm comm, int *code);
 int nm_barrier(MPI_Comm comm, int *code);
-int nm_reduce_scatter_block(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                            int *code);
+
+/* Counts of elements for each rank: those of one call are all `same` if `each` is NULL. The int or MPI_Count that MPI's functions take. */
+struct nm_counts {
+    int64_t same;
+    const void *each;
+    size_t width; /* bytes */
+};
+
+int nm_reduce_scatter(const void *send, void *recv, struct nm_counts counts, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                      int *code);
+
+/* `places`: where the blocks begin in `recv`, in elements; MPI_Aint where they are as wide. All zero: one behind the other. */
+int nm_allgather(const void *send, int64_t count, MPI_Datatype datatype, void *recv, struct nm_counts counts,
+                 struct nm_counts places, MPI_Datatype recv_datatype, MPI_Comm comm, int *code);
 int nm_iallreduce(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                   MPI_Request *request, int *code);
 int nm_ibarrier(MPI_Comm comm, MPI_Request *request, int *code);

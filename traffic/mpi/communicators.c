@@ -15,6 +15,7 @@ static int release(MPI_Comm comm, int keyval, void *value, void *state) {
     struct nm_communicator *c = value;
     (void)comm, (void)keyval, (void)state;
     free(c->local);
+    free(c->places);
     free(c);
     return MPI_SUCCESS;
 }
@@ -40,16 +41,18 @@ static int contains(const int *ranks, int count, int rank) {
 }
 
 /* Whether every host's leader is in it, and no process of another program, which has no part in the job: spawned ones, and those that
- * have connected. Fills in the ranks of this host. */
+ * have connected. Fills in the ranks of this host, and the hosts of all. */
 static int covers_hosts(struct nm_communicator *c) {
     const struct nm_world *w = &nm_world;
     int *ranks = world_ranks(c->comm, c->size), covered = 0, has_foreign;
     c->local = calloc((size_t)w->host_size, sizeof *c->local);
-    if (!ranks || !c->local) PMPI_Abort(MPI_COMM_WORLD, 1);
+    c->places = calloc((size_t)c->size, sizeof *c->places);
+    if (!ranks || !c->local || !c->places) PMPI_Abort(MPI_COMM_WORLD, 1);
     for (int i = 0; i < w->host_count; i++) covered += contains(ranks, c->size, w->leaders[i]);
     for (int i = 1; i < w->host_size; i++)
         if (contains(ranks, c->size, w->host_ranks[i])) c->local[c->local_count++] = i;
     has_foreign = contains(ranks, c->size, MPI_UNDEFINED);
+    for (int i = 0; !has_foreign && i < c->size; i++) c->places[i] = w->host_numbers[ranks[i]];
     free(ranks);
     return covered == w->host_count && !has_foreign;
 }

@@ -21,6 +21,7 @@ struct nm_communicator {
     MPI_Comm shadow; /* a duplicate for MPI's own reductions of nonblocking calls; MPI_COMM_NULL: there are no such calls */
     int64_t id; /* the same at all its ranks */
     int rank, size;
+    int *places; /* the number of each rank's host */
     int local_count; /* ranks of this host other than the leader */
     int *local; /* their host ranks */
 };

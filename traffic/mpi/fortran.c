@@ -78,6 +78,26 @@ FUNCTION(mpi_reduce_scatter_block, MPI_REDUCE_SCATTER_BLOCK,
                                       PMPI_Comm_f2c(*comm));
 }
 
+FUNCTION(mpi_reduce_scatter, MPI_REDUCE_SCATTER,
+         (void *send, void *recv, MPI_Fint *counts, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *error)) {
+    *error = MPI_Reduce_scatter(buffer(send), buffer(recv), counts, PMPI_Type_f2c(*datatype), PMPI_Op_f2c(*op),
+                                PMPI_Comm_f2c(*comm));
+}
+
+FUNCTION(mpi_allgather, MPI_ALLGATHER,
+         (void *send, MPI_Fint *count, MPI_Fint *datatype, void *recv, MPI_Fint *recv_count, MPI_Fint *recv_datatype,
+          MPI_Fint *comm, MPI_Fint *error)) {
+    *error = MPI_Allgather(buffer(send), *count, PMPI_Type_f2c(*datatype), buffer(recv), *recv_count,
+                           PMPI_Type_f2c(*recv_datatype), PMPI_Comm_f2c(*comm));
+}
+
+FUNCTION(mpi_allgatherv, MPI_ALLGATHERV,
+         (void *send, MPI_Fint *count, MPI_Fint *datatype, void *recv, MPI_Fint *counts, MPI_Fint *displacements,
+          MPI_Fint *recv_datatype, MPI_Fint *comm, MPI_Fint *error)) {
+    *error = MPI_Allgatherv(buffer(send), *count, PMPI_Type_f2c(*datatype), buffer(recv), counts, displacements,
+                            PMPI_Type_f2c(*recv_datatype), PMPI_Comm_f2c(*comm));
+}
+
 FUNCTION(mpi_iallreduce, MPI_IALLREDUCE,
          (void *send, void *recv, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *op, MPI_Fint *comm, MPI_Fint *request,
           MPI_Fint *error)) {

@@ -32,7 +32,7 @@ struct nm_member {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
     int64_t epoch; /* 0: none yet */
-    int64_t scheme, bits, float_dtypes;
+    int64_t scheme, bits, float_dtypes, targets;
     int has_ended, is_closing;
     char reason[NM_REASON_BYTES]; /* of the end */
     struct na_report report;
@@ -112,6 +112,7 @@ static void enter_epoch(struct nm_member *m, const struct na_message *message) {
     m->scheme = assign->scheme;
     m->bits = assign->bits;
     m->float_dtypes = assign->float_dtypes;
+    m->targets = assign->assignment.targets;
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
 }
@@ -218,6 +219,13 @@ int nm_member_float_dtypes(struct nm_member *m) {
     return float_dtypes;
 }
 
+int nm_member_has_targets(struct nm_member *m) {
+    pthread_mutex_lock(&m->lock);
+    int has_targets = m->targets != NF_NO_TARGETS;
+    pthread_mutex_unlock(&m->lock);
+    return has_targets;
+}
+
 static struct nf_outcome ended_outcome(struct nm_member *m) {
     struct nf_outcome outcome = {.status = NF_ABORTED};
     pthread_mutex_lock(&m->lock);
@@ -263,7 +271,8 @@ static void explain(struct nf_outcome *outcome) {
         snprintf(outcome->message, sizeof outcome->message, "the call failed (status %ld)", (long)outcome->status);
 }
 
-struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context) {
+struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context,
+                                   struct nm_blocks blocks) {
     double started = nm_now();
     struct nf_totals totals;
     nf_engine_totals(m->engine, &totals);
@@ -275,6 +284,9 @@ struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elem
                                  .op = NF_SUM,
                                  .scheme = m->scheme,
                                  .bits = m->bits,
+                                 .form = blocks.form,
+                                 .block_count = blocks.count,
+                                 .blocks = blocks.blocks,
                                  .context = context,
                                  .deadline = NF_UNKNOWN};
     pthread_mutex_unlock(&m->lock);

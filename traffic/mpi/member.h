@@ -27,9 +27,20 @@ int nm_member_join(struct nm_member *m, const char *job, char reason[NM_REASON_B
 /* Floats whose sums are the nodes' at any length, as bits 1 << enum nf_dtype: nodes add them as MPI does, or the user has chosen how. */
 int nm_member_float_dtypes(struct nm_member *m);
 
-/* Reduces `elements` of `dtype` at `array` over all workers, in place. The outcome's status is NF_DONE, or the array is as before.
- * Its message says why. One thread at a time. */
-struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context);
+/* Whether epochs of the job may have targets. */
+int nm_member_has_targets(struct nm_member *m);
+
+/* The workers that get the result of a call. `form` NF_TO_ALL: all. Else the array is blocks, and each has an owner. */
+struct nm_blocks {
+    enum nf_form form;
+    int64_t count;
+    const struct nf_block *blocks;
+};
+
+/* Reduces `elements` of `dtype` at `array` over all workers, in place. The outcome's status is NF_DONE, or the array is as before, but
+ * blocks of others may be overwritten. Its message says why. One thread at a time. */
+struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context,
+                                   struct nm_blocks blocks);
 
 /* Ends the job for all its workers. */
 void nm_member_fail(struct nm_member *m, const char *reason);

@@ -76,9 +76,37 @@ NM_API int MPI_Barrier(MPI_Comm comm) {
 
 NM_API int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
     int code;
-    return nm_reduce_scatter_block(send, recv, count, datatype, op, comm, &code)
+    struct nm_counts counts = {count, NULL, 0};
+    return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code)
                ? code
                : PMPI_Reduce_scatter_block(send, recv, count, datatype, op, comm);
+}
+
+NM_API int MPI_Reduce_scatter(const void *send, void *recv, const int given[], MPI_Datatype datatype, MPI_Op op,
+                              MPI_Comm comm) {
+    int code;
+    struct nm_counts counts = {0, given, sizeof *given};
+    return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code)
+               ? code
+               : PMPI_Reduce_scatter(send, recv, given, datatype, op, comm);
+}
+
+NM_API int MPI_Allgather(const void *send, int count, MPI_Datatype datatype, void *recv, int recv_count,
+                         MPI_Datatype recv_datatype, MPI_Comm comm) {
+    int code;
+    struct nm_counts counts = {recv_count, NULL, 0}, places = {0};
+    return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code)
+               ? code
+               : PMPI_Allgather(send, count, datatype, recv, recv_count, recv_datatype, comm);
+}
+
+NM_API int MPI_Allgatherv(const void *send, int count, MPI_Datatype datatype, void *recv, const int given[],
+                          const int displacements[], MPI_Datatype recv_datatype, MPI_Comm comm) {
+    int code;
+    struct nm_counts counts = {0, given, sizeof *given}, places = {0, displacements, sizeof *displacements};
+    return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code)
+               ? code
+               : PMPI_Allgatherv(send, count, datatype, recv, given, displacements, recv_datatype, comm);
 }
 
 NM_API int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
@@ -118,9 +146,37 @@ NM_API int MPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype datatype, int
 NM_API int MPI_Reduce_scatter_block_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                                       MPI_Comm comm) {
     int code;
-    return nm_reduce_scatter_block(send, recv, count, datatype, op, comm, &code)
+    struct nm_counts counts = {count, NULL, 0};
+    return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code)
                ? code
                : PMPI_Reduce_scatter_block_c(send, recv, count, datatype, op, comm);
+}
+
+NM_API int MPI_Reduce_scatter_c(const void *send, void *recv, const MPI_Count given[], MPI_Datatype datatype, MPI_Op op,
+                                MPI_Comm comm) {
+    int code;
+    struct nm_counts counts = {0, given, sizeof *given};
+    return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code)
+               ? code
+               : PMPI_Reduce_scatter_c(send, recv, given, datatype, op, comm);
+}
+
+NM_API int MPI_Allgather_c(const void *send, MPI_Count count, MPI_Datatype datatype, void *recv, MPI_Count recv_count,
+                           MPI_Datatype recv_datatype, MPI_Comm comm) {
+    int code;
+    struct nm_counts counts = {recv_count, NULL, 0}, places = {0};
+    return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code)
+               ? code
+               : PMPI_Allgather_c(send, count, datatype, recv, recv_count, recv_datatype, comm);
+}
+
+NM_API int MPI_Allgatherv_c(const void *send, MPI_Count count, MPI_Datatype datatype, void *recv, const MPI_Count given[],
+                            const MPI_Aint displacements[], MPI_Datatype recv_datatype, MPI_Comm comm) {
+    int code;
+    struct nm_counts counts = {0, given, sizeof *given}, places = {0, displacements, sizeof *displacements};
+    return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code)
+               ? code
+               : PMPI_Allgatherv_c(send, count, datatype, recv, given, displacements, recv_datatype, comm);
 }
 
 NM_API int MPI_Iallreduce_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,

@@ -10,6 +10,8 @@
 
 #include "world.h"
 
+static const struct nm_blocks TO_ALL = {NF_TO_ALL, 0, NULL};
+
 enum { GATHERED_BYTES = 32768 /* of all hosts: more is faster by algorithms of the MPI library */ };
 
 static struct nm_result failed(const char *message) {
@@ -78,7 +80,7 @@ static struct nf_outcome reduce_gathered(const struct nm_reduction *r, void *arr
     char *fields = calloc((size_t)w->host_count, bytes);
     if (!fields) return outcome;
     memcpy(fields + (size_t)w->host_number * bytes, array, bytes);
-    outcome = nm_member_reduce(w->member, fields, (size_t)w->host_count * bytes / 4, NF_INT32, context);
+    outcome = nm_member_reduce(w->member, fields, (size_t)w->host_count * bytes / 4, NF_INT32, context, TO_ALL);
     if (outcome.status == NF_DONE) {
         memcpy(array, fields, bytes);
         for (int i = 1; i < w->host_count; i++) combine(r, array, fields + (size_t)i * bytes, elements);
@@ -87,11 +89,30 @@ static struct nf_outcome reduce_gathered(const struct nm_reduction *r, void *arr
     return outcome;
 }
 
+/* Only the owner of a block finds that an integer does not fit. All hosts have to make the call by the MPI library then. */
+static void share_overflow(struct nf_outcome *outcome, int64_t context) {
+    int32_t misfits = outcome->status == NF_SUM_OVERFLOW;
+    if (!misfits && outcome->status != NF_DONE) return;
+    struct nf_outcome shared = nm_member_reduce(nm_world.member, &misfits, 1, NF_INT32, ~context, TO_ALL);
+    if (shared.status != NF_DONE)
+        *outcome = shared;
+    else if (misfits)
+        outcome->status = NF_SUM_OVERFLOW;
+}
+
+static int is_integer(enum nf_dtype dtype) { return dtype == NF_INT32 || dtype == NF_INT64; }
+
+static struct nf_outcome reduce_by_nodes(const struct nm_reduction *r, void *array, size_t elements, int64_t context) {
+    struct nf_outcome outcome = nm_member_reduce(nm_world.member, array, elements, r->dtype, context, r->blocks);
+    if (r->blocks.form == NF_SCATTER && is_integer(r->dtype)) share_overflow(&outcome, context);
+    return outcome;
+}
+
 static struct nm_result reduce_over_hosts(const struct nm_reduction *r, void *array, size_t elements, int agree) {
     /* Ranks of this host disagree: a context that no other host has lets all hosts see it. */
     int64_t context = agree ? r->context : r->context ^ (INT64_C(1) << 61) ^ (int64_t)(nm_world.rank + 1);
-    struct nf_outcome outcome = r->is_gathered ? reduce_gathered(r, array, elements, context)
-                                               : nm_member_reduce(nm_world.member, array, elements, r->dtype, context);
+    struct nf_outcome outcome =
+        r->is_gathered ? reduce_gathered(r, array, elements, context) : reduce_by_nodes(r, array, elements, context);
     if (outcome.status == NF_SUM_OVERFLOW) return (struct nm_result){NM_UNFIT, ""};
     return outcome.status == NF_DONE ? (struct nm_result){NM_DONE, ""} : failed(outcome.message);
 }

@@ -8,6 +8,7 @@
 
 #include "communicators.h"
 #include "host.h"
+#include "member.h"
 #include "../engine/numerics/dtypes.h"
 
 enum nm_status {
@@ -27,6 +28,7 @@ struct nm_reduction {
     MPI_Op op;
     MPI_Datatype datatype; /* of the elements, for operations other than MPI_SUM */
     int is_gathered; /* of operations other than MPI_SUM: always */
+    struct nm_blocks blocks; /* of the elements; owners are numbers of hosts. Not where it is gathered */
 };
 
 /* Whether a reduction of so many elements is short enough to be gathered. */

@@ -48,13 +48,15 @@ static int find_hosts(struct nm_world *w) {
     uint64_t own = machine_identity(), *all = calloc((size_t)ranks, sizeof *all);
     w->leaders = calloc((size_t)ranks, sizeof *w->leaders);
     w->host_ranks = calloc((size_t)ranks, sizeof *w->host_ranks);
-    if (!all || !w->leaders || !w->host_ranks) PMPI_Abort(MPI_COMM_WORLD, 1);
+    w->host_numbers = calloc((size_t)ranks, sizeof *w->host_numbers);
+    if (!all || !w->leaders || !w->host_ranks || !w->host_numbers) PMPI_Abort(MPI_COMM_WORLD, 1);
     PMPI_Allgather(&own, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, MPI_COMM_WORLD);
     int is_shared = 0;
     for (int rank = 0; rank < ranks; rank++) {
         int first = 0;
         while (all[first] != all[rank]) first++;
         if (first == rank && all[rank] == own) w->host_number = w->host_count;
+        w->host_numbers[rank] = first == rank ? w->host_count : w->host_numbers[first];
         if (first == rank) w->leaders[w->host_count++] = rank;
         is_shared |= first != rank;
         if (rank == w->rank) w->host_rank = w->host_size;
@@ -136,6 +138,7 @@ static void forget(struct nm_world *w) {
     if (w->host) nm_host_close(w->host);
     free(w->leaders);
     free(w->host_ranks);
+    free(w->host_numbers);
     *w = (struct nm_world){0};
 }
 
@@ -180,6 +183,7 @@ void nm_world_start(int is_concurrent) {
     int level;
     PMPI_Query_thread(&level);
     w->float_dtypes = float_dtypes;
+    w->has_targets = all_good(!w->member || nm_member_has_targets(w->member), MPI_COMM_WORLD);
     w->is_concurrent = is_concurrent;
     w->is_ordered = all_good(is_set("NETFOLD_MPI_ORDERED"), MPI_COMM_WORLD);
     w->takes_nonblocking = w->is_ordered && level == MPI_THREAD_MULTIPLE;

@@ -14,6 +14,7 @@
 struct nm_world {
     int is_active;      /* calls go to the network */
     int float_dtypes;   /* nm_member_float_dtypes */
+    int has_targets;    /* nm_member_has_targets of all members */
     int is_concurrent;  /* threads of the program may call at the same time */
     int is_ordered;     /* the program promises one order of all calls */
     int takes_nonblocking; /* the same, where the MPI library takes calls from several threads */
@@ -21,6 +22,7 @@ struct nm_world {
     int host_number;    /* of this host, among the leaders */
     int host_rank, host_size;
     int *leaders;       /* world rank of each host's leader, ascending */
+    int *host_numbers;  /* of each world rank's host */
     int *host_ranks;    /* world rank of each rank of this host, ascending */
     struct nm_host *host;     /* NULL: one rank is here alone */
     struct nm_member *member; /* NULL: not the leader */

@@ -47,6 +47,9 @@ GATHER_MAX_BYTES = 1 << 16
 reductions of what is gathered. A sum takes one RTT but moves S on a host's link,
 Gloo's ring (n - 1) / n S. Reduce-scatter is a sum of any size there: Gloo's reduces the whole at every rank, which
 moves 2 (n - 1) / n S."""
+MIN_GATHER_HOSTS = 3
+"""Hosts from which larger all-gathers have targets. With two a gather moves 6 % more than a ring, also beside a
+reduce-scatter in the other direction; with three the two move 13 % less than rings, with eight 26 %."""
 EXACT_MAX_BYTES = 1 << 12
 """Size of all ranks' tensors together up to which floats are gathered and added in float64: exact but for one rounding,
 where a sum in the network shares a scale among a packet's numbers."""
@@ -60,7 +63,7 @@ NAMES_BEFORE_2_13 = {
 _NO_SUM = "it is no sum"
 _LAYOUT = "sparse, or of several dtypes, devices or layouts"
 _LISTS = "lists of tensors"
-_UNEVEN = "parts of several sizes"
+_UNEVEN = "a part of another size than this rank's tensor"
 _TOO_LARGE = f"more than {GATHER_MAX_BYTES >> 10} KiB at all ranks together"
 _POINT_TO_POINT = ("send", "recv", "recv_anysource")
 
@@ -244,16 +247,17 @@ class Collectives:
         self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Any:
         reason = self._why_not_gathered(outputs[0], inputs) if len(inputs) == 1 else _LISTS
-        if not reason and any(nbytes(o) != nbytes(inputs[0]) for o in outputs[0]):
+        sizes = [nbytes(output) for output in outputs[0]]
+        if not reason and sizes[self.rank()] != nbytes(inputs[0]):
             reason = _UNEVEN
         if reason:
             return self._fallback_to_gloo(reason, "allgather", outputs, inputs, opts)
 
-        def write(rows: torch.Tensor) -> None:
+        def write(rows: Sequence[torch.Tensor]) -> None:
             for output, row in zip(outputs[0], rows, strict=True):
                 write_bytes(output, row)
 
-        return self._gather(bytes_of(inputs[0]), write, outputs[0], opts)
+        return self._gather(bytes_of(inputs[0]), write, outputs[0], opts, sizes)
 
     @without_dynamo
     def reduce_scatter_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
@@ -261,7 +265,7 @@ class Collectives:
         op = self._op_of(opts, [tensor])
         if isinstance(op, ByGloo):
             return self._fallback_to_gloo(op.reason, "_reduce_scatter_base", output, tensor, opts)
-        return self._scatter([output], tensor.detach().reshape(self.size(), -1).clone(), op, opts)
+        return self._scatter([output], tensor.detach().reshape(-1).clone(), self._evenly(tensor), op, opts)
 
     _reduce_scatter_base = reduce_scatter_single
 
@@ -275,7 +279,7 @@ class Collectives:
         if isinstance(op, ByGloo):
             return self._fallback_to_gloo(op.reason, "reduce_scatter_single_coalesced", outputs, inputs, opts)
         rows = torch.cat([t.detach().reshape(self.size(), -1) for t in inputs], 1)
-        return self._scatter(outputs, rows, op, opts)
+        return self._scatter(outputs, rows.view(-1), self._evenly(rows), op, opts)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced  # torch's name before 2.13
 
@@ -284,11 +288,15 @@ class Collectives:
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[Sequence[torch.Tensor]], opts: Any = None
     ) -> Any:
         parts = inputs[0]
-        even = len(inputs) == 1 and all(p.numel() == outputs[0].numel() for p in parts)
-        op = self._op_of(opts, parts) if even else ByGloo(_UNEVEN)
+        sizes = [part.numel() for part in parts]
+        if len(inputs) != 1:
+            op: ReduceOp | GatheredOp | ByGloo = ByGloo(_LISTS)
+        else:
+            fits = sizes[self.rank()] == outputs[0].numel()
+            op = self._op_of(opts, parts) if fits else ByGloo(_UNEVEN)
         if isinstance(op, ByGloo):
             return self._fallback_to_gloo(op.reason, "reduce_scatter", outputs, inputs, opts)
-        return self._scatter(outputs, torch.stack([p.detach().reshape(-1) for p in parts]), op, opts)
+        return self._scatter(outputs, torch.cat([p.detach().reshape(-1) for p in parts]), sizes, op, opts)
 
     # ---- collectives of Gloo -------------------------------------------------------------------------------------
 
@@ -349,32 +357,41 @@ class Collectives:
     def _gather(
         self,
         mine: torch.Tensor,
-        write: Callable[[torch.Tensor], None],
+        write: Callable[[Any], None],
         results: Sequence[torch.Tensor],
         opts: Any,
+        sizes: Sequence[int] | None = None,
     ) -> NetfoldWork:
-        """Gathers the ranks' bytes (uint8; as many at each rank); `write` gets them with a row for each rank."""
-        whole = self._placed(mine)
+        """Gathers the ranks' bytes (uint8); `write` gets them with a row for each rank. `sizes`: of the rows; None: as
+        many bytes at each rank, and rows of one tensor."""
+        words = [-(-size // 4) for size in sizes or [len(mine)] * self.size()]
+        whole = self._placed(mine, words)
 
         def copy_back() -> None:
-            write(bytes_of(whole).view(self.size(), -1)[:, : len(mine)])
+            found = bytes_of(whole)
+            if sizes is None:
+                write(found.view(self.size(), -1)[:, : len(mine)])
+            else:
+                rows = found.split([4 * count for count in words])
+                write([row[:size] for row, size in zip(rows, sizes, strict=True)])
 
-        blocks = self._blocks(CallForm.GATHER, whole)
+        blocks = self._blocks(CallForm.GATHER, words)
         return self._reduce("all-gather", whole, ReduceOp.SUM, results, opts, copy_back, blocks=blocks)
 
-    def _placed(self, mine: torch.Tensor) -> torch.Tensor:
-        """A row of int32 for each rank, with zeros for the other ranks: the sum is the gathered bytes, each rank's
+    def _placed(self, mine: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
+        """`words` int32 for each rank, with zeros for the other ranks: the sum is the gathered bytes, each rank's
         padded to whole words."""
-        rows = zero_lanes(-(-len(mine) // 4) * 4 * self.size(), mine.device).view(self.size(), -1)
-        bytes_of(rows[self.rank()])[: len(mine)].copy_(mine)
-        return rows.view(-1)
+        whole = zero_lanes(4 * sum(words), mine.device)
+        first = 4 * sum(words[: self.rank()])
+        bytes_of(whole)[first : first + len(mine)].copy_(mine)
+        return whole
 
-    def _blocks(self, form: CallForm, whole: torch.Tensor) -> Blocks | None:
-        """The equal blocks of the ranks; None: the call is a sum. Their owners are the ranks' hosts."""
-        if not self._has_targets:
-            return None
-        sizes = (whole.numel() // self.size(),) * self.size()
-        return Blocks(form, sizes, self.layout.places)
+    def _evenly(self, whole: torch.Tensor) -> list[int]:
+        return [whole.numel() // self.size()] * self.size()
+
+    def _blocks(self, form: CallForm, sizes: Sequence[int]) -> Blocks | None:
+        """A block of each rank; None: the call is a sum. Their owners are the ranks' hosts."""
+        return Blocks(form, tuple(sizes), self.layout.places) if self._has_targets else None
 
     def _block_of(self, form: CallForm, whole: torch.Tensor, rank: int) -> Blocks | None:
         """One block, of one rank."""
@@ -384,21 +401,26 @@ class Collectives:
         """Why Gloo gathers; "": the network does."""
         if not inputs or not all(is_dense([t]) for t in (*outputs, *inputs)):
             return _LAYOUT
-        is_small = self._has_targets or sum(map(nbytes, outputs)) <= GATHER_MAX_BYTES
-        return "" if is_small else _TOO_LARGE
+        if self._has_targets and self.layout.hosts >= MIN_GATHER_HOSTS:
+            return ""
+        return "" if sum(map(nbytes, outputs)) <= GATHER_MAX_BYTES else _TOO_LARGE
 
     def _scatter(
-        self, outputs: Sequence[torch.Tensor], rows: torch.Tensor, op: ReduceOp | GatheredOp, opts: Any
+        self,
+        outputs: Sequence[torch.Tensor],
+        flat: torch.Tensor,
+        sizes: Sequence[int],
+        op: ReduceOp | GatheredOp,
+        opts: Any,
     ) -> NetfoldWork:
-        """Reduces `rows`, one for each rank; `outputs` divide this rank's."""
+        """Reduces `flat`, which has `sizes` elements for each rank; `outputs` divide this rank's."""
 
         def copy_back() -> None:
-            parts = rows[self.rank()].split([o.numel() for o in outputs])
+            parts = flat.split(list(sizes))[self.rank()].split([o.numel() for o in outputs])
             for output, part in zip(outputs, parts, strict=True):
                 output.detach().copy_(part.view_as(output))
 
-        flat = rows.view(-1)
-        blocks = self._blocks(CallForm.SCATTER, flat)
+        blocks = self._blocks(CallForm.SCATTER, sizes)
         return self._reduce_to("reduce-scatter", flat, op, outputs, opts, copy_back, blocks)
 
     def _reduce_to(
@@ -438,7 +460,9 @@ class Collectives:
         detail: str = "",
     ) -> NetfoldWork:
         """Gathers all ranks' tensors and reduces them at each rank."""
-        whole, size = self._placed(bytes_of(flat)), nbytes(flat)
+        size = nbytes(flat)
+        words = [-(-size // 4)] * self.size()
+        whole = self._placed(bytes_of(flat), words)
 
         def apply() -> None:
             rows = bytes_of(whole).view(self.size(), -1)[:, :size].contiguous()
@@ -446,7 +470,7 @@ class Collectives:
             copy_back()
 
         what = f"{op.operation} {flat.dtype} {detail}"
-        blocks = self._blocks(CallForm.GATHER, whole)
+        blocks = self._blocks(CallForm.GATHER, words)
         return self._reduce(
             f"{name}{op.suffix}", whole, ReduceOp.SUM, results, opts, apply, what, blocks=blocks
         )
