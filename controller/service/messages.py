@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import json
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
-from netfold.controller.lifecycle.job_registry import UnknownJobError
+from netfold.controller.lifecycle.job_registry import FabricReplacedError, UnknownJobError
 from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
 from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus, Progress, TreeProgress
 from netfold.controller.lifecycle.members import NotAMemberError
@@ -67,7 +68,10 @@ MAX_REFUSAL = 2400
 
 
 async def refuse(context: Context, error: Exception) -> NoReturn:
-    """End a call with the code of one of REFUSALS."""
+    """End a call with the code of one of REFUSALS. A call that the controller of another fabric has to answer waits:
+    ServiceProxy makes it again there."""
+    if isinstance(error, FabricReplacedError):
+        await asyncio.Event().wait()
     code = next(c for t, c in _CODES.items() if isinstance(error, t))
     lines = "\n".join(plain_text(line, MAX_REFUSAL) for line in str(error).splitlines())
     await context.abort(code, _that_fits(lines))

@@ -16,7 +16,7 @@ from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
 from netfold.controller.service.debug import Debugger
 from netfold.controller.service.explain import Explainer
-from netfold.controller.service.fabric_status import INTENTS, fabric_status
+from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status
 from netfold.controller.service.member_service import MemberService
 from netfold.controller.service.messages import (
     REFUSALS,
@@ -59,6 +59,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._switches = switches
         self._members = jobs.members
         self._maintenance = planning.maintenance
+        self._fabric_changes = planning.fabric_changes
         self._migrations = planning.migrations
         self._history = history
         self._member_service = MemberService(state, jobs.members)
@@ -202,6 +203,14 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
         return await self._call(context, self._fabric_status)
+
+    async def ChangeFabric(self, request: pb.ChangeFabricRequest, context: Context) -> pb.FabricChange:
+        source, dry_run = request.source or "fabric", request.dry_run
+        try:
+            change = await self._fabric_changes.change(request.spec_yaml, source, dry_run=dry_run)
+            return change_message(change, with_spec=dry_run)
+        except REFUSALS as error:
+            await refuse(context, error)
 
     def _fabric_status(self) -> pb.FabricStatus:
         state = self._state
