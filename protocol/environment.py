@@ -76,6 +76,12 @@ class Variable(StrEnum):
         "`1` or path",
         "write the report of the group to stderr or to a file",
     )
+    DUMP_DIR = (
+        "NETFOLD_DUMP_DIR",
+        "workers",
+        "path",
+        "folder for the last calls of a program, written when a call times out and at SIGUSR1",
+    )
     MPI = ("NETFOLD_MPI", "MPI", "`0`", "leave everything to the MPI library")
     MPI_REQUIRED = (
         "NETFOLD_MPI_REQUIRED",

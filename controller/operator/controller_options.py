@@ -21,7 +21,7 @@ from netfold.controller.switches.programs import lanes_for, program_for
 from netfold.controller.switches.session import RPC_TIMEOUT_S
 from netfold.p4src.manifest import Form
 from netfold.protocol.environment import Variable
-from netfold.topologies.fabric import Fabric, Switch
+from netfold.topologies.fabric import Fabric, FabricError, Switch
 
 LONGEST_S = 86400.0
 """Upper limit of every interval and timeout: infinity is none."""
@@ -139,8 +139,8 @@ class ProgramOptions:
         return {} if self.switches is None else read_devices(self.switches, fabric, lanes)
 
     def pipeline(self, fabric: Fabric, lanes: int, devices: Mapping[str, Device]) -> Pipeline:
-        """The program of switches without one of their own. A missing file ends the command. Raises FabricError if no
-        program has the lanes, or takes the children that the fabric's file says."""
+        """The program of switches without one of their own. Raises FabricError if its file is missing, or no program
+        has the lanes or takes the children that the fabric's file says."""
         if self.p4info is not None and self.program is not None:
             chosen = Pipeline(self.p4info, self.program)
         else:
@@ -149,7 +149,7 @@ class ProgramOptions:
             chosen = Pipeline(self.p4info or known.p4info, self.program or known.blob)
         for path in (chosen.p4info, chosen.blob):
             if not path.is_file():
-                fail(BAD_INPUT, f"{path} is missing; expected a compiled program with its P4Info")
+                raise FabricError(f"{path} is missing; expected a compiled program with its P4Info")
         return chosen
 
 

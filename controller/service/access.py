@@ -52,9 +52,11 @@ RULES: Mapping[str, Rule] = {
     "SubmitJob": Rule(Right.SUBMIT, changes=True),
     "AddWorkers": Rule(Right.OWN, "name", changes=True),
     "ReadSlot": Rule(Right.OWN, "job"),
+    "DebugJob": Rule(Right.OWN, "name"),
     "Replan": Rule(Right.FABRIC, changes=True),
     "WithdrawElements": Rule(Right.FABRIC, changes=True),
     "GiveBackElements": Rule(Right.FABRIC, changes=True),
+    "ChangeFabric": Rule(Right.FABRIC, changes=True),
 }
 """Each call of the service. A call without a rule is an operator's alone."""
 

@@ -48,6 +48,10 @@ class HiddenJobs:
                 message.reason = self.text(message.reason)
             case pb.Explanation():
                 message.steps[:] = map(self.text, message.steps)
+            case pb.Diagnosis():
+                message.verdict = self.text(message.verdict)
+                message.evidence[:] = map(self.text, message.evidence)
+                message.document_json = self.text(message.document_json)
             case pb.Status():
                 for tree in message.trees:
                     tree.job = self._shown(tree.job)

@@ -15,8 +15,9 @@ from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobErr
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
 from netfold.controller.service.access_control import JobsService, submitter_of
+from netfold.controller.service.debug import Debugger
 from netfold.controller.service.explain import Explainer
-from netfold.controller.service.fabric_status import INTENTS, fabric_status
+from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status
 from netfold.controller.service.member_service import MemberService
 from netfold.controller.service.messages import (
     REFUSALS,
@@ -59,10 +60,12 @@ class Service(JobsService):
         self._switches = switches
         self._members = jobs.members
         self._maintenance = planning.maintenance
+        self._fabric_changes = planning.fabric_changes
         self._migrations = planning.migrations
         self._history = history
         self._member_service = MemberService(state, jobs.members)
         self._explainer = Explainer(state, switches, jobs.lifecycle, planning)
+        self._debugger = Debugger(state, switches, jobs.lifecycle)
 
     @property
     def registry(self) -> JobRegistry:
@@ -119,6 +122,12 @@ class Service(JobsService):
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
             return pb.Explanation(steps=await self._explainer.explain(request.name))
+        except UnknownJobError as error:
+            await refuse(context, error)
+
+    async def DebugJob(self, request: pb.JobName, context: Context) -> pb.Diagnosis:
+        try:
+            return await self._debugger.debug(request.name)
         except UnknownJobError as error:
             await refuse(context, error)
 
@@ -204,6 +213,14 @@ class Service(JobsService):
 
     async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
         return await self._call(context, self._fabric_status)
+
+    async def ChangeFabric(self, request: pb.ChangeFabricRequest, context: Context) -> pb.FabricChange:
+        source, dry_run = request.source or "fabric", request.dry_run
+        try:
+            change = await self._fabric_changes.change(request.spec_yaml, source, dry_run=dry_run)
+            return change_message(change, with_spec=dry_run)
+        except REFUSALS as error:
+            await refuse(context, error)
 
     def _fabric_status(self) -> pb.FabricStatus:
         state = self._state
