@@ -74,12 +74,12 @@ LOCAL = Identity("", "", Role.OPERATOR)
 
 
 @dataclass(frozen=True)
-class Refusal:
+class AccessRefusal:
     code: grpc.StatusCode
     message: str
 
 
-def refusal_of_call(caller: Identity, rpc: str) -> Refusal | None:
+def refusal_of_call(caller: Identity, rpc: str) -> AccessRefusal | None:
     """Why the caller may not make this call for any job; None: it may for some."""
     rule = RULES.get(rpc)
     if rule is None:
@@ -92,12 +92,12 @@ def refusal_of_call(caller: Identity, rpc: str) -> Refusal | None:
     what = (
         "a member's token joins jobs" if caller.role is Role.MEMBER else f"a {caller.role} may not call {rpc}"
     )
-    return Refusal(
+    return AccessRefusal(
         grpc.StatusCode.PERMISSION_DENIED, f"{what}, and does no more" if caller.role is Role.MEMBER else what
     )
 
 
-def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = None) -> Refusal | None:
+def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = None) -> AccessRefusal | None:
     """Why the caller may not make the call; None: it may. `name`: of the job that the request names. `job`: its record;
     None: there is none."""
     refusal = refusal_of_call(caller, rpc)
@@ -108,9 +108,9 @@ def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = N
         and caller.job
         and (name != caller.job or (job is not None and job.seq != caller.seq))
     ):
-        return Refusal(grpc.StatusCode.PERMISSION_DENIED, f"the token is of another job than '{name}'")
+        return AccessRefusal(grpc.StatusCode.PERMISSION_DENIED, f"the token is of another job than '{name}'")
     if job is not None and not sees(caller, job):
-        return Refusal(grpc.StatusCode.NOT_FOUND, f"there is no job '{name}'")
+        return AccessRefusal(grpc.StatusCode.NOT_FOUND, f"there is no job '{name}'")
     return None
 
 

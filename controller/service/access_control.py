@@ -18,7 +18,7 @@ from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.service.access import (
     LOCAL,
     RULES,
-    Refusal,
+    AccessRefusal,
     decide,
     job_in,
     refusal_of_call,
@@ -41,7 +41,7 @@ else:
     _Interceptor = grpc.aio.ServerInterceptor
 
 _BEARER = b"Bearer "
-_UNKNOWN = Refusal(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
+_UNKNOWN = AccessRefusal(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
 
 
 class JobsService(pb_grpc.ControllerServicer):  # type: ignore[misc]
@@ -224,7 +224,7 @@ def _replaced(handler: Handler, **methods: Callable[..., Any]) -> Handler:
     return handler._replace(**methods)  # type: ignore[attr-defined,no-any-return]  # a named tuple
 
 
-def _refusing(handler: Handler | None, refusal: Refusal) -> Handler:
+def _refusing(handler: Handler | None, refusal: AccessRefusal) -> Handler:
     """A handler that refuses each call. `handler`: None: there is no such method."""
 
     async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:

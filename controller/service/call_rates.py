@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from netfold.controller.service.access import RULES, Refusal, Right
+from netfold.controller.service.access import RULES, AccessRefusal, Right
 from netfold.controller.service.identities import Identity
 
 BURST_S = 1.0
@@ -30,7 +30,7 @@ class CallRates:
         self._now = now
         self._buckets: dict[str, _Bucket] = {}
 
-    def refusal(self, caller: Identity, rpc: str) -> Refusal | None:
+    def refusal(self, caller: Identity, rpc: str) -> AccessRefusal | None:
         """Why a call is one too many. Members join without limit: a refusal would end their job."""
         limit, rule = caller.limits.calls, RULES.get(rpc)
         if limit is None or (rule is not None and rule.right is Right.JOIN):
@@ -43,4 +43,4 @@ class CallRates:
             bucket.calls -= 1.0
             return None
         message = f"tenant '{caller.tenant}' makes too many calls a second; its limit is calls={limit:g}"
-        return Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+        return AccessRefusal(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
