@@ -156,6 +156,7 @@ def _write_file(entry: ProcessJob) -> Path:
     path = _folder() / f"{entry.pid}-{urllib.parse.quote(entry.job, safe='')}.json"
     part = path.with_suffix(".part")
     try:
+        part.touch(mode=0o600)
         part.write_text(json.dumps(asdict(entry)))
         return part.rename(path)
     except OSError:
