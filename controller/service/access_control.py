@@ -25,7 +25,7 @@ from netfold.controller.service.access import (
 )
 from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.events import Event, EventFiles
-from netfold.controller.service.hidden_jobs import HiddenJobs
+from netfold.controller.service.hidden_jobs import HiddenJobs, hides_jobs
 from netfold.controller.service.identities import Identity, Role
 from netfold.controller.service.request_texts import MAX_TEXT
 from netfold.controller.service.security import Credentials
@@ -63,13 +63,17 @@ class IdentifiedCall:
 
     def __init__(self, context: Any, caller: Identity, hidden: HiddenJobs) -> None:
         self._context = context
-        self._hidden = hidden
+        self.hidden = hidden
         self.caller = caller
         self.outcome = RpcOutcome()
 
     async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
-        self.outcome = RpcOutcome(code, details)
-        await self._context.abort(code, self._hidden.text(details))
+        await self.refuse(AccessRefusal(code, details), self.hidden.text(details))
+
+    async def refuse(self, refusal: AccessRefusal, shown: str = "") -> NoReturn:
+        """End the call. `shown`: to the caller; "": the message, whose names are the caller's own words."""
+        self.outcome = RpcOutcome(refusal.code, refusal.message)
+        await self._context.abort(refusal.code, shown or refusal.message)
         raise AssertionError("abort raises")
 
     def __getattr__(self, name: str) -> Any:
@@ -79,6 +83,11 @@ class IdentifiedCall:
 def caller_of(context: object) -> Identity:
     """The caller of a call. Without this interceptor it is the process itself."""
     return context.caller if isinstance(context, IdentifiedCall) else LOCAL
+
+
+def shown_job(context: object, name: str) -> str:
+    """The name of a job, or what is in its place for a caller that does not see it."""
+    return context.hidden.name(name) if isinstance(context, IdentifiedCall) else name
 
 
 def submitter_of(context: object) -> Submitter:
@@ -196,7 +205,7 @@ class AccessInterceptor(_Interceptor):
             caller, rpc, name, self._job(name) if caller.role in (Role.MEMBER, Role.USER) else None
         )
         if refusal is not None:
-            await call.abort(refusal.code, refusal.message)
+            await call.refuse(refusal)
         if rpc == "CancelJob" and caller.name:
             request.canceled_by = (
                 f"{caller.name}: {request.canceled_by}" if request.canceled_by else caller.name
@@ -207,7 +216,7 @@ class AccessInterceptor(_Interceptor):
         return registry.get(name) if name in registry else None
 
     def _hidden(self, caller: Identity) -> HiddenJobs:
-        return HiddenJobs(caller, self._service.registry.all() if caller.role is Role.USER else [])
+        return HiddenJobs(caller, self._service.registry.all() if hides_jobs(caller) else [])
 
 
 def _member_of(job: tuple[str, int] | None) -> Identity | None:

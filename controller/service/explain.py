@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from netfold.controller.features.registry import features_of
 from netfold.controller.health.counters import Counters, SwitchTree
@@ -67,13 +67,14 @@ class Explainer:
         self._lifecycle = lifecycle
         self._planning = planning
 
-    async def explain(self, name: str) -> list[str]:
-        """Explain a job in lines. Raises UnknownJobError."""
+    async def explain(self, name: str, shown: Callable[[str], str] = str) -> list[str]:
+        """Explain a job in lines. `shown`: the name of another job as the caller may see it. Raises UnknownJobError."""
         state, switches, lifecycle = self._state, self._switches, self._lifecycle
         job = state.registry.get(name)
         steps = explain_from_store(state.fabric, job)
         if job.state is JobState.QUEUED and (ends := self._planning.placements.awaited_ends(name)):
-            steps.append(f"It fits at the latest when these jobs have ended: {listing(ends)}.")
+            names = listing([shown(end) for end in ends])
+            steps.append(f"It fits at the latest when these jobs have ended: {names}.")
         if not job.state.is_installed:
             return steps
         if job.placement is not None and (limit := full_nodes(state.fabric, job.placement.plan)):

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Hides the jobs of other tenants from a user: their load stays in an answer, and their names do not."""
+"""Hides the jobs of other tenants from a user, and all others from the members of one job: their load stays in an
+answer, and their names do not."""
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Sequence
@@ -18,24 +18,35 @@ from netfold.protocol import netfold_pb2 as pb
 
 NAMELESS = "another-tenant"
 """In place of the name of a hidden job."""
+_NAMED_JOB = re.compile(r"(?<=\bjob ')[A-Za-z0-9_.-]+(?=')")
+"""The form in which texts name a job. Elsewhere a word that equals a name, as `h1`, may be a host's."""
+
+
+def hides_jobs(caller: Identity) -> bool:
+    """Whether there may be jobs that the caller does not see."""
+    return caller.role is Role.USER or caller.job != ""
 
 
 class HiddenJobs:
-    """The part of `jobs` that `caller` does not see: none, unless it is a user."""
+    """The part of `jobs` that `caller` does not see."""
 
     def __init__(self, caller: Identity, jobs: Sequence[JobRecord]) -> None:
-        self._is_user = caller.role is Role.USER
+        self._hides = hides_jobs(caller)
         self._tenant = caller.tenant
         self._own = frozenset(j.name for j in jobs if sees(caller, j))
-        self._names = [j.name for j in jobs if not sees(caller, j)] if self._is_user else []
+        self._names = frozenset(j.name for j in jobs if not sees(caller, j))
+
+    def name(self, name: str) -> str:
+        """The name of a job, or what is in its place."""
+        return NAMELESS if name in self._names else name
 
     def text(self, text: str) -> str:
-        """A text for people, where each name of a hidden job is replaced."""
-        return self._pattern.sub(NAMELESS, text) if self._names else text
+        """A text for people, where each `job 'NAME'` of a hidden job is replaced."""
+        return _NAMED_JOB.sub(lambda found: self.name(found[0]), text) if self._names else text
 
     def answer(self, message: Any) -> Any:
         """An answer of the service without what is hidden."""
-        if not self._is_user:
+        if not self._hides:
             return message
         match message:
             case pb.ListJobsResponse():
@@ -67,11 +78,6 @@ class HiddenJobs:
                 lines = [line for line in message.lines if json.loads(line).get("tenant") == self._tenant]
                 message.lines[:] = map(self.text, lines)
         return message
-
-    @functools.cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        names = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
-        return re.compile(rf"(?<![A-Za-z0-9_.-])(?:{names})(?![A-Za-z0-9_-])")
 
     def _shown(self, name: str) -> str:
         """Names that the store has forgotten are hidden, too: they may be of any tenant."""

@@ -5,6 +5,7 @@ handles it. Streams of members are in member_service.py."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
-from netfold.controller.service.access_control import JobsService, submitter_of
+from netfold.controller.service.access_control import JobsService, shown_job, submitter_of
 from netfold.controller.service.debug import Debugger
 from netfold.controller.service.explain import Explainer
 from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status
@@ -121,7 +122,8 @@ class Service(JobsService):
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
-            return pb.Explanation(steps=await self._explainer.explain(request.name))
+            shown = functools.partial(shown_job, context)
+            return pb.Explanation(steps=await self._explainer.explain(request.name, shown))
         except UnknownJobError as error:
             await refuse(context, error)
 

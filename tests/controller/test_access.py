@@ -9,13 +9,14 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import grpc
 import pytest
 
 from netfold.controller.service.access import RIGHTS, RULES, Right, decide
 from netfold.controller.service.events import EventFiles
-from netfold.controller.service.hidden_jobs import NAMELESS
+from netfold.controller.service.hidden_jobs import NAMELESS, HiddenJobs
 from netfold.controller.service.identities import Identities, Identity, Role, digest_of
 from netfold.controller.service.security import Credentials, Security
 from netfold.controller.service.server import serving
@@ -226,6 +227,64 @@ def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):  
             assert len((await stub.ListJobs(pb.ListJobsRequest())).jobs) == 2
 
     run(tmp_path, security, scenario)
+
+
+def test_a_job_that_is_named_as_a_host_changes_no_text_of_another_tenant(security, tmp_path):  # noqa: F811
+    """Nor do jobs whose names are words of answers."""
+
+    async def scenario(access: Access) -> None:
+        async with access.stub("alice") as stub:
+            before = await stub.ExplainJob(pb.JobName(name="of-alice"))
+            assert any("h1" in step for step in before.steps)
+            await access.submit("bob", "h1", "h5")
+            await access.submit("bob", "tenant", "h6")
+            await access.deployment.settled()
+            after = await stub.ExplainJob(pb.JobName(name="of-alice"))
+            assert NAMELESS not in str(after.steps)
+            events = await stub.WatchEvents(pb.WatchEventsRequest(), timeout=20).read()
+            assert json.loads(events.lines[0])["tenant"] == "vision"
+
+    run(tmp_path, security, scenario)
+
+
+@pytest.mark.parametrize("caller", ["alice", "member"])
+def test_a_job_that_waits_for_another_tenants_does_not_name_it(caller, security, tmp_path):  # noqa: F811
+    waiting = (
+        "name: waiting\nworkers: [h3, h4]\nscheme: switchml\nrate: 1000\nmin_rate: 99\nlease_ms: 60000\n"
+    )
+
+    async def scenario(access: Access) -> None:
+        async with access.stub("alice") as stub:
+            job = await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=waiting, queue=True), timeout=20)
+            assert job.state == pb.QUEUED
+            access.tokens["member"] = job.member_token
+            steps = str((await stub.ExplainJob(pb.JobName(name="waiting"))).steps)
+            assert f"when these jobs have ended: {NAMELESS}." in steps
+        async with access.stub(caller) as stub:
+            answer = await stub.GetJob(pb.JobName(name="waiting"))
+            assert "of-bob" not in f"{steps} {answer}"
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_refusal_does_not_tell_a_hidden_job_from_none(security, tmp_path):  # noqa: F811
+    async def scenario(access: Access) -> None:
+        async with access.stub("alice") as stub:
+            for name in ("of-bob", "of-none"):
+                for call in (stub.GetJob, stub.ExplainJob):
+                    with pytest.raises(grpc.aio.AioRpcError) as caught:
+                        await call(pb.JobName(name=name))
+                    assert caught.value.details() == f"there is no job '{name}'"
+
+    run(tmp_path, security, scenario)
+
+
+def test_members_of_one_job_see_texts_without_the_names_of_others():
+    member = Identity("", "", Role.MEMBER, "own", 3)
+    jobs = [SimpleNamespace(name=name, seq=seq, tenant="") for name, seq in (("own", 3), ("other", 4))]
+    hidden = HiddenJobs(member, jobs)  # type: ignore[arg-type]
+    shown = hidden.answer(pb.Job(reason="job 'own' waits for job 'other', not for host 'other'"))
+    assert shown.reason == f"job 'own' waits for job '{NAMELESS}', not for host 'other'"
 
 
 def test_a_fabric_status_names_no_job_of_another_tenant(security, tmp_path):  # noqa: F811

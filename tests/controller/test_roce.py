@@ -289,7 +289,7 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             )
             second_job = MemberStream(stub, "k", "h1", process_of=second_job)
             await second_job.say(queue_pairs=_told(told.epoch, [t.tree for t in told.trees], 5000))
-            with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is job j's"):
+            with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is of job 'j'"):
                 await asyncio.wait_for(second_job.hear(), 10)
             await stub.CancelJob(pb.CancelJobRequest(name="k"))
 

@@ -38,7 +38,7 @@ def _check(job: JobRecord, placement: Placement, ends: QueuePairs, jobs: Iterabl
         if theirs is None or other.name == job.name or not other.state.is_installed:
             continue
         if taken := ends.pairs & theirs.pairs:
-            raise RegistrationError(f"queue pair {min(taken)} of '{ends.host}' is job {other.name}'s")
+            raise RegistrationError(f"queue pair {min(taken)} of '{ends.host}' is of job '{other.name}'")
 
 
 def _is_valid(connection: ConnectionRecord) -> bool:
