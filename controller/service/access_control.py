@@ -174,7 +174,8 @@ class AccessInterceptor(_Interceptor):
                 target=name or ", ".join(elements)[:MAX_TEXT],
                 outcome=call.outcome.code.name.lower(),
                 message=call.outcome.message[:MAX_TEXT],
-            )
+            ),
+            _bounded_tenant(caller, job),
         )
 
     def _streaming(self, method: Callable[..., Any], rpc: str, caller: Identity) -> Callable[..., Any]:
@@ -217,6 +218,13 @@ class AccessInterceptor(_Interceptor):
 
     def _hidden(self, caller: Identity) -> HiddenJobs:
         return HiddenJobs(caller, self._service.registry.all() if hides_jobs(caller) else [])
+
+
+def _bounded_tenant(caller: Identity, job: JobRecord | None) -> str:
+    """The tenant whose events a call counts as; "": they have no bound of their own, as an operator's."""
+    if caller.role is Role.USER:
+        return caller.tenant
+    return job.tenant if job is not None and caller.role is Role.MEMBER else ""
 
 
 def _member_of(job: tuple[str, int] | None) -> Identity | None:

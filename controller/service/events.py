@@ -14,7 +14,7 @@ import logging
 import math
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -27,6 +27,8 @@ MAX_BYTES = 64 << 20
 """Limit of all files together: the oldest go first."""
 MAX_DAY_BYTES = MAX_BYTES // 4
 """Events of a day beyond that are counted in the log, and not kept: a flood must not displace the days before."""
+MAX_TENANT_BYTES = MAX_DAY_BYTES // 8
+"""Events of a day beyond that, by the users of one tenant, are not kept: they must not displace those of others."""
 MAX_WAITING = 10_000
 LINES_A_READ = 100
 OTHERS_POLL_S = 1.0
@@ -69,6 +71,8 @@ class EventFiles:
         self._folder = folder
         self._waiting: deque[Event] = deque()
         self._lost = 0
+        self._day = ""
+        self._bytes_of_tenants: Counter[str] = Counter()  # on that day, by this process
         self._due = threading.Event()
         self._is_closing = False
         self._grown = asyncio.Event()
@@ -76,13 +80,22 @@ class EventFiles:
         self._thread = threading.Thread(target=self._write_all, name="events", daemon=True)
         self._thread.start()
 
-    def add(self, event: Event) -> None:
-        """Have the thread write the event."""
-        if len(self._waiting) >= MAX_WAITING:
+    def add(self, event: Event, tenant: str = "") -> None:
+        """Have the thread write the event. `tenant`: of a caller whose events are bounded."""
+        if len(self._waiting) >= MAX_WAITING or not self._has_room(event, tenant):
             self._lost += 1
             return
         self._waiting.append(event)
         self._due.set()
+
+    def _has_room(self, event: Event, tenant: str) -> bool:
+        if not tenant:
+            return True
+        if (day := _file_of(event.at)) != self._day:
+            self._day = day
+            self._bytes_of_tenants.clear()
+        self._bytes_of_tenants[tenant] += len(event.line()) + 1
+        return self._bytes_of_tenants[tenant] <= MAX_TENANT_BYTES
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -179,11 +192,11 @@ class EventFiles:
 
 
 def _at(line: str) -> float:
-    """The time of a line; that of one which a full disk has cut is long ago."""
+    """The time of a line; that of one which a full disk has cut is none."""
     try:
         return float(json.loads(line)["at"])
     except (ValueError, TypeError, KeyError):
-        return -math.inf
+        return math.nan
 
 
 def _file_of(at: float) -> str:

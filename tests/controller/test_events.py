@@ -94,6 +94,36 @@ def test_a_line_that_a_full_disk_has_cut_is_left_out(tmp_path):
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("since", [0.0, -float("inf")])
+def test_a_reader_gets_no_line_that_is_no_event(since, tmp_path):
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "2023-11-14.jsonl").write_text('{"at": 17{"at"\n')
+
+    async def scenario() -> None:
+        async with files(tmp_path) as opened:
+            assert await targets(opened, since) == []
+
+    asyncio.run(scenario())
+
+
+def test_a_flood_of_one_tenant_leaves_room_for_the_events_of_others(tmp_path, monkeypatch):
+    size = len(event().line()) + 1
+    monkeypatch.setattr(module, "MAX_DAY_BYTES", 20 * size)
+    monkeypatch.setattr(module, "MAX_TENANT_BYTES", 5 * size)
+
+    async def scenario() -> None:
+        async with files(tmp_path) as opened:
+            for _ in range(100):
+                opened.add(event(), "vision")
+            opened.add(event(target="-other"), "speech")
+            opened.add(event(target="operate"))
+            opened.add(event(NOON + DAY_S), "vision")
+        async with files(tmp_path) as opened:
+            assert await targets(opened) == ["digits"] * 5 + ["-other", "operate", "digits"]
+
+    asyncio.run(scenario())
+
+
 def test_a_disk_that_cannot_be_written_delays_no_call(tmp_path, caplog):
     (tmp_path / "events").write_text("no folder")
 
