@@ -33,7 +33,7 @@ class HiddenJobs:
     def __init__(self, caller: Identity, jobs: Sequence[JobRecord]) -> None:
         self._hides = hides_jobs(caller)
         self._tenant = caller.tenant
-        self._own = frozenset(j.name for j in jobs if sees(caller, j))
+        self._own = {j.name: j for j in jobs if sees(caller, j)}
         self._names = frozenset(j.name for j in jobs if not sees(caller, j))
 
     def name(self, name: str) -> str:
@@ -86,23 +86,31 @@ class HiddenJobs:
     def _line(self, row: dict[str, Any]) -> dict[str, Any] | None:
         """A line of a recording; None: it is of a hidden job."""
         if row["kind"] == LineKind.EVENT:
-            if "job" in row and row["job"] not in self._own:
+            if "job" in row and not self._is_of_own(row["job"], row["at"]):
                 return None
             return {**row, "text": self.text(row["text"])}
         sections = row.get("state", {})
-        for section in (StateSection.JOBS, StateSection.MEMBERS):
-            if section in sections:
-                sections[section] = {
-                    key: value for key, value in sections[section].items() if key.split(" ")[0] in self._own
-                }
-        for value in sections.get(StateSection.JOBS, {}).values():
-            if value:
-                value["reason"] = self.text(value["reason"])
+        if StateSection.MEMBERS in sections:
+            sections[StateSection.MEMBERS] = {
+                key: value
+                for key, value in sections[StateSection.MEMBERS].items()
+                if self._is_of_own(key.split(" ")[0], row["at"])
+            }
+        if StateSection.JOBS in sections:
+            sections[StateSection.JOBS] = {
+                name: value and {**value, "reason": self.text(value["reason"])}
+                for name, value in sections[StateSection.JOBS].items()
+                if name in self._own and (value is None or value["sequence"] == self._own[name].seq)
+            }
         if StateSection.PACKETS in sections:
             sections[StateSection.PACKETS] = {
                 switch: self._packets(jobs) for switch, jobs in sections[StateSection.PACKETS].items()
             }
         return row
+
+    def _is_of_own(self, name: str, at: float) -> bool:
+        """Whether what was recorded at `at` is of a job that the caller sees, not of an earlier one of the name."""
+        return name in self._own and at >= round(self._own[name].submitted, 6)
 
     def _packets(self, jobs: dict[str, dict[str, float]] | None) -> dict[str, dict[str, float]] | None:
         """Packets a second of a switch by job and verdict, where all hidden jobs are one."""

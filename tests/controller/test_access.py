@@ -267,6 +267,27 @@ def test_a_job_that_waits_for_another_tenants_does_not_name_it(caller, security,
     run(tmp_path, security, scenario)
 
 
+def test_a_recording_shows_no_earlier_job_of_another_tenant_with_the_name(security, tmp_path):  # noqa: F811
+    async def scenario(access: Access) -> None:
+        record = access.deployment.controller.observation.recorder.record
+        record()
+        async with access.stub("bob") as stub:
+            await stub.CancelJob(pb.CancelJobRequest(name="of-bob", canceled_by="an early riser"))
+        record()
+        await access.submit("alice", "of-bob", "h5")
+        await access.deployment.settled()
+        record()
+        async with access.stub("alice") as stub:
+            lines = (await anext(aiter(stub.WatchRecording(pb.WatchRecordingRequest())))).lines
+        assert "an early riser" not in str(lines)
+        states = [json.loads(line).get("state", {}) for line in lines]
+        members = {key for state in states for key, value in state.get("members", {}).items() if value}
+        assert {key for key in members if key.startswith("of-bob")} == {"of-bob h5"}
+        assert any(state.get("jobs", {}).get("of-bob") for state in states)
+
+    run(tmp_path, security, scenario)
+
+
 def test_a_refusal_does_not_tell_a_hidden_job_from_none(security, tmp_path):  # noqa: F811
     async def scenario(access: Access) -> None:
         async with access.stub("alice") as stub:
