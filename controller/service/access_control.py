@@ -112,7 +112,7 @@ class AccessInterceptor(_Interceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
         handler = await continuation(handler_call_details)
-        rpc = handler_call_details.method.rpartition("/")[2]
+        rpc = _rpc_of(handler_call_details)
         caller = self._caller(handler_call_details)
         refusal = (
             _UNKNOWN if caller is None else refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
@@ -124,7 +124,9 @@ class AccessInterceptor(_Interceptor):
         if handler.stream_stream:
             return _replaced(handler, stream_stream=self._joining(handler.stream_stream, rpc, caller))
         if handler.unary_stream:
-            return _replaced(handler, unary_stream=self._streaming(handler.unary_stream, rpc, caller))
+            return _replaced(
+                handler, unary_stream=self._streaming(handler.unary_stream, handler_call_details, caller)
+            )
         assert handler.unary_unary is not None
         return _replaced(handler, unary_unary=self._unary(handler.unary_unary, rpc, caller))
 
@@ -178,11 +180,19 @@ class AccessInterceptor(_Interceptor):
             _bounded_tenant(caller, job),
         )
 
-    def _streaming(self, method: Callable[..., Any], rpc: str, caller: Identity) -> Callable[..., Any]:
+    def _streaming(
+        self, method: Callable[..., Any], details: grpc.HandlerCallDetails, caller: Identity
+    ) -> Callable[..., Any]:
+        """The call ends at its next message when the token stands for another caller, or for none."""
+        rpc = _rpc_of(details)
+
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
             own = IdentifiedCall(context, caller, self._hidden(caller))
             await self._admit(rpc, request, own)
             async for message in method(request, own):
+                now = self._caller(details)
+                if now is None or (now.tenant, now.role) != (caller.tenant, caller.role):
+                    await own.refuse(_UNKNOWN)
                 yield self._hidden(caller).answer(message)
 
         return call
@@ -218,6 +228,10 @@ class AccessInterceptor(_Interceptor):
 
     def _hidden(self, caller: Identity) -> HiddenJobs:
         return HiddenJobs(caller, self._service.registry.all() if hides_jobs(caller) else [])
+
+
+def _rpc_of(details: grpc.HandlerCallDetails) -> str:
+    return str(details.method).rpartition("/")[2]
 
 
 def _bounded_tenant(caller: Identity, job: JobRecord | None) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import grpc
@@ -61,8 +62,10 @@ def spec(name: str, hosts: str) -> str:
 class Access:
     """The service over TCP, with a job of each tenant."""
 
-    def __init__(self, address: str, certificate: bytes, deployment: Deployment) -> None:
-        self.deployment = deployment
+    def __init__(
+        self, address: str, certificate: bytes, deployment: Deployment, credentials: Credentials
+    ) -> None:
+        self.deployment, self.credentials = deployment, credentials
         self.tokens = dict(TOKENS)
         self.address, self._certificate = address, certificate
 
@@ -88,6 +91,7 @@ async def event_files(folder):
 
 def run(tmp_path, security: Security, scenario: Callable[[Access], Awaitable[None]]) -> None:  # noqa: F811
     known = Security(security.certificate, security.key, frozenset(), frozenset(), IDENTITIES)
+    credentials = Credentials(known)
 
     async def whole() -> None:
         async with (
@@ -96,12 +100,12 @@ def run(tmp_path, security: Security, scenario: Callable[[Access], Awaitable[Non
             serving(
                 ServiceProxy(service_of(deployment.controller), events),
                 "localhost:0",
-                Credentials(known),
+                credentials,
                 events=events,
             ) as address,
         ):
             await deployment.settled()
-            access = Access(address, security.certificate, deployment)
+            access = Access(address, security.certificate, deployment, credentials)
             access.tokens["member"] = (await access.submit("alice", "of-alice", "h1, h2")).member_token
             await access.submit("bob", "of-bob", "h3, h4")
             await deployment.settled()
@@ -284,6 +288,22 @@ def test_a_recording_shows_no_earlier_job_of_another_tenant_with_the_name(securi
         members = {key for state in states for key, value in state.get("members", {}).items() if value}
         assert {key for key in members if key.startswith("of-bob")} == {"of-bob h5"}
         assert any(state.get("jobs", {}).get("of-bob") for state in states)
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_stream_of_a_caller_that_is_removed_ends(security, tmp_path):  # noqa: F811
+    async def scenario(access: Access) -> None:
+        async with access.stub("alice") as stub:
+            events = stub.WatchEvents(pb.WatchEventsRequest(follow=True), timeout=20)
+            assert (await events.read()).lines
+            left = {d: i for d, i in IDENTITIES.by_digest.items() if i.name != "alice"}
+            access.credentials.current = replace(access.credentials.current, identities=Identities(left))
+            async with access.stub("operator") as other:
+                await other.CancelJob(pb.CancelJobRequest(name="of-alice"))
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await events.read()
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
     run(tmp_path, security, scenario)
 
