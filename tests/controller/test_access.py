@@ -15,6 +15,8 @@ from types import SimpleNamespace
 import grpc
 import pytest
 
+from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.service.access import RIGHTS, RULES, Right, decide
 from netfold.controller.service.events import EventFiles
 from netfold.controller.service.hidden_jobs import NAMELESS, HiddenJobs
@@ -22,7 +24,8 @@ from netfold.controller.service.identities import Identities, Identity, Role, di
 from netfold.controller.service.security import Credentials, Security
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
-from netfold.controller.service.standby import ServiceProxy
+from netfold.controller.service.standby import ServiceProxy, StandbyService
+from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
@@ -34,6 +37,7 @@ from tests.controller.deployment import Deployment, deployed
 from tests.controller.test_server import security  # noqa: F401 (a fixture)
 
 METHODS = pb.DESCRIPTOR.services_by_name["Controller"].methods
+METHODS_BY_NAME = pb.DESCRIPTOR.services_by_name["Controller"].methods_by_name
 CALLERS = ("anonymous", "stranger", "viewer", "alice", "bob", "operator", "member")
 """All callers: alice and bob are users of two tenants, and the member's token is of alice's job."""
 JOBS = ("of-alice", "of-bob")
@@ -304,6 +308,26 @@ def test_a_stream_of_a_caller_that_is_removed_ends(security, tmp_path):  # noqa:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await events.read()
             assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_standby_decides_by_the_same_identities_and_jobs(security, tmp_path):  # noqa: F811
+    async def scenario(access: Access) -> None:
+        deployment, primary = access.deployment, access.address
+        store = Store(deployment.folder / "state.db", fabric_text(deployment.fabric))
+        config = FabricConfig(deployment.fabric, deployment.addressing(), store.mark)
+        standby = StandbyService(lambda: config, deployment.options.packet_model, store)
+        async with serving(ServiceProxy(standby), "localhost:0", access.credentials) as access.address:
+            for caller, own in (("alice", True), ("member", True), ("bob", False), ("anonymous", False)):
+                async with access.stub(caller) as stub:
+                    code = await code_of(stub, METHODS_BY_NAME["GetJob"], "of-alice")
+                    assert (code is grpc.StatusCode.OK) is own, f"{caller}: {code}"
+            async with access.stub("alice") as stub:
+                listed = await stub.ListJobs(pb.ListJobsRequest(all=True))
+                assert [job.name for job in listed.jobs] == ["of-alice"]
+        store.close()
+        access.address = primary
 
     run(tmp_path, security, scenario)
 
