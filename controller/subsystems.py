@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from netfold.controller.features.registry import FEATURES
@@ -27,6 +28,7 @@ from netfold.controller.observation.observer import Observer
 from netfold.controller.observation.recorder import PERIOD_S, Recorder
 from netfold.controller.recording.history import MAX_BYTES
 from netfold.controller.recording.lines import RecordingSource, fabric_line
+from netfold.controller.scheduling.fabric_changes import FabricChanges
 from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.scheduling.maintenance import Maintenance
 from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
@@ -40,10 +42,13 @@ from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.fleet import Fleet, FleetEvents, FleetOptions
 from netfold.topologies.addressing import SwitchAddress
+from netfold.topologies.fabric import Fabric
 
 
 @dataclass(frozen=True)
 class Options:
+    """`equip`: see FabricChanges."""
+
     packet_model: PacketModel
     pipeline: Pipeline
     timeouts: ControllerTimeouts = field(default_factory=ControllerTimeouts)
@@ -54,6 +59,7 @@ class Options:
     recording_bytes: int = MAX_BYTES
     reroute_period_s: float = REROUTE_PERIOD_S
     age_s: float = AGE_S
+    equip: Callable[[Fabric], Fabric] = lambda fabric: fabric
 
 
 class Switches:
@@ -113,6 +119,7 @@ class Planning:
         self.placements = PlacementScheduler(state, lifecycle, client, scheduler, queue)
         self.migrations = MigrationScheduler(state, lifecycle, client, scheduler, queue)
         self.maintenance = Maintenance(state, self.placements, self.migrations)
+        self.fabric_changes = FabricChanges(state, options.equip)
         self.rerouter = Rerouter(
             state.fabric,
             state.registry,

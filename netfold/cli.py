@@ -92,16 +92,29 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="web",
         extra="web",
     ),
+    "controller token": Command(
+        "controller.operator.token_command",
+        "Make a token and its line for --identities.",
+        extra="controller",
+    ),
     "job": Command(
         "controller.operator.job_commands",
         "Submit, inspect, replan and cancel jobs.",
         OPERATION,
         extra="controller",
     ),
+    "events": Command(
+        "controller.operator.events_command",
+        "Show each change with its caller: submitted, canceled, drained.",
+        OPERATION,
+        extra="controller",
+    ),
     "replay": Command(
         "controller.operator.web_commands", "Open a recording in the page.", OPERATION, "replay", extra="web"
     ),
-    "fabric": CommandGroup("List, check and show fabrics; withdraw parts of one for maintenance.", FABRICS),
+    "fabric": CommandGroup(
+        "List, check and show fabrics; change one in use; withdraw parts for maintenance.", FABRICS
+    ),
     "fabric list": Command(
         "topologies.cli", "List the specs that come with netfold.", attribute="listed", extra="testbed"
     ),
@@ -121,6 +134,24 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         "controller.operator.fabric_commands",
         "Show what is withdrawn or has failed, and the jobs there.",
         attribute="status",
+        extra="controller",
+    ),
+    "fabric diff": Command(
+        "controller.operator.fabric_file_commands",
+        "Show what a fabric's file changes, and which jobs that hits.",
+        attribute="diff",
+        extra="controller",
+    ),
+    "fabric apply": Command(
+        "controller.operator.fabric_file_commands",
+        "Change the fabric in use to that of a file, while jobs run.",
+        attribute="apply",
+        extra="controller",
+    ),
+    "fabric pin": Command(
+        "controller.operator.fabric_file_commands",
+        "Write the numbers of a fabric in use into its file.",
+        attribute="pin",
         extra="controller",
     ),
     "fabric cordon": Command(

@@ -40,6 +40,12 @@ class Variable(StrEnum):
         "name in the controller's certificate; default: the host of the address",
     )
     TOKEN_FILE = ("NETFOLD_TOKEN_FILE", "commands, workers", "path", "file with the token for the controller")
+    JOB_TOKEN = (
+        "NETFOLD_JOB_TOKEN",
+        "workers",
+        "token",
+        "token of the members of one job, in place of that of `NETFOLD_TOKEN_FILE`",
+    )
     HOST = (
         "NETFOLD_HOST",
         "workers",
@@ -69,6 +75,12 @@ class Variable(StrEnum):
         "PyTorch",
         "`1` or path",
         "write the report of the group to stderr or to a file",
+    )
+    DUMP_DIR = (
+        "NETFOLD_DUMP_DIR",
+        "workers",
+        "path",
+        "folder for the last calls of a program, written when a call times out and at SIGUSR1",
     )
     MPI = ("NETFOLD_MPI", "MPI", "`0`", "leave everything to the MPI library")
     MPI_REQUIRED = (

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses derived from positions in the fabric: all components compute the same ones, so none are stored.
+"""The addresses of hosts and switches, from the numbers that the fabric gives and numbers.py adds. All components
+compute the same ones.
 
-host           10.R.x.y in the /16 of its rack R (1, 2, ...: the switches with hosts, in the fabric's order);
-               host n of the rack (1, 2, ...) is x = n div 256, y = n mod 256
-gateway        10.R.255.254, the rack's switch
-switch i       loopback 10.255.x.y with x.y = i + 1; P4Runtime device id i + 1, port 9559 + i
+gateway        the last address but one of the rack's prefix: its switch
+switch         P4Runtime port 9558 + its device id
 MAC addresses  02:00 (locally administered) and the IPv4 address; a gateway has its switch's
 """
 
@@ -15,13 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from netfold.topologies.fabric import Fabric, FabricError
+from netfold.topologies.fabric import Fabric, Host, Switch
+from netfold.topologies.number_faults import gateway_of
+from netfold.topologies.numbers import numbered
 
 FIRST_GRPC_PORT = 9559
-MAX_RACKS = 254
-MAX_HOSTS_OF_RACK = 0xFF00
-_GATEWAY = 0xFFFE
-_LOOPBACKS = int(IPv4Address("10.255.0.0"))
 
 
 @dataclass(frozen=True)
@@ -68,20 +65,10 @@ class Addressing:
 
 
 def addresses(fabric: Fabric, first_grpc_port: int = FIRST_GRPC_PORT) -> Addressing:
-    """The addresses of all hosts and switches. Raises FabricError if the fabric is too large for 10.0.0.0/8."""
-    members: dict[str, list[str]] = {s.name: [] for s in fabric.switches}
-    for host in fabric.hosts:
-        members[fabric.attachment(host.name)].append(host.name)
-    racks = [s.name for s in fabric.switches if members[s.name]]
-    _check_sizes(fabric, racks, members)
-
-    prefixes = {name: IPv4Network((f"10.{r}.0.0", 16)) for r, name in enumerate(racks, 1)}
-    switches = {s.name: _switch(s.name, i, prefixes, first_grpc_port) for i, s in enumerate(fabric.switches)}
-    hosts = {
-        name: _host(fabric, name, n, switches[rack])
-        for rack in racks
-        for n, name in enumerate(members[rack], 1)
-    }
+    """The addresses of all hosts and switches. Raises FabricError if there are not enough."""
+    full = numbered(fabric)
+    switches = {s.name: _switch(s, i, first_grpc_port) for i, s in enumerate(full.switches)}
+    hosts = {h.name: _host(full, h, switches[full.attachment(h.name)]) for h in full.hosts}
     return Addressing(hosts, switches)
 
 
@@ -89,33 +76,19 @@ def mac_of(ip: IPv4Address) -> str:
     return ":".join(f"{b:02x}" for b in b"\x02\x00" + ip.packed)
 
 
-def _switch(
-    name: str, index: int, prefixes: Mapping[str, IPv4Network], first_grpc_port: int
-) -> SwitchAddress:
-    loopback = IPv4Address(_LOOPBACKS + index + 1)
-    prefix = prefixes.get(name)
-    gateway = None if prefix is None else prefix[_GATEWAY]
-    return SwitchAddress(
-        name, index, index + 1, first_grpc_port + index, loopback, mac_of(loopback), prefix, gateway
-    )
+def _switch(switch: Switch, index: int, first_grpc_port: int) -> SwitchAddress:
+    number, loopback, prefix = switch.device_id, switch.loopback, switch.prefix
+    assert number is not None
+    assert loopback is not None
+    gateway = None if prefix is None else gateway_of(prefix)
+    grpc_port = first_grpc_port + number - 1
+    return SwitchAddress(switch.name, index, number, grpc_port, loopback, mac_of(loopback), prefix, gateway)
 
 
-def _host(fabric: Fabric, name: str, number: int, switch: SwitchAddress) -> HostAddress:
+def _host(fabric: Fabric, host: Host, switch: SwitchAddress) -> HostAddress:
+    assert host.address is not None
     assert switch.prefix is not None
-    assert switch.gateway_ip is not None
-    ip = switch.prefix[number]
-    port = fabric.ports[switch.name][name]
-    return HostAddress(name, ip, mac_of(ip), switch.prefix, switch.gateway_ip, switch.mac, switch.name, port)
-
-
-def _check_sizes(fabric: Fabric, racks: list[str], members: Mapping[str, list[str]]) -> None:
-    if len(racks) > MAX_RACKS:
-        raise FabricError(
-            f"{fabric.name}: {len(racks)} switches have hosts; at most {MAX_RACKS} have addresses"
-        )
-    for rack in racks:
-        if len(members[rack]) > MAX_HOSTS_OF_RACK:
-            raise FabricError(
-                f"{fabric.name}: {len(members[rack])} hosts on '{rack}'; "
-                f"at most {MAX_HOSTS_OF_RACK} have addresses"
-            )
+    port = fabric.ports[switch.name][host.name]
+    ip, prefix = host.address, switch.prefix
+    gateway = switch.gateway_ip, switch.mac
+    return HostAddress(host.name, ip, mac_of(ip), prefix, *gateway, switch.name, port)

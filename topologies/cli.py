@@ -92,7 +92,7 @@ def _show(fabric: FabricArgument, as_json: AsJson = False) -> None:
     """Show hosts, switches and links of a fabric with their addresses."""
     found = load_fabric(fabric)
     if as_json:
-        typer.echo(json.dumps(_as_json(found), indent=1))
+        typer.echo(json.dumps(_as_json(found), indent=1, default=str))
         return
     console = Console()
     console.print(_summary(found))

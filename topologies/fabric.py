@@ -14,11 +14,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Any
 
 from netfold.p4src.manifest import Program, ordinary_program, usual_children
 from netfold.topologies.distances import distances
 from netfold.topologies.faults import Fault, hint
+from netfold.topologies.number_faults import number_faults
 from netfold.topologies.ports import Chip, pipe_of, port_faults
 
 if TYPE_CHECKING:
@@ -56,11 +58,13 @@ class Unit:
 
 @dataclass(frozen=True)
 class Host:
-    """A server. `capacity`: ingress rate as a parameter server (fabric units); None: its link's rate."""
+    """A server. `capacity`: ingress rate as a parameter server (fabric units); None: its link's rate. `address`: None:
+    one of its rack (numbers.py)."""
 
     name: str
     parameter_server: bool = False
     capacity: float | None = None
+    address: IPv4Address | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class Switch:
     loopbacks  ports by which packets reach another pipe
     children   most children that it takes as a node of a tree; None: not given, see `max_children`
     program    the program that it runs, if a controller knows it; see `runs`
+    prefix     the subnet of its hosts; this, `loopback` and `device_id` are None where the file gives none (numbers.py)
     """
 
     name: str
@@ -93,6 +98,9 @@ class Switch:
     loopbacks: tuple[Loopback, ...] = ()
     children: int | None = None
     program: Program | None = None
+    prefix: IPv4Network | None = None
+    loopback: IPv4Address | None = None
+    device_id: int | None = None
 
     @property
     def max_children(self) -> int:
@@ -185,7 +193,11 @@ class Fabric:
         graph: nx.Graph[str] = nx.Graph(name=self.name, unit=self.unit)
         for host in self.hosts:
             graph.add_node(
-                host.name, kind="host", parameter_server=host.parameter_server, capacity=host.capacity
+                host.name,
+                kind="host",
+                parameter_server=host.parameter_server,
+                capacity=host.capacity,
+                address=host.address,
             )
         for s in self.switches:
             graph.add_node(
@@ -197,6 +209,9 @@ class Fabric:
                 chip=s.chip,
                 loopbacks=s.loopbacks,
                 children=s.children,
+                prefix=s.prefix,
+                loopback=s.loopback,
+                device_id=s.device_id,
             )
         for x in self.links:
             ports = {x.a: self.ports[x.a][x.b], x.b: self.ports[x.b][x.a]}
@@ -233,7 +248,7 @@ class Fabric:
         kinds = {node: _kind(title, node, values) for node, values in graph.nodes(data=True)}
         names = {node: _name(node, kind) for node, kind in kinds.items()}
         hosts = [
-            Host(names[n], bool(v.get("parameter_server", False)), v.get("capacity"))
+            Host(names[n], bool(v.get("parameter_server", False)), v.get("capacity"), v.get("address"))
             for n, v in graph.nodes(data=True)
             if kinds[n] == "host"
         ]
@@ -312,7 +327,7 @@ class Fabric:
 
 
 def _faults(fabric: Fabric) -> Iterator[Fault]:
-    """The errors of a fabric's elements, and if there are none, whether it is connected."""
+    """The errors of a fabric's elements; if there are none, whether it is connected, and the errors of its numbers."""
     neighbors = fabric.neighbors
     faults = [*_name_faults(fabric), *_link_faults(fabric)]
     for switch in fabric.switches:
@@ -320,6 +335,8 @@ def _faults(fabric: Fabric) -> Iterator[Fault]:
     yield from faults
     if not faults and neighbors and len(distances(neighbors, next(iter(neighbors)))) < len(neighbors):
         yield Fault((), "the fabric is not connected")
+    elif not faults:
+        yield from number_faults(fabric)
 
 
 def _name_faults(fabric: Fabric) -> Iterator[Fault]:
@@ -387,7 +404,7 @@ def _switch_faults(switch: Switch, neighbors: Collection[str]) -> Iterator[Fault
             )
 
 
-_SWITCH_FIELDS = ("slots", "chip", "loopbacks", "children")
+_SWITCH_FIELDS = ("slots", "chip", "loopbacks", "children", "prefix", "loopback", "device_id")
 _LINK_FIELDS = ("queue", "delay_ms")
 
 

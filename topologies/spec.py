@@ -22,12 +22,20 @@ the file; or a switch gives the number of each:
 
     switches:
       s1: {chip: tofino, ports: {h1: 132, s2: 4}, loopbacks: [{port: 68, rate: 100}]}
+
+A site's own addresses are `prefix`, `loopback` and `device_id` of a switch, and `address` of a host:
+
+    switches:
+      s1: {prefix: 172.20.4.0/24, loopback: 172.20.0.1, device_id: 1}
+    hosts:
+      h1: {at: s1, address: 172.20.4.10}
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -51,7 +59,13 @@ from netfold.topologies.faults import Place, hint
 from netfold.topologies.model_errors import model_problems
 from netfold.topologies.ports import LAST_PORT, Chip
 from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
-from netfold.topologies.yaml_locations import Document, SpecError, read_document
+from netfold.topologies.yaml_locations import (
+    MAX_BYTES,
+    Document,
+    SpecError,
+    parse_document,
+    read_document,
+)
 
 SPECS = Path(__file__).parent / "specs"
 
@@ -71,6 +85,22 @@ def _no_truth_value(value: Any) -> Any:
     return value
 
 
+def _address(value: Any) -> IPv4Address:
+    try:
+        return IPv4Address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError("expected an IPv4 address, such as 10.1.0.4") from None
+
+
+def _prefix(value: Any) -> IPv4Network:
+    try:
+        return IPv4Network(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError(
+            "expected an IPv4 prefix, such as 10.1.4.0/24, whose bits beyond its length are 0"
+        ) from None
+
+
 _Number = BeforeValidator(_no_truth_value)
 Rate = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
 Capacity = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
@@ -80,7 +110,12 @@ Slots = Annotated[int, _Number, Field(ge=1, le=65_536)]
 Children = Annotated[int, _Number, Field(ge=2, le=65_535)]
 Count = Annotated[int, _Number, Field(ge=1, le=65_000)]
 Port = Annotated[int, _Number, Field(ge=1, le=LAST_PORT)]
+Address = Annotated[IPv4Address, BeforeValidator(_address)]
+Prefix = Annotated[IPv4Network, BeforeValidator(_prefix)]
+DeviceId = Annotated[int, _Number, Field(ge=1, le=50_000)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+MAX_GENERATED_LINKS = 250_000
+"""Links of a generated fabric: a few characters may describe more than memory holds."""
 UnitName = Literal["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "none"]
 
 
@@ -131,6 +166,9 @@ class SwitchSpec(_Part):
         dict[str, Port], Field(description="port number by neighbor, of all of them; else 1, 2, ...")
     ] = {}
     loopbacks: list[LoopbackSpec] = []
+    prefix: Annotated[Prefix | None, Field(description="of its hosts; else 10.R.0.0/16")] = None
+    loopback: Annotated[Address | None, Field(description="its address; else 10.255.x.y")] = None
+    device_id: Annotated[DeviceId | None, Field(description="of P4Runtime; else an unused one")] = None
 
 
 class _LinkValues(_Part):
@@ -145,6 +183,9 @@ class HostSpec(_LinkValues):
     at: Annotated[str, Field(description="the switch it hangs on")]
     parameter_server: bool = False
     capacity: Annotated[Rate | None, Field(description="what it takes in as a parameter server")] = None
+    address: Annotated[
+        Address | None, Field(description="in the prefix of its switch; else an unused one")
+    ] = None
 
 
 class LinkSpec(_LinkValues):
@@ -172,6 +213,10 @@ class _Generated(_Part):
 class SingleSwitchSpec(_Generated):
     hosts: Count
 
+    @property
+    def links(self) -> int:
+        return self.hosts + self.parameter_servers
+
 
 class LeafSpineSpec(_Generated):
     leaves: Count
@@ -183,10 +228,20 @@ class LeafSpineSpec(_Generated):
     fabric_rate: Annotated[Rate | None, Field(description="of the links between leaves and spines")] = None
     oversubscription: Rate | None = None
 
+    @property
+    def links(self) -> int:
+        hosts = self.hosts or self.leaves * (self.hosts_per_leaf or 0)
+        return self.leaves * self.spines + hosts + self.parameter_servers
+
 
 class FatTreeSpec(_Generated):
     k: Annotated[int, _Number, Field(ge=2, le=64)]
     hosts_per_edge: Count | None = None
+
+    @property
+    def links(self) -> int:
+        half = self.k // 2
+        return self.k * half * (2 * half + (self.hosts_per_edge or half)) + self.parameter_servers
 
 
 class Generate(_Part):
@@ -215,11 +270,30 @@ def load_fabric(name_or_path: str | Path) -> Fabric:
 
     Raises FabricError; a SpecError names file, line, column, what is wrong and what would be right.
     """
-    path = _find(name_or_path)
-    document = read_document(path)
+    path = spec_file(name_or_path)
+    return _fabric_of(read_document(path), path.resolve())
+
+
+def parse_fabric(text: str, source: str) -> Fabric:
+    """A fabric from the text of a spec. `source`: its path, for messages. Raises FabricError as `load_fabric` does."""
+    if len(text) > MAX_BYTES:
+        raise FabricError(f"{source}: {len(text)} characters; expected at most {MAX_BYTES}")
+    return _fabric_of(parse_document(text, source), Path(source))
+
+
+def _fabric_of(document: Document, path: Path) -> Fabric:
     if is_tutorials_form(document.value):
-        return tutorials_fabric(document, path.resolve().parent.name or "tutorials")
+        return tutorials_fabric(document, path.parent.name or "tutorials")
     return _build(document, _validate(document))
+
+
+def fabric_from_spec(text: str) -> Fabric:
+    """The fabric that `spec_text` has written. Raises FabricError."""
+    try:
+        spec = FabricSpec.model_validate_json(text)
+    except ValidationError as error:
+        raise FabricError(f"a stored fabric cannot be read: {error}") from error
+    return _build(Document(spec.name, None, {}), spec)
 
 
 def spec_text(fabric: Fabric) -> str:
@@ -241,6 +315,9 @@ def spec_text(fabric: Fabric) -> str:
                 "chip": s.chip,
                 "ports": fabric.ports[s.name],
                 "loopbacks": [asdict(x) for x in s.loopbacks],
+                "prefix": _text(s.prefix),
+                "loopback": _text(s.loopback),
+                "device_id": s.device_id,
             }
             for s in fabric.switches
         },
@@ -249,6 +326,7 @@ def spec_text(fabric: Fabric) -> str:
                 "at": fabric.attachment(h.name),
                 "parameter_server": h.parameter_server,
                 "capacity": h.capacity,
+                "address": _text(h.address),
                 **of_host[h.name],
             }
             for h in fabric.hosts
@@ -262,10 +340,14 @@ def spec_text(fabric: Fabric) -> str:
     return json.dumps(spec, indent=1) + "\n"
 
 
+def _text(number: IPv4Address | IPv4Network | None) -> str | None:
+    return None if number is None else str(number)
+
+
 def load_exercise(name_or_path: str | Path) -> Exercise | None:
     """Read the part of a `topology.json` of p4lang/tutorials that is not its fabric; None for another spec. Raises
     FabricError."""
-    document = read_document(_find(name_or_path))
+    document = read_document(spec_file(name_or_path))
     return read_exercise(document) if is_tutorials_form(document.value) else None
 
 
@@ -281,7 +363,8 @@ def schema_text() -> str:
     return json.dumps({**schema, **head}, indent=2, sort_keys=True) + "\n"
 
 
-def _find(name_or_path: str | Path) -> Path:
+def spec_file(name_or_path: str | Path) -> Path:
+    """The file of a fabric, or of a spec that comes with netfold. Raises FabricError."""
     path = Path(name_or_path)
     if path.name == str(name_or_path) and str(name_or_path) in spec_names():
         return SPECS / f"{name_or_path}.yaml"
@@ -326,6 +409,11 @@ def _generated(document: Document, spec: FabricSpec, generate: Generate) -> Fabr
         known = ", ".join(Generate.model_fields)
         raise document.error(("generate",), f"generate needs exactly one of {known}; it has {len(chosen)}")
     [(name, arguments)] = chosen.items()
+    if arguments.links > MAX_GENERATED_LINKS:
+        raise document.error(
+            ("generate", name),
+            f"{arguments.links:,} links; a generator makes at most {MAX_GENERATED_LINKS:,}",
+        )
     fabric: Fabric = getattr(generators, name)(**dict(arguments), unit=UNITS[spec.unit], name=spec.name)
     return fabric
 
@@ -336,7 +424,7 @@ def _listed(document: Document, spec: FabricSpec) -> Fabric:
             ("switches",), "expected at least one switch: list 'switches' or 'generate' the fabric"
         )
     switches = tuple(_switch(document, spec, name, s) for name, s in spec.switches.items())
-    hosts = tuple(Host(name, h.parameter_server, h.capacity) for name, h in spec.hosts.items())
+    hosts = tuple(Host(name, h.parameter_server, h.capacity, h.address) for name, h in spec.hosts.items())
     links = [_link(document, spec, ("hosts", name), (name, h.at), h) for name, h in spec.hosts.items()]
     links += [
         _link(document, spec, ("links", i), (x.between[0], x.between[1]), x) for i, x in enumerate(spec.links)
@@ -377,6 +465,9 @@ def _switch(document: Document, spec: FabricSpec, name: str, values: SwitchSpec)
         values.chip or default.chip,
         tuple(loopbacks),
         values.children or default.children,
+        prefix=values.prefix,
+        loopback=values.loopback,
+        device_id=values.device_id,
     )
 
 

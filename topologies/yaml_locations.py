@@ -77,6 +77,11 @@ class Document:
 
 def read_document(path: Path) -> Document:
     """Reads a YAML or JSON file. Raises SpecError for syntax errors, repeated keys and too large files."""
+    return parse_document(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a YAML or JSON file, as `parse_document` takes it. Raises FabricError."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -89,8 +94,8 @@ def read_document(path: Path) -> Document:
         line = data[: error.start].count(b"\n") + 1
         raise SpecError(str(path), [Problem(line, 1, "not UTF-8 text")]) from error
     if path.suffix == ".json":
-        text = text.replace("\t", " ")  # JSON allows tabs as indentation, YAML does not
-    return parse_document(text, str(path))
+        return text.replace("\t", " ")  # JSON allows tabs as indentation, YAML does not
+    return text
 
 
 def parse_document(text: str, file: str) -> Document:

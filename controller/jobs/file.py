@@ -6,6 +6,7 @@ field."""
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -196,16 +197,25 @@ class ResolvedJob(BaseModel):
         )
 
 
-def resolve_job(text: str, fabric: Fabric, source: str = "job") -> ResolvedJob:
-    """Raises JobError: source, line, what is wrong and what would be right."""
+@dataclass(frozen=True)
+class JobHosts:
+    """The hosts of a job that has been accepted."""
+
+    workers: tuple[str, ...]
+    parameter_servers: tuple[str, ...]
+
+
+def resolve_job(text: str, fabric: Fabric, source: str = "job", hosts: JobHosts | None = None) -> ResolvedJob:
+    """`hosts`: of a job that was accepted before, perhaps with another fabric. Raises JobError: source, line, what is
+    wrong and what would be right."""
     if len(text) > MAX_CHARACTERS:
         raise JobError(
             source, [Problem(1, 1, f"{len(text)} characters; a job file has at most {MAX_CHARACTERS}")]
         )
-    return order_from(parse_document(text, source), text, fabric)
+    return order_from(parse_document(text, source), text, fabric, hosts)
 
 
-def order_from(document: Document, text: str, fabric: Fabric) -> ResolvedJob:
+def order_from(document: Document, text: str, fabric: Fabric, hosts: JobHosts | None = None) -> ResolvedJob:
     """The same of a file that is parsed already. Raises JobError with every mistake."""
     values = document.value
     if not isinstance(values, dict):
@@ -218,7 +228,7 @@ def order_from(document: Document, text: str, fabric: Fabric) -> ResolvedJob:
         check.problems += model_problems(document, JobFile, error, {_NAME: _NAME_RULE})
         sound = {key: value for key, value in values.items() if key not in check.wrong}
         file = JobFile.model_validate({"name": "unnamed"} | sound)
-    servers, workers = check.all(file)
+    servers, workers = check.all(file, hosts)
     if check.problems:
         raise JobError(document.file, check.problems)
     if file.sandbox and file.rate is None:
@@ -242,11 +252,14 @@ class _Check:
         self._document = document
         self._fabric = fabric
 
-    def all(self, file: JobFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def all(self, file: JobFile, hosts: JobHosts | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The job's parameter servers and workers."""
         self._choices(file)
-        servers = self._servers(file)
-        workers = self._workers(file, servers)
+        if hosts is None:
+            servers = self._servers(file)
+            workers = self._workers(file, servers)
+        else:
+            servers, workers = hosts.parameter_servers, hosts.workers
         if file.min_rate is not None and self._sound("workers", "parameter_servers", "min_rate"):
             self._least_rate(file.min_rate, workers)
         if file.transport is Transport.ROCE:

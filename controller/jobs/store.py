@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Stores what has to outlive the controller, in SQLite (WAL): jobs, withdrawn elements, epochs of slots, and the
-leader's term and address.
+"""Stores what has to outlive the controller, in SQLite (WAL): the fabric, jobs, withdrawn elements, epochs of slots,
+and the leader's term and address.
 
 Every change is one transaction, synced to disk before the switches receive it. One process at a time writes
 (service/leadership.py); standbys read."""
@@ -21,7 +21,7 @@ from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.withdrawal import Withdrawal
 
-SCHEMA = 6
+SCHEMA = 7
 OTHER_VERSION = (
     "was written by another version of netfold. Run that version until its jobs have ended; or give another --state, "
     "which ends them"
@@ -29,6 +29,8 @@ OTHER_VERSION = (
 
 KNOWN_TERMS = 100
 """Number of terms whose revisions are kept. A switch that was away for longer loses its sums."""
+
+KEY_BYTES = 32
 
 HISTORY = 200
 """Number of ended jobs that are kept."""
@@ -59,8 +61,8 @@ class StoreError(Exception):
 
 
 class Store:
-    """The database at `path`, opened or created for this user only. A new one gets `mark`, or else a random one. Raises
-    StoreError."""
+    """The database at `path`, opened or created for this user only. A new one gets the text of `fabric`, and `mark`, or
+    else a random one. Raises StoreError."""
 
     def __init__(self, path: Path, fabric: str, *, mark: int | None = None) -> None:
         self.path = path
@@ -76,10 +78,11 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{path}: {error}") from error
         with self.change():
-            self._expect("schema", SCHEMA, OTHER_VERSION)
-            self._expect("fabric", fabric, "belongs to another fabric; give another --state, or that fabric")
+            self._expect_schema()
+            self._default("fabric", fabric)
             self._default("mark", 1024 + secrets.randbelow(64512) if mark is None else mark)
             self._default("term", 0)
+            self._default("key", secrets.token_hex(KEY_BYTES))
 
     def close(self) -> None:
         self._db.close()
@@ -129,12 +132,34 @@ class Store:
         """A number that differs whenever another process has changed the store."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
+    # ---- the fabric ------------------------------------------------------------------------------
+
+    @property
+    def fabric(self) -> str:
+        """The text of the fabric, with all numbers (stored_fabric.py)."""
+        return str(self._fact("fabric"))
+
+    @property
+    def numbers(self) -> str:
+        """The numbers of all names that the fabric has or had; "" for the first fabric."""
+        return str(self._fact("numbers") or "")
+
+    def set_fabric(self, fabric: str, numbers: str) -> None:
+        """Replace the fabric, within a change."""
+        self._set("fabric", fabric)
+        self._set("numbers", numbers)
+
     # ---- numbers ---------------------------------------------------------------------------------
 
     @property
     def mark(self) -> int:
         """The tree number of management packets, chosen when the store was made."""
         return int(self._fact("mark"))
+
+    @property
+    def key(self) -> bytes:
+        """The key that the tokens of members are made of, chosen when the store was made."""
+        return bytes.fromhex(self._fact("key"))
 
     def number(self, name: str) -> int:
         """The last number handed out under a name; initially 0."""
@@ -192,6 +217,10 @@ class Store:
     def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
         """Note that these directions of links have carried a probe, within a change."""
         self._db.executemany("INSERT OR IGNORE INTO worked VALUES (?, ?)", hops)
+
+    def forget_links(self, hops: Iterable[tuple[str, str]]) -> None:
+        """Note that these directions of links are gone, within a change."""
+        self._db.executemany("DELETE FROM worked WHERE sender = ? AND receiver = ?", hops)
 
     # ---- withdrawn elements ----------------------------------------------------------------------
 
@@ -259,11 +288,11 @@ class Store:
         if self._fact(name) is None:
             self._set(name, value)
 
-    def _expect(self, name: str, value: str | int, otherwise: str) -> None:
-        self._default(name, value)
-        found = self._fact(name)
-        if found != value:
-            raise StoreError(f"{self.path} {otherwise} ({name} {found}, here {value})")
+    def _expect_schema(self) -> None:
+        self._default("schema", SCHEMA)
+        found = self._fact("schema")
+        if found != SCHEMA:
+            raise StoreError(f"{self.path} {OTHER_VERSION} (schema {found}, here {SCHEMA})")
 
 
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:

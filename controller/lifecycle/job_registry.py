@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import permutations
 
-from netfold.controller.jobs.file import ResolvedJob, resolve_job
+from netfold.controller.jobs.file import JobHosts, ResolvedJob, resolve_job
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
-from netfold.controller.jobs.store import HISTORY
+from netfold.controller.jobs.store import HISTORY, StoreError
+from netfold.controller.jobs.stored_fabric import FabricStore
+from netfold.controller.jobs.submitter import UNNAMED, Submitter, TenantLimits
 from netfold.controller.jobs.withdrawal import Withdrawal
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
@@ -27,11 +30,27 @@ from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.topologies.fabric import Switch
+from netfold.controller.switches.failed_elements import FailedElements, element_named
+from netfold.topologies.fabric import Fabric, Switch
+
+
+class FabricReplacedError(StoreError):
+    """The store has another fabric since, for which a new controller takes the place of this one."""
 
 
 class UnknownJobError(Exception):
     """There is no job of that name."""
+
+
+def resolved_with(job: JobRecord, fabric: Fabric) -> ResolvedJob:
+    """The job's file with the hosts of its record, in a fabric that has them. Raises JobError."""
+    servers = tuple(m.host for m in job.members if m.parameter_server)
+    return resolve_job(job.spec_yaml, fabric, job.name, JobHosts(_workers_of(job), servers))
+
+
+def _workers_of(job: JobRecord) -> tuple[str, ...]:
+    """All workers, also those that the job continues without."""
+    return tuple(m.host for m in job.members if not m.parameter_server)
 
 
 class JobRegistry:
@@ -49,10 +68,14 @@ class JobRegistry:
         self._revisions = self._stored_revisions()
         self._quarantined: set[tuple[str, int]] = set()
         self._entries = AdmissionEntries(config.fabric)
+        self.key = store.key
+        self._is_replaced = False
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Make one transaction; memory follows the store also when the transaction fails."""
+        """Make one transaction; memory follows the store also when the transaction fails. Raises StoreError."""
+        if self._is_replaced:
+            raise FabricReplacedError("the fabric has changed, and the controller starts anew")
         try:
             with self._store.change():
                 yield
@@ -61,6 +84,21 @@ class JobRegistry:
             self._revisions = self._stored_revisions()
             self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}
             raise
+
+    def replace_fabric(self, fabric: str, numbers: str, removed: FailedElements) -> None:
+        """Replace the store's fabric and forget what was noted of elements that are gone, in one change, which is this
+        registry's last: it holds the names of the old fabric. Raises StoreError."""
+        with self.change():
+            self._store.set_fabric(fabric, numbers)
+            self._store.forget_links((a, b) for link in removed.links for a, b in permutations(link))
+            for withdrawal in self._store.withdrawals():
+                if not element_named(self._config.fabric, withdrawal.element) - removed:
+                    self._store.delete_withdrawal(withdrawal.element)
+        self._is_replaced = True
+
+    @property
+    def fabric_store(self) -> FabricStore:
+        return self._store
 
     @property
     def primary(self) -> str:
@@ -95,15 +133,32 @@ class JobRegistry:
         return name in self._jobs and not self._jobs[name].state.is_terminal
 
     def resolved_job(self, name: str) -> ResolvedJob:
-        """The job's file, resolved, with the workers that were added to it. Raises UnknownJobError."""
+        """The job's file with the hosts of its record: those that it was accepted with, and the added ones. Raises
+        UnknownJobError."""
         job = self.get(name)
         resolved = self._resolved.get(name)
         if resolved is None or resolved.text != job.spec_yaml:
-            resolved = resolve_job(job.spec_yaml, self._config.fabric, name)
-        if job.added and (missing := tuple(h for h in job.added if h not in resolved.workers)):
-            resolved = resolved.model_copy(update={"workers": (*resolved.workers, *missing)})
+            resolved = resolved_with(job, self._config.fabric)
+        elif job.added and resolved.workers != (workers := _workers_of(job)):
+            resolved = resolved.model_copy(update={"workers": workers})
         self._resolved[name] = resolved
         return resolved
+
+    def check_limits(self, submitter: Submitter, resolved: ResolvedJob, *, queued: bool = False) -> None:
+        """Check a new job against the limits of the submitter's tenant. Raises LimitError."""
+        submitter.check(resolved, self._jobs_of(submitter), queued=queued)
+
+    def check_workers(self, submitter: Submitter, name: str, new_workers: int) -> None:
+        """Check workers that a job gets against the limits of the submitter's tenant. Raises UnknownJobError,
+        LimitError."""
+        submitter.check_rate(self.resolved_job(name), new_workers, self._jobs_of(submitter))
+
+    def _jobs_of(self, submitter: Submitter) -> list[tuple[JobRecord, ResolvedJob]]:
+        """The jobs of the submitter's tenant that have not ended."""
+        if submitter.limits == TenantLimits():
+            return []
+        own = [j for j in self._jobs.values() if j.tenant == submitter.tenant and not j.state.is_terminal]
+        return [(job, self.resolved_job(job.name)) for job in own]
 
     def is_host(self, name: str) -> bool:
         """Whether the fabric has a host of that name."""
@@ -211,8 +266,11 @@ class JobRegistry:
         """Note that an element is not withdrawn any more."""
         self._store.delete_withdrawal(element)
 
-    def new(self, resolved: ResolvedJob) -> JobRecord:
-        """Make a queued job of a resolved file."""
+    def new(
+        self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queued: bool = False
+    ) -> JobRecord:
+        """Make a queued job of a resolved file. `queued`: it has to wait. Raises LimitError."""
+        self.check_limits(submitter, resolved, queued=queued)
         self._resolved[resolved.file.name] = resolved
         seq = self._store.number("seq") + 1
         self._store.set_number("seq", seq)
@@ -230,6 +288,8 @@ class JobRegistry:
             floats=resolved.file.numerics.floats,
             sandbox=resolved.file.sandbox,
             submitted=self._clock.wall_s(),
+            submitted_by=submitter.name,
+            tenant=submitter.tenant,
         )
 
     def with_placement(

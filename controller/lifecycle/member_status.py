@@ -4,17 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+import asyncio
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from netfold.protocol import netfold_pb2 as pb
 
 Holder = tuple[str, str]
 """Name of the job and host of the member."""
 
 
 class TreeProgress(NamedTuple):
-    """Statistics of one worker's tree since the start of its epoch. `window`: congestion window, chunks. A tuple:
+    """Statistics of one worker's tree since the start of its epoch. `window`: congestion window, chunks.
+    `open_slot`: 1 + the slot of the chunk in flight for longest, 0: none is. A tuple:
     each heartbeat makes some, and a frozen dataclass takes several times as long."""
 
     tree: int
@@ -24,6 +28,7 @@ class TreeProgress(NamedTuple):
     rtt_ms: float = 0.0
     min_rtt_ms: float = 0.0
     window: int = 0
+    open_slot: int = 0
 
     @property
     def marks(self) -> float:
@@ -45,11 +50,24 @@ class TreeProgress(NamedTuple):
             self.rtt_ms,
             self.min_rtt_ms,
             self.window,
+            self.open_slot,
         )
 
 
+class CallStatus(NamedTuple):
+    """Whether a worker is in its next call, and for how long. `kind`: empty, as long as the call waits for its job
+    epoch."""
+
+    in_call: bool
+    kind: str = ""
+    bytes: int = 0
+    for_s: float = 0.0
+
+
 class Progress(NamedTuple):
-    """A member's report since it joined. `lately`: its trees between the last two reports with new results."""
+    """A member's report since it joined. `lately`: its trees between the last two reports with new results. `call`: of
+    the call `next_call`; None: the member does not report its calls. `silent_s`: for how long the worker's process has
+    sent nothing to its agent. `at_s`: when the report came, in seconds of the controller's monotonic clock."""
 
     chunks: int = 0
     retransmits: int = 0
@@ -57,6 +75,10 @@ class Progress(NamedTuple):
     goodput_mbps: float = 0.0
     trees: tuple[TreeProgress, ...] = ()
     socket_errors: int = 0
+    next_call: int = 0
+    call: CallStatus | None = None
+    silent_s: float = 0.0
+    at_s: float = 0.0
     lately: tuple[TreeProgress, ...] = ()
 
 
@@ -78,6 +100,17 @@ class OpenStream:
         return other is not None and other.process == self.process != 0 and self.number < other.number
 
 
+@dataclass(eq=False)
+class CallsRequest:
+    """A request of the last calls of a job's members. `is_complete` is set when all `awaited` have answered."""
+
+    number: int
+    max_calls: int
+    awaited: frozenset[str]
+    answers: dict[str, pb.CallDump] = field(default_factory=dict)
+    is_complete: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class MemberStatus:
     def __init__(self) -> None:
         self._reported: dict[str, dict[str, Progress]] = {}
@@ -86,6 +119,8 @@ class MemberStatus:
         self._latest: dict[Holder, OpenStream] = {}
         """The newest stream of each member, whether open or ended."""
         self._assigned: set[Holder] = set()
+        self._requests: dict[str, CallsRequest] = {}
+        """The newest request of each job."""
 
     def set_report(self, job: str, host: str, progress: Progress) -> None:
         """Record the progress that a member reports. `host` must be a member of the job."""
@@ -94,6 +129,27 @@ class MemberStatus:
             reported = self._reported[job] = {}
         last = reported.get(host, NO_PROGRESS)
         reported[host] = progress._replace(lately=_progress_delta(last, progress))
+
+    def request_calls(self, job: str, hosts: Iterable[str], max_calls: int) -> CallsRequest:
+        """Request the last calls of `hosts`. The caller notifies the job's streams."""
+        awaited = frozenset(h for h in hosts if self.is_connected(job, h))
+        request = CallsRequest(self.calls_request(job).number + 1, max_calls, awaited)
+        if not awaited:
+            request.is_complete.set()
+        self._requests[job] = request
+        return request
+
+    def calls_request(self, job: str) -> CallsRequest:
+        """The newest request; number 0: there was none."""
+        return self._requests.get(job) or CallsRequest(0, 0, frozenset())
+
+    def set_calls(self, job: str, host: str, dump: pb.CallDump) -> None:
+        """Take the answer of a member to the newest request."""
+        request = self._requests.get(job)
+        if request is not None and dump.number == request.number and host in request.awaited:
+            request.answers[host] = dump
+            if len(request.answers) == len(request.awaited):
+                request.is_complete.set()
 
     def progress(self, job: str, host: str) -> Progress:
         return self._reported.get(job, {}).get(host, NO_PROGRESS)
@@ -142,6 +198,7 @@ class MemberStatus:
     def forget(self, job: str) -> None:
         """Delete the rows of an ended job, before a new job of that name."""
         self._reported.pop(job, None)
+        self._requests.pop(job, None)
         self._assigned = {t for t in self._assigned if t[0] != job}
         self._latest = {t: s for t, s in self._latest.items() if t[0] != job}
 
@@ -149,6 +206,8 @@ class MemberStatus:
         """Delete the rows of all other jobs."""
         for ended in [j for j in self._reported if j not in jobs]:
             del self._reported[ended]
+        for ended in [j for j in self._requests if j not in jobs]:
+            del self._requests[ended]
         self._assigned = {t for t in self._assigned if t[0] in jobs}
         self._latest = {t: s for t, s in self._latest.items() if t[0] in jobs}
 

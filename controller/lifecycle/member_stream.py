@@ -20,6 +20,7 @@ class Update(Enum):
     ASSIGNMENT = "the part of the member in the present epoch"
     WORKERS_LEFT = "workers that left: calls that no longer complete"
     FEATURE = "an update of a feature of the job, such as the neighbors of a RoCE worker"
+    CALLS_REQUEST = "a request of the last calls of the member"
     ENDED = "the job has ended, or continues without the member; this is the last update"
 
 
@@ -34,6 +35,7 @@ class MemberStream:
         self._assigned_epoch = self._feature_epoch = 0
         self._sent_limit: int | None = None
         """The limit of calls of the workers that left, as the member was sent it in this epoch."""
+        self._sent_request = member_status.calls_request(stream.job).number
 
     def next_update(self, job: JobRecord) -> Update | None:
         """The update that the member is sent now, which counts as sent from now on; None until the job changes."""
@@ -57,4 +59,8 @@ class MemberStream:
         ):
             self._feature_epoch = job.epoch
             return Update.FEATURE
+        request = self._member_status.calls_request(job.name)
+        if request.number > self._sent_request:
+            self._sent_request = request.number
+            return Update.CALLS_REQUEST
         return None

@@ -40,7 +40,7 @@ from netfold.protocol.option_groups import expand_groups
 from netfold.protocol.runtime import DEFAULT_NAME, default_name, is_root
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.cli import FabricArgument
-from netfold.topologies.fabric import FabricError
+from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import load_fabric
 
 
@@ -58,6 +58,12 @@ def run_controller(
             "/var/lib/netfold (root) or $XDG_STATE_HOME/netfold."
         ),
     ] = None,
+    stored_fabric: Annotated[
+        bool,
+        typer.Option(
+            "--stored-fabric", help="Run the fabric of the state, also where FABRIC has been edited since."
+        ),
+    ] = False,
     first_grpc_port: Annotated[
         int, typer.Option(help="P4Runtime port of the first switch.")
     ] = FIRST_GRPC_PORT,
@@ -78,36 +84,42 @@ def run_controller(
     errors = Console(stderr=True)
     try:
         known = load_fabric(fabric)
-        lanes, devices = program.devices(known)
-        known = known.in_one_pipe(programs(known, devices))
         if state is None:
             state = default_state(known.name)
             errors.print(f"netfold controller: state in {state}", soft_wrap=True)
-        options = DaemonOptions(
-            state=state,
-            listen=service.listen or default_socket(),
-            credentials=service.credentials(),
-            controller=Options(
+        credentials = service.credentials()
+
+        def equip(fabric: Fabric) -> tuple[Fabric, DaemonOptions]:
+            lanes, devices = program.devices(fabric)
+            fabric = fabric.in_one_pipe(programs(fabric, devices))
+            own = Options(
                 packet_model=PacketModel(
                     lanes,
                     packet_model.scale,
                     packet_model.host_rtt_ms / 1000,
                     min_rto_margin_s=packet_model.min_rto_ms / 1000,
                 ),
-                pipeline=program.pipeline(known, lanes, devices),
+                pipeline=program.pipeline(fabric, lanes, devices),
                 timeouts=ControllerTimeouts(restart=timing.switch_restart_timeout_s),
                 fleet=FleetOptions(timing.audit_s, timing.counter_poll_s, timing.rpc_timeout_s),
                 probe_s=timing.probe_s,
-            ),
-            first_grpc_port=first_grpc_port,
-            metrics_port=service.metrics_port,
-            metrics_descriptor=service.metrics_descriptor,
-            record=service.record,
-            watchdog_s=timing.watchdog_s,
-            devices=devices,
-        )
+            )
+            return fabric, DaemonOptions(
+                state=state,
+                listen=service.listen or default_socket(),
+                credentials=credentials,
+                controller=own,
+                first_grpc_port=first_grpc_port,
+                metrics_port=service.metrics_port,
+                metrics_descriptor=service.metrics_descriptor,
+                record=service.record,
+                watchdog_s=timing.watchdog_s,
+                has_stored_fabric=stored_fabric,
+                devices=devices,
+            )
+
         asyncio.run(
-            run(known, options, lambda what: errors.print(f"netfold controller: {what}", soft_wrap=True))
+            run(known, equip, lambda what: errors.print(f"netfold controller: {what}", soft_wrap=True))
         )
     except FabricError as error:
         fail(BAD_INPUT, str(error))

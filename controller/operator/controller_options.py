@@ -21,7 +21,7 @@ from netfold.controller.switches.programs import lanes_for, program_for
 from netfold.controller.switches.session import RPC_TIMEOUT_S
 from netfold.p4src.manifest import Form
 from netfold.protocol.environment import Variable
-from netfold.topologies.fabric import Fabric, Switch
+from netfold.topologies.fabric import Fabric, FabricError, Switch
 
 LONGEST_S = 86400.0
 """Upper limit of every interval and timeout: infinity is none."""
@@ -70,14 +70,18 @@ class ServiceOptions:
         Path | None,
         typer.Option(help="File with one token per line that joins jobs, and does no more."),
     ] = None
+    identities: Annotated[
+        Path | None,
+        typer.Option(help="File with one caller per line, as `netfold controller token` prints it."),
+    ] = None
 
     def credentials(self) -> Credentials | None:
         """None without TLS. Bad files end the command."""
-        if not any((self.tls_cert, self.tls_key, self.tokens, self.member_tokens)):
+        if not any((self.tls_cert, self.tls_key, self.tokens, self.member_tokens, self.identities)):
             return None
-        if self.tls_cert is None or self.tls_key is None or self.tokens is None:
-            fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key and --tokens")
-        files = SecurityFiles(self.tls_cert, self.tls_key, self.tokens, self.member_tokens)
+        if self.tls_cert is None or self.tls_key is None or not (self.tokens or self.identities):
+            fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key, and --tokens or --identities")
+        files = SecurityFiles(self.tls_cert, self.tls_key, self.tokens, self.member_tokens, self.identities)
         try:
             return Credentials(files.read(), files)
         except SecurityFileError as error:
@@ -135,8 +139,8 @@ class ProgramOptions:
         return {} if self.switches is None else read_devices(self.switches, fabric, lanes)
 
     def pipeline(self, fabric: Fabric, lanes: int, devices: Mapping[str, Device]) -> Pipeline:
-        """The program of switches without one of their own. A missing file ends the command. Raises FabricError if no
-        program has the lanes, or takes the children that the fabric's file says."""
+        """The program of switches without one of their own. Raises FabricError if its file is missing, or no program
+        has the lanes or takes the children that the fabric's file says."""
         if self.p4info is not None and self.program is not None:
             chosen = Pipeline(self.p4info, self.program)
         else:
@@ -145,7 +149,7 @@ class ProgramOptions:
             chosen = Pipeline(self.p4info or known.p4info, self.program or known.blob)
         for path in (chosen.p4info, chosen.blob):
             if not path.is_file():
-                fail(BAD_INPUT, f"{path} is missing; expected a compiled program with its P4Info")
+                raise FabricError(f"{path} is missing; expected a compiled program with its P4Info")
         return chosen
 
 

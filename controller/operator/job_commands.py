@@ -158,6 +158,26 @@ def explain(
 
 @app.command()
 @reaches_controller
+def debug(
+    where: ControllerOptions,
+    name: JobArgument,
+    as_json: AsJson = False,
+) -> None:
+    """Name the rank, host, switch or link that holds a job up, then the evidence. Takes some seconds.
+
+    Exit codes: 0 answered, 4 no controller answers, 5 no such job.
+    """
+    answer = call_controller(where, lambda s: s.DebugJob(pb.JobName(name=name), timeout=60))
+    if as_json:
+        print_json(json.loads(answer.document_json))
+        return
+    typer.echo(answer.verdict)
+    for line in answer.evidence:
+        typer.echo(f"  {line}")
+
+
+@app.command()
+@reaches_controller
 def watch(
     where: ControllerOptions,
     name: JobArgument,

@@ -1,24 +1,27 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `netfold controller run`: stand by until the leadership is free, then lead until a signal."""
+"""Runs `netfold controller run`: stand by until the leadership is free, then lead until a signal. Where the fabric
+changes, another controller leads in the same process."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
-import hashlib
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.stored_fabric import check_same, fabric_text
 from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
+from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.connection_limits import raise_file_limit
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.leadership import Leadership, has_tokens_of
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
@@ -32,10 +35,10 @@ from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.programs import check_lanes, programs_of, with_programs
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.addressing import addresses
-from netfold.topologies.fabric import Fabric
+from netfold.topologies.fabric import Fabric, FabricError
+from netfold.topologies.spec import fabric_from_spec
 
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Environment variables by which gRPC would connect to switches through a web proxy. finsy's channels have no option
@@ -43,7 +46,7 @@ to ignore them."""
 
 _OTHER_TOKENS = (
     "the primary takes other tokens, whose holders this standby refuses once it leads: "
-    "give both the same --tokens and --member-tokens"
+    "give both the same --tokens, --member-tokens and --identities"
 )
 
 
@@ -51,7 +54,8 @@ _OTHER_TOKENS = (
 class DaemonOptions:
     """Options of the daemon. `state` is the database; `metrics_port` 0 serves none; `metrics_descriptor` is of a socket
     that listens there; `record` is the file of the recording. `mark_fraction` is of the queue of each port.
-    `watchdog_s` limits the time that the event loop stands still; 0: no limit."""
+    `watchdog_s` limits the time that the event loop stands still; 0: no limit. `has_stored_fabric`: the fabric is the
+    store's, whatever the file says. `devices` and `controller` are of one fabric."""
 
     state: Path
     listen: str
@@ -63,12 +67,18 @@ class DaemonOptions:
     record: Path | None = None
     mark_fraction: float = MARK_FRACTION
     watchdog_s: float = 0.0
+    has_stored_fabric: bool = False
     devices: Mapping[str, Device] = field(default_factory=dict)
 
 
-async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], None]) -> None:
+Equip = Callable[[Fabric], tuple[Fabric, DaemonOptions]]
+"""Returns a fabric as its switches are, and the options for it. Raises FabricError."""
+
+
+async def run(fabric: Fabric, equip: Equip, report: Callable[[str], None]) -> None:
     """Run until SIGINT or SIGTERM. `report` receives a line when the process serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
+    fabric, options = equip(fabric)
     for variable in PROXIES:
         os.environ.pop(variable, None)
     raise_file_limit()
@@ -79,37 +89,67 @@ async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], No
         notifier.announce(what)
 
     with contextlib.closing(notifier), watched_loop(options.watchdog_s, notifier) as watchdog:
-        await _run(fabric, options, announce, watchdog)
+        await _run(fabric, options, equip, announce, watchdog)
 
 
 async def _run(
-    fabric: Fabric, options: DaemonOptions, report: Callable[[str], None], watchdog: Watchdog
+    fabric: Fabric, options: DaemonOptions, equip: Equip, report: Callable[[str], None], watchdog: Watchdog
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    programs = programs_of(fabric, options.controller.pipeline, options.devices)
-    check_lanes(programs, options.controller.packet_model.lanes)
-    limited = with_programs(fabric, programs)
-    store = Store(options.state, fingerprint(fabric))
+    _with_programs(fabric, options)
+    store = Store(options.state, fabric_text(fabric))
     watchdog.progress = lambda: store.ended_changes
-    assigned = addresses(fabric, options.first_grpc_port)
-    config = FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices)
     leadership = Leadership(store)
     if options.credentials is not None:
         reload = functools.partial(_reload, options.credentials, leadership, store, report)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
     try:
+        if not options.has_stored_fabric:
+            check_same(store, fabric)
         async with contextlib.AsyncExitStack() as stack:
-            listener = Listener(stack, options)
+            events = EventFiles(options.state.with_name(f"{options.state.name}.events"))
+            stack.callback(events.close)
+            listener = Listener(stack, options, events)
             term = leadership.try_lead()
             if term is None:
-                term = await _stand_by(config, options, store, leadership, listener, report, stop)
-            if term is not None:
-                await _lead(config, options, store, leadership, term, listener, report, stop, watchdog.idle_s)
+                term = await _stand_by(equip, options, store, leadership, listener, report, stop)
+            while term is not None:
+                has_new_fabric = await _lead(
+                    equip, store, leadership, term, listener, report, stop, watchdog.idle_s
+                )
+                term = leadership.try_lead() if has_new_fabric else None
     finally:
         store.close()
         leadership.release()
+
+
+def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions]:
+    """The configuration of the store's fabric. Raises FabricError."""
+    fabric, options = equip(fabric_from_spec(store.fabric))
+    assigned = addresses(fabric, options.first_grpc_port)
+    limited = _with_programs(fabric, options)
+    return FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices), options
+
+
+def _with_programs(fabric: Fabric, options: DaemonOptions) -> Fabric:
+    """The fabric as the programs of its switches limit it. Raises FabricError."""
+    programs = programs_of(fabric, options.controller.pipeline, options.devices)
+    check_lanes(programs, options.controller.packet_model.lanes)
+    return with_programs(fabric, programs)
+
+
+def _equipped(fabric: Fabric, equip: Equip, lanes: int) -> Fabric:
+    """A new fabric as its switches are. Raises FabricError if this controller cannot run it."""
+    found, options = equip(fabric)
+    _with_programs(found, options)
+    if (others := options.controller.packet_model.lanes) != lanes:
+        raise FabricError(
+            f"{fabric.name}: packets would have {others} lanes, and those of jobs have {lanes}; "
+            f"start the controller with --lanes {lanes}"
+        )
+    return found
 
 
 def _reload(
@@ -134,28 +174,29 @@ def _reload(
 class Listener:
     """The address on which this process serves. The service behind it changes when a standby becomes the leader."""
 
-    def __init__(self, stack: contextlib.AsyncExitStack, options: DaemonOptions) -> None:
+    def __init__(self, stack: contextlib.AsyncExitStack, options: DaemonOptions, events: EventFiles) -> None:
         self._stack = stack
         self._options = options
+        self._events = events
         self._proxy: ServiceProxy | None = None
         self.address = ""
 
-    async def serve(self, service: pb_grpc.ControllerServicer) -> None:
+    async def serve(self, service: JobsService) -> None:
         """Direct all calls to `service` from now on. Raises ListenError."""
         if self._proxy is not None:
-            self._proxy.current = service
+            self._proxy.replace(service)
             return
-        proxy = ServiceProxy(service)
+        proxy = ServiceProxy(service, self._events)
         options = self._options
         self.address = await self._stack.enter_async_context(
-            serving(proxy, options.listen, options.credentials)
+            serving(proxy, options.listen, options.credentials, events=self._events)
         )
         self._stack.callback(proxy.stop)  # before the server stops
         self._proxy = proxy
 
 
 async def _stand_by(
-    config: FabricConfig,
+    equip: Equip,
     options: DaemonOptions,
     store: Store,
     leadership: Leadership,
@@ -164,7 +205,7 @@ async def _stand_by(
     stop: asyncio.Event,
 ) -> int | None:
     """Answer reads from the store until this process leads. Return its term; None if it stops before."""
-    service = StandbyService(config, options.controller.packet_model, store)
+    service = StandbyService(lambda: _configured(store, equip)[0], options.controller.packet_model, store)
     try:
         await listener.serve(service)
         primary = store.primary or "an address that is not published yet"
@@ -179,8 +220,7 @@ async def _stand_by(
 
 
 async def _lead(
-    config: FabricConfig,
-    options: DaemonOptions,
+    equip: Equip,
     store: Store,
     leadership: Leadership,
     term: int,
@@ -188,23 +228,30 @@ async def _lead(
     report: Callable[[str], None],
     stop: asyncio.Event,
     idle_s: Callable[[], float],
-) -> None:
+) -> bool:
+    """Lead with the store's fabric until a signal, or until the store has another one. Return whether it has."""
+    config, options = _configured(store, equip)
+    lanes = options.controller.packet_model.lanes
+    own = replace(options.controller, equip=lambda fabric: _equipped(fabric, equip, lanes))
     plans = PlanProcess(config.fabric)
-    controller = Controller(config, store, options.controller, term, plans)
+    controller = Controller(config, store, own, term, plans)
+    changes = controller.planning.fabric_changes
     if options.record is not None:
         controller.observation.recorder.file = RecordingFile(options.record)
     collector = ControllerCollector(controller.state, controller.switches)
     await plans.start()
     running = asyncio.create_task(controller.run())
-    stopping = asyncio.create_task(stop.wait())
+    ends = [asyncio.create_task(event.wait()) for event in (stop, changes.applied)]
     try:
         with metrics_server(collector, options.metrics_port, idle_s, options.metrics_descriptor):
             await listener.serve(service_of(controller))
             leadership.publish(published_address(listener.address), _security(options))
             report(f"serving at {listener.address}")
-            await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
+            return changes.applied.is_set() and not stop.is_set()
     finally:
-        stopping.cancel()
+        for task in ends:
+            task.cancel()
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
@@ -213,8 +260,3 @@ async def _lead(
 
 def _security(options: DaemonOptions) -> Security | None:
     return None if options.credentials is None else options.credentials.current
-
-
-def fingerprint(fabric: Fabric) -> str:
-    """Hash of the fabric: a store belongs to one fabric."""
-    return hashlib.sha256(repr((fabric.name, fabric.elements, fabric.links)).encode()).hexdigest()[:16]

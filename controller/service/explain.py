@@ -12,28 +12,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from netfold.controller.features.registry import features_of
 from netfold.controller.health.counters import Counters, SwitchTree
 from netfold.controller.health.link_room import MIN_KEPT_FRACTION, LinkRoom
-from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.file import Reroute
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import Progress, TreeProgress
 from netfold.controller.lifecycle.states import Lifecycle
-from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
 from netfold.controller.planning.planner import full_nodes
 from netfold.controller.scheduling.maintenance import withdrawn_elements
+from netfold.controller.service.call_status import calls_step
+from netfold.controller.service.open_slots import OpenSlots, read_open_slots
 from netfold.controller.subsystems import Planning, Switches
 from netfold.controller.switches.fleet import Fleet
-from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.tables import NO_TREE
 from netfold.protocol.listing import listing
-from netfold.protocol.wire import Kind, Verdict
+from netfold.protocol.wire import Verdict
 from netfold.topologies.fabric import Fabric
 
 SAMPLE_S = 0.5
 """Seconds between two readings of counters, whose difference is the present flow."""
-SAMPLED_SLOTS = 32
 MAX_LINKS = 4
 MAX_SWITCHES = 8
 """Number of switches of a tree up to which the packets of each are shown."""
@@ -49,7 +47,7 @@ _FORWARD = {
     Verdict.FORWARDED,
     Verdict.MULTICAST,
 }
-_PROBLEMS = {
+PROBLEMS = {
     Verdict.UNROUTED: "have no route out of this switch: an entry of the tree is missing",
     Verdict.BAD_SLOT: "named a slot outside the tree's range: a sender uses other slots than it was assigned",
     Verdict.STALE_EPOCH: "are of another job epoch: a sender has not received the newest assignment",
@@ -84,16 +82,19 @@ class Explainer:
         steps += [f"It waits to move: {why}." for why in self._planning.migrations.postponed(name)]
         steps += self._drained(job)
         steps += _members(state, job)
+        steps += calls_step(state.member_status.of(name), state.clock.monotonic_s())
         steps += _links(state, switches.link_room, job)
         steps += _tree_reports(state.member_status.of(name))
-        before = await _read_counters(switches.counters)
+        before = await read_counters(switches.counters)
         await asyncio.sleep(SAMPLE_S)
-        after = await _read_counters(switches.counters)
-        for planned, tree, epoch in _trees(job):
+        after = await read_counters(switches.counters)
+        for planned, tree, epoch in trees_of(job):
             places = [p for p in sorted(after) if p[1] == planned.tree and p[0] in tree.touched]
             steps += _packet_rates(planned, places, before, after)
             if not _completes(places, before, after):
-                steps += await _missing_children(state.fabric, switches.slots, planned, tree, epoch)
+                reports = state.member_status.of(name)
+                found = await read_open_slots(state.fabric, switches.slots, planned, tree, epoch, reports)
+                steps += _missing_children(found, epoch)
         steps += _unknown_packets(before, after)
         return steps
 
@@ -125,12 +126,12 @@ def explain_from_store(fabric: Fabric, job: JobRecord) -> list[str]:
 Counts = dict[SwitchTree, dict[Verdict, int]]
 
 
-async def _read_counters(counters: Counters) -> Counts:
+async def read_counters(counters: Counters) -> Counts:
     await counters.refresh()
     return {place: dict(counts) for place, counts in counters.trees.items()}
 
 
-def _trees(job: JobRecord) -> Iterator[tuple[AllocatedTree, Tree, int]]:
+def trees_of(job: JobRecord) -> Iterator[tuple[AllocatedTree, Tree, int]]:
     if job.placement is not None:
         for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
             yield planned, tree, job.placement.epoch
@@ -230,7 +231,7 @@ def _packet_rates(
         silent = [switch for switch, _ in places if not any(after[switch, planned.tree].values())]
         if silent and any(counts.values()):
             yield f"Tree {planned.tree} has had no packet yet at {listing(silent)}."
-    for verdict, meaning in _PROBLEMS.items():
+    for verdict, meaning in PROBLEMS.items():
         found = {
             p[0]: r[verdict] for p, r in rates.items() if r[verdict] > 0.01 * sum(r[v] for v in _FORWARD)
         }
@@ -259,31 +260,16 @@ def _completes(places: Sequence[SwitchTree], before: Counts, after: Counts) -> b
     return any(after[place][v] > before.get(place, {}).get(v, 0) for place in places for v in done)
 
 
-async def _missing_children(
-    fabric: Fabric, slots: SlotAccess, planned: AllocatedTree, tree: Tree, epoch: int
-) -> list[str]:
-    """The children whose contributions the open slots of each node lack, by a sample of slots spread over the range."""
-    steps = []
-    for switch, base in planned.bases.items():
-        children = tree.children(switch)
-        full = (1 << len(children)) - 1
-        offsets = range(0, planned.slots, max(1, planned.slots // SAMPLED_SLOTS))
-        try:
-            pipe = pipe_of_node(fabric, tree, switch)
-            views = [await slots.manage(switch, Kind.READ, base + o, pipe) for o in offsets]
-        except SwitchUnreachableError as error:
-            steps.append(f"The slots of {switch} cannot be read: {error}.")
-            continue
-        open_slots = [v for v in views if v.epoch == epoch and v.bitmap != full]
-        missing = Counter(c for v in open_slots for i, c in enumerate(children) if not v.bitmap >> i & 1)
-        if missing:
-            workers = listing([f"{c} in {n}" for c, n in missing.most_common()])
-            steps.append(
-                f"Of {len(views)} slots read at {switch}, {len(open_slots)} wait; they lack {workers}."
-            )
-        elif not any(v.epoch == epoch for v in views):
-            steps.append(f"No packet of job epoch {epoch} has reached a slot of {switch} yet.")
-    return steps
+def _missing_children(found: Iterable[OpenSlots], epoch: int) -> Iterator[str]:
+    """The children whose contributions the open slots of each node lack."""
+    for node in found:
+        if node.error:
+            yield f"The slots of {node.switch} cannot be read: {node.error}."
+        elif node.missing:
+            workers = listing([f"{c} in {n}" for c, n in node.missing.items()])
+            yield f"Of {node.read} slots read at {node.switch}, {node.waiting} wait; they lack {workers}."
+        elif not node.used:
+            yield f"No packet of job epoch {epoch} has reached a slot of {node.switch} yet."
 
 
 def _unknown_packets(before: Counts, after: Counts) -> Iterator[str]:

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Answers `netfold fabric status`: the withdrawn elements, the jobs that still use them, and why these stay."""
+"""Answers `netfold fabric status`: the withdrawn elements, the jobs that still use them, and why these stay. Answers
+`diff` and `apply`, too."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import unavoidable
 from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.scheduling.fabric_changes import FabricChange
 from netfold.controller.scheduling.maintenance import WithdrawnElement, withdrawn_elements
 from netfold.controller.switches.failed_elements import element_named
 from netfold.protocol import netfold_pb2 as pb
@@ -34,6 +36,19 @@ def fabric_status(
         elements=[_element(fabric, element, stays_because) for element in found],
         failed_elements=failed,
         standby_of=standby_of,
+    )
+
+
+def change_message(change: FabricChange, *, with_spec: bool) -> pb.FabricChange:
+    return pb.FabricChange(
+        elements=[
+            pb.ChangedElement(
+                name=e.difference.name, change=e.difference.text, jobs=e.jobs, refusal=e.refusal
+            )
+            for e in change.elements
+        ],
+        applied=change.is_applied,
+        spec_json=change.spec if with_spec else "",
     )
 
 

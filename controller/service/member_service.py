@@ -85,7 +85,9 @@ class MemberService:
         """Handle an update of the member `host`, which a message need not name again."""
         members, report = self._members, message.report
         members.check(name, host, message.process, new=not message.epoch)
-        self._status.set_report(name, host, progress_of(report))
+        self._status.set_report(name, host, progress_of(report, self._state.clock.monotonic_s()))
+        if message.HasField("calls"):
+            self._status.set_calls(name, host, message.calls)
         if message.leave:
             members.leave(name, host, report.next_call)
         else:
@@ -137,6 +139,11 @@ class MemberService:
                 )
             case Update.WORKERS_LEFT if left is not None:
                 message.workers_left.CopyFrom(workers_left_message(left))
+            case Update.CALLS_REQUEST:
+                request = self._status.calls_request(job.name)
+                message.calls_request.CopyFrom(
+                    pb.CallsRequest(number=request.number, max_calls=request.max_calls)
+                )
             case Update.FEATURE:
                 for feature in features_of(job):
                     if feature.has_controller_update(job, host):

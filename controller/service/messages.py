@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import json
 from collections.abc import Mapping
@@ -16,11 +17,12 @@ from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.submitter import LimitError
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
-from netfold.controller.lifecycle.job_registry import UnknownJobError
+from netfold.controller.lifecycle.job_registry import FabricReplacedError, UnknownJobError
 from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
-from netfold.controller.lifecycle.member_status import MemberStatus, Progress, TreeProgress
+from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus, Progress, TreeProgress
 from netfold.controller.lifecycle.members import NotAMemberError
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.document import plan_document
@@ -50,6 +52,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     JobExistsError: grpc.StatusCode.ALREADY_EXISTS,
     ImpossibleJobError: grpc.StatusCode.INVALID_ARGUMENT,
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    LimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
     WithdrawalError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -67,7 +70,10 @@ MAX_REFUSAL = 2400
 
 
 async def refuse(context: Context, error: Exception) -> NoReturn:
-    """End a call with the code of one of REFUSALS."""
+    """End a call with the code of one of REFUSALS. A call that the controller of another fabric has to answer waits:
+    ServiceProxy makes it again there."""
+    if isinstance(error, FabricReplacedError):
+        await asyncio.Event().wait()
     code = next(c for t, c in _CODES.items() if isinstance(error, t))
     lines = "\n".join(plain_text(line, MAX_REFUSAL) for line in str(error).splitlines())
     await context.abort(code, _that_fits(lines))
@@ -108,6 +114,8 @@ def job_message(
         members=[_member(job, m, member_status) for m in job.members],
         standby_of=standby_of,
         sandbox=job.sandbox,
+        tenant=job.tenant,
+        submitted_by=job.submitted_by,
     )
 
 
@@ -170,14 +178,19 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
             goodput_mbps=progress.goodput_mbps,
             trees=[pb.TreeReport(**tree._asdict()) for tree in progress.trees],
             socket_errors=progress.socket_errors,
+            next_call=progress.next_call,
+            progress=None if progress.call is None else pb.CallProgress(**progress.call._asdict()),
+            silent_s=progress.silent_s,
         ),
     )
 
 
-def progress_of(report: pb.Report) -> Progress:
+def progress_of(report: pb.Report, at_s: float = 0.0) -> Progress:
     """The report of a member as the type of the controller."""
     trees = [
-        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms, t.window)
+        TreeProgress(
+            t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms, t.window, t.open_slot
+        )
         for t in report.trees
     ]
     return Progress(
@@ -187,7 +200,15 @@ def progress_of(report: pb.Report) -> Progress:
         goodput_mbps=report.goodput_mbps,
         trees=tuple(trees),
         socket_errors=report.socket_errors,
+        next_call=report.next_call,
+        call=_call_status(report.progress) if report.HasField("progress") else None,
+        silent_s=report.silent_s,
+        at_s=at_s,
     )
+
+
+def _call_status(message: pb.CallProgress) -> CallStatus:
+    return CallStatus(message.in_call, message.kind, message.bytes, message.for_s)
 
 
 def link_messages(fabric: Fabric, loads: Mapping[Link, LinkLoad]) -> list[pb.LinkLoad]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 import time
@@ -45,7 +46,7 @@ def metrics_server(
     if not port:
         yield
         return
-    listener = listen_for_scrapes(port) if descriptor is None else socket.socket(fileno=descriptor)
+    listener = listen_for_scrapes(port) if descriptor is None else socket.socket(fileno=os.dup(descriptor))
     registry = CollectorRegistry(auto_describe=True)
     registry.register(collector)
     with _Server(listener, _with_health(make_wsgi_app(registry), idle_s)) as server:

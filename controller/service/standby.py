@@ -17,6 +17,8 @@ from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.service.access_control import JobsService
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.fabric_status import fabric_status
 from netfold.controller.service.messages import (
@@ -32,7 +34,6 @@ from netfold.controller.service.messages import (
 )
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
 STORE_POLL_S = 0.2
 """Seconds between two polls of the store: SQLite has no notification of changes by another process."""
@@ -40,17 +41,26 @@ STORE_POLL_S = 0.2
 Answer = TypeVar("Answer")
 
 
-class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
-    """Answers until `retire`, which ends the open streams."""
+class StandbyService(JobsService):
+    """Answers until `retire`, which ends the open streams. `config_of` makes the configuration of the fabric that the
+    store has."""
 
-    def __init__(self, config: FabricConfig, packet_model: PacketModel, store: Store) -> None:
-        self._config = config
+    def __init__(
+        self, config_of: Callable[[], FabricConfig], packet_model: PacketModel, store: Store
+    ) -> None:
+        self._config_of = config_of
         self._packet_model = packet_model
         self._store = store
         self._version = -1
+        self._fabric = ""
+        self._known: FabricConfig
         self._registry: JobRegistry
         self._no_members = MemberStatus()
         self._retired = asyncio.Event()
+
+    @property
+    def registry(self) -> JobRegistry:
+        return self._current()
 
     def retire(self) -> None:
         self._retired.set()
@@ -92,6 +102,9 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         return pb.Explanation(
             steps=[*steps, f"{self._redirection()}, with the state of switches, members and counters."]
         )
+
+    async def DebugJob(self, request: pb.JobName, context: Context) -> pb.Diagnosis:
+        await refuse(context, StandbyError(self._redirection()))
 
     async def GetStatus(self, request: pb.StatusRequest, context: Context) -> pb.Status:
         pools = self._current().occupancy()
@@ -153,6 +166,9 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     ) -> pb.FabricStatus:
         await refuse(context, StandbyError(self._redirection()))
 
+    async def ChangeFabric(self, request: pb.ChangeFabricRequest, context: Context) -> pb.FabricChange:
+        await refuse(context, StandbyError(self._redirection()))
+
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
         await refuse(context, StandbyError(self._redirection()))
 
@@ -168,9 +184,17 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         """The registry as the primary has left it."""
         newest = self._store.version()
         if newest != self._version:
-            self._registry = JobRegistry(self._config, self._packet_model, self._store)
+            if self._fabric != (fabric := self._store.fabric):
+                self._fabric, self._known = fabric, self._config_of()
+            self._registry = JobRegistry(self._known, self._packet_model, self._store)
             self._version = newest
         return self._registry
+
+    @property
+    def _config(self) -> FabricConfig:
+        """The configuration of the store's fabric, as the primary has left it."""
+        self._current()
+        return self._known
 
     def _job(self, name: str) -> pb.Job:
         job = self._current().get(name)
@@ -183,53 +207,109 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         return f"this controller is a standby; the primary serves at {self._primary()}"
 
 
-class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
-    """Passes each call to the current service, because the handlers of a server are fixed when it starts. `stop` ends
-    all calls with UNAVAILABLE, on which clients try again; a server that stops before they ended would log a traceback
-    for each."""
+class _Generation:
+    """A service, until another one takes its place."""
 
-    def __init__(self, current: pb_grpc.ControllerServicer) -> None:
-        self.current = current
+    def __init__(self, service: JobsService) -> None:
+        self.service = service
+        self.ended = asyncio.Event()
+
+
+class ServiceProxy(JobsService):
+    """Passes each call to the current service, because the handlers of a server are fixed when it starts. A call whose
+    service is replaced is made again of the next one; a stream ends with UNAVAILABLE, on which clients try again.
+    `stop` ends all calls so; a server that stops before they ended would log a traceback for each."""
+
+    def __init__(self, current: JobsService, events: EventFiles | None = None) -> None:
+        self._current = _Generation(current)
+        self._events = events
         self._stopped = asyncio.Event()
+
+    @property
+    def registry(self) -> JobRegistry:
+        return self._current.service.registry
+
+    def replace(self, service: JobsService) -> None:
+        self._current.ended.set()
+        self._current = _Generation(service)
 
     def stop(self) -> None:
         self._stopped.set()
 
-    async def unless_stopped(self, work: Coroutine[Any, Any, Answer], context: Context) -> Answer:
-        """Return the result of a part of a call, unless the proxy stops before."""
-        working = asyncio.create_task(work)
-        stopped = asyncio.create_task(self._stopped.wait())
-        try:
-            await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                await context.abort(grpc.StatusCode.UNAVAILABLE, "the controller stops")
-            return working.result()
-        finally:
-            stopped.cancel()
-            working.cancel()
+    async def forward(self, name: str, request: Any, context: Context) -> Any:
+        """Answer a call that has one request and one answer."""
+        while True:
+            current = self._current
+            answer = await self._unless_replaced(
+                getattr(current.service, name)(request, context), current, context
+            )
+            if answer is not None:
+                return answer
 
-    async def _stream(self, updates: AsyncIterator[Answer], context: Context) -> AsyncIterator[Answer]:
-        while (update := await self.unless_stopped(_next(updates), context)) is not None:
+    async def _unless_replaced(
+        self, work: Coroutine[Any, Any, Answer], current: _Generation, context: Context
+    ) -> Answer | None:
+        """Return the result of a part of a call; None if its service is replaced before."""
+        working = asyncio.create_task(work)
+        ends = [asyncio.create_task(event.wait()) for event in (current.ended, self._stopped)]
+        try:
+            await asyncio.wait([working, *ends], return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            if self._stopped.is_set():
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the controller stops")
+            return None
+        finally:
+            for task in (working, *ends):
+                task.cancel()
+
+    async def _stream(
+        self, updates: AsyncIterator[Answer], current: _Generation, context: Context
+    ) -> AsyncIterator[Answer]:
+        """The updates until their end, or until the service is replaced."""
+        while (update := await self._unless_replaced(_next(updates), current, context)) is not None:
             yield update
+
+    async def _whole_stream(
+        self, updates: AsyncIterator[Answer], current: _Generation, context: Context
+    ) -> AsyncIterator[Answer]:
+        async for update in self._stream(updates, current, context):
+            yield update
+        if current.ended.is_set():
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the controller starts anew")
 
     async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
         while True:
-            service = self.current
-            async for job in self._stream(service.WatchJob(request, context), context):
+            current = self._current
+            async for job in self._stream(current.service.WatchJob(request, context), current, context):
                 yield job
-            if service is self.current:
+            if current is self._current:
                 return
 
     async def WatchRecording(
         self, request: pb.WatchRecordingRequest, context: Context
     ) -> AsyncIterator[pb.RecordingLines]:
-        async for lines in self._stream(self.current.WatchRecording(request, context), context):
+        current = self._current
+        updates = current.service.WatchRecording(request, context)
+        async for lines in self._whole_stream(updates, current, context):
             yield lines
+
+    async def WatchEvents(
+        self, request: pb.WatchEventsRequest, context: Context
+    ) -> AsyncIterator[pb.EventLines]:
+        """A standby has the files of the primary."""
+        if self._events is None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this process keeps no events")
+        updates = self._events.read(request.since, follow=request.follow)
+        async for lines in self._whole_stream(updates, self._current, context):
+            yield pb.EventLines(lines=lines)
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
     ) -> AsyncIterator[pb.ControllerUpdate]:
-        async for update in self._stream(self.current.JoinJob(request_iterator, context), context):
+        current = self._current
+        updates = current.service.JoinJob(request_iterator, context)
+        async for update in self._whole_stream(updates, current, context):
             yield update
 
 
@@ -240,7 +320,7 @@ async def _next(updates: AsyncIterator[Answer]) -> Answer | None:
 
 def _forwarded(name: str) -> Callable[..., Any]:
     async def forward(self: ServiceProxy, request: Any, context: Context) -> Any:
-        return await self.unless_stopped(getattr(self.current, name)(request, context), context)
+        return await self.forward(name, request, context)
 
     return forward
 
@@ -252,12 +332,14 @@ for _name in (
     "CancelJob",
     "AddWorkers",
     "ExplainJob",
+    "DebugJob",
     "ReadSlot",
     "Replan",
     "GetStatus",
     "WithdrawElements",
     "GiveBackElements",
     "GetFabricStatus",
+    "ChangeFabric",
     "ListHosts",
 ):
     setattr(ServiceProxy, _name, _forwarded(_name))

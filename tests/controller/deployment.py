@@ -21,12 +21,12 @@ from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
 from netfold.controller.scheduling.planning_client import PlanBackend
-from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.explain import Explainer
 from netfold.controller.service.leadership import Leadership
 from netfold.controller.service.server import serving
@@ -157,7 +157,7 @@ class Deployment:
         return Addressing(known.hosts, moved)
 
     def start(self) -> Controller:
-        self.store = Store(self.folder / "state.db", fingerprint(self.fabric))
+        self.store = Store(self.folder / "state.db", fabric_text(self.fabric))
         self._leadership = Leadership(self.store)
         term = self._leadership.try_lead()
         assert term is not None

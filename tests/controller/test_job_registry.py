@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 from netfold.controller.jobs.file import resolve_job
@@ -15,6 +16,7 @@ from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Host, Link
 from netfold.topologies.generators import single_switch
 
 TEXT = "name: a\nworkers: [h1, h2]\nscheme: switchml\n"
@@ -39,3 +41,17 @@ def test_the_file_of_a_job_is_read_once_and_leaves_with_its_record(tmp_path: Pat
             registry.write(registry.with_end_state(registry.get(f"b{n}"), JobState.DONE, "every worker left"))
     gc.collect()
     assert resolved() is None
+
+
+def test_a_job_named_by_count_keeps_its_hosts_in_another_fabric(tmp_path: Path) -> None:
+    """Another host comes first in the fabric, and the job's file asks for the first two."""
+    store = Store(tmp_path / "state.db", "fabric")
+    before = single_switch(3)
+    first = JobRegistry(FabricConfig(before, addresses(before), store.mark), PacketModel(32), store)
+    text = "name: a\nworkers: 2\nscheme: switchml\nmin_rate: 100\n"
+    with first.change():
+        first.write(first.new(resolve_job(text, before, "a")))
+    after = replace(before, hosts=(Host("h0"), *before.hosts), links=(Link("h0", "s1", 1.0), *before.links))
+    then = JobRegistry(FabricConfig(after, addresses(after), store.mark), PacketModel(32), store)
+    assert then.resolved_job("a").workers == ("h1", "h2")
+    assert then.resolved_job("a").spec().workers == tuple(m.host for m in then.get("a").members)

@@ -17,8 +17,8 @@ from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.observation.recorder import MIN_PAUSE_S
-from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.leadership import Leadership
 from netfold.controller.switches.election import controller_election_id, tool_election_id
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -33,7 +33,7 @@ SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 2000
 def test_the_standby_takes_over_and_no_job_is_lost(tmp_path):
     async def scenario():
         async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
-            standby = Store(tmp_path / "state.db", fingerprint(deployment.fabric))
+            standby = Store(tmp_path / "state.db", fabric_text(deployment.fabric))
             await deployment.settled()
             await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.settled()
@@ -98,7 +98,7 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
             (tmp_path / "copy").mkdir()
-            newer = Store(tmp_path / "copy" / "state.db", fingerprint(deployment.fabric))
+            newer = Store(tmp_path / "copy" / "state.db", fabric_text(deployment.fabric))
             config = FabricConfig(deployment.fabric, deployment.addressing(), deployment.store.mark)
             term = deployment.store.number("term") + 1
             winner = Controller(config, newer, deployment.options, term, deployment.plans)

@@ -11,8 +11,8 @@ import grpc
 import pytest
 
 from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
-from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy, StandbyService
@@ -31,9 +31,9 @@ PRIMARY = "unix:/run/first.sock"
 @contextlib.asynccontextmanager
 async def _standby(deployment):
     """A stub of a standby on the same store, its front, and the service behind it."""
-    store = Store(deployment.folder / "state.db", fingerprint(deployment.fabric))
+    store = Store(deployment.folder / "state.db", fabric_text(deployment.fabric))
     config = FabricConfig(deployment.fabric, deployment.addressing(), store.mark)
-    service = StandbyService(config, deployment.options.packet_model, store)
+    service = StandbyService(lambda: config, deployment.options.packet_model, store)
     front = ServiceProxy(service)
     where = f"unix:{deployment.folder}/standby"
     try:
@@ -106,6 +106,7 @@ def test_changes_are_refused_and_the_primary_is_named(tmp_path):
             stub.Replan(pb.ReplanRequest()),
             stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["s1"], intent=pb.DRAIN)),
             stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["s1"])),
+            stub.ChangeFabric(pb.ChangeFabricRequest(spec_yaml="name: a")),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call
@@ -125,7 +126,7 @@ def test_a_recording_is_refused_until_it_leads(tmp_path):
             await stub.WatchRecording(pb.WatchRecordingRequest()).read()
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
         assert PRIMARY in caught.value.details()
-        front.current = service_of(deployment.controller)
+        front.replace(service_of(deployment.controller))
         first = await stub.WatchRecording(pb.WatchRecordingRequest()).read()
         assert '"kind":"fabric"' in first.lines[0]
 
@@ -143,7 +144,7 @@ def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
         try:
             waiting = asyncio.create_task(asyncio.to_thread(member.wait, 20))
             service.retire()
-            front.current = service_of(deployment.controller)
+            front.replace(service_of(deployment.controller))
             assert (await waiting).epoch == 1
             deployment.controller.requests.cancel("a")
             assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
@@ -163,7 +164,7 @@ def test_a_watcher_of_a_job_continues_when_it_leads(tmp_path):
         first = await watching.read()
         assert (first.state, first.standby_of) == (pb.RUNNING, PRIMARY)
         service.retire()
-        front.current = service_of(deployment.controller)
+        front.replace(service_of(deployment.controller))
         second = await watching.read()
         assert (second.state, second.standby_of) == (pb.RUNNING, "")
         deployment.controller.requests.cancel("a")

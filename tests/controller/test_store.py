@@ -94,10 +94,14 @@ def test_epochs_of_blocks(tmp_path):
     assert store.epochs("t") == {0: 3}
 
 
-def test_a_store_belongs_to_one_fabric(tmp_path):
+def test_a_store_keeps_its_fabric(tmp_path):
     Store(tmp_path / "db", "f").close()
-    with pytest.raises(StoreError, match="belongs to another fabric"):
-        Store(tmp_path / "db", "g")
+    store = Store(tmp_path / "db", "g")
+    assert (store.fabric, store.numbers) == ("f", "")
+    with store.change():
+        store.set_fabric("h", "{}")
+    store.close()
+    assert Store(tmp_path / "db", "f").fabric == "h"
 
 
 def test_fields_of_another_version_are_kept(tmp_path):

@@ -247,6 +247,10 @@ class Actions:
     def end_cross_traffic(self, a: str, b: str) -> None:
         self._world.set_cross_traffic(a, b, 0.0)
 
+    def change_fabric(self, kind: str, where: float | str) -> None:
+        """See FabricFile."""
+        self._world.change_fabric(kind, where)
+
     # ---- maintenance ----------------------------------------------------------------------------------
 
     def drain(self, element: str, lasts_s: float) -> None:
@@ -273,8 +277,13 @@ class Actions:
         self._for(("cut off", leaf), lasts_s, lambda: world.cut_off.discard(leaf))
 
     def _withdraw(self, element: str, intent: Intent, lasts_s: float) -> None:
-        self._world.operator.want(element, intent)
-        self._for(("withdrawn", element), lasts_s, lambda: self._world.operator.want(element, None))
+        if self._world.has_element(element):
+            self._world.operator.want(element, intent)
+            self._for(("withdrawn", element), lasts_s, lambda: self._give_back(element))
+
+    def _give_back(self, element: str) -> None:
+        if self._world.has_element(element):
+            self._world.operator.want(element, None)
 
     # ---- the end --------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from netfold.controller.jobs.records import Transport
 from netfold.topologies.fabric import Fabric
+from tests.simulation.fabric_file import KINDS
 from tests.simulation.faults import Intensity
 from tests.simulation.program import JobSpec
 from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step
@@ -174,18 +175,40 @@ THEMES = {
         slow_plans=0.3,
         probes=0.8,
     ),
+    "fabrics": Theme(
+        {
+            "change_fabric": 10,
+            "drain": 2,
+            "power_cut": 1,
+            "cut_link": 1,
+            "restart_controller": 1,
+            "kill_at_commit": 2,
+            "fill_disk": 1,
+            "hang": 1,
+            "replan": 1,
+        },
+        jobs=(3, 6),
+        count=(3, 5, 8),
+        work_s=(5.0, 20.0, 60.0),
+        rates=(20, 40, 60),
+        durations_s=(0.3, 2.0, 12.0, 25.0),
+        noise=0.2,
+        slow_plans=0.3,
+        probes=0.8,
+    ),
     "restores": Theme({"restore_store": 3, "power_cut": 1, "restart_controller": 1}, count=(2, 4), noise=0.1),
 }
 
 
-DRAINS = 0.1
-"""Part of the seeds that drains have. The theme of each other seed does not depend on it."""
+PARTS = {"drains": 0.1, "fabrics": 0.05}
+"""Parts of the seeds that themes have. The theme of each other seed does not depend on it."""
 
 
 def theme_of(seed: int) -> str:
-    if random.Random(f"drains {seed}").random() < DRAINS:
-        return "drains"
-    others = [theme for theme in THEMES if theme != "drains"]
+    for theme, part in PARTS.items():
+        if random.Random(f"{theme} {seed}").random() < part:
+            return theme
+    others = [theme for theme in THEMES if theme not in PARTS]
     return random.Random(f"theme {seed}").choice(["mixed", "reservations", *others])
 
 
@@ -415,6 +438,7 @@ def _faults(
         "replan": tuple,
         "drain": lambda: (element(), lasts()),
         "cordon": lambda: (element(), lasts()),
+        "change_fabric": lambda: (chosen.choice(KINDS), chosen.random()),
     }
     for _ in range(chosen.choice(theme.count)):
         at = draw_time(HORIZON_S * 0.9)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from tests.simulation.drain_mutants import DRAIN_MUTANTS
+from tests.simulation.fabric_mutants import FABRIC_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.queue_mutants import QUEUE_MUTANTS
 
@@ -18,6 +19,7 @@ CORE = "core.py"
 MUTANTS = (
     *QUEUE_MUTANTS,
     *DRAIN_MUTANTS,
+    *FABRIC_MUTANTS,
     Mutant(
         "the end of a job frees no capacity",
         STATES,

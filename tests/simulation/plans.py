@@ -27,7 +27,7 @@ class SimulatedPlans:
 
     def __init__(self, fabric: Fabric, draws: Draws, *, is_slow: bool = False) -> None:
         self.is_slow = is_slow
-        self._fabric = fabric
+        self.fabric = fabric
         self._durations_s = (1.0, 3.0) if is_slow else (0.01, 0.05, 0.2, 1.0, 3.0)
         self._draws = draws
         self.crashes = 0
@@ -56,7 +56,7 @@ class SimulatedPlans:
 
     def compute(self, request: PlanRequest) -> Plan:
         """Raises RefusedError."""
-        plan = cached_plan(self._fabric, request)
+        plan = cached_plan(self.fabric, request)
         if isinstance(plan, str):
             raise RefusedError(plan)
         return plan
@@ -88,7 +88,7 @@ MAX_CACHED = 20_000
 def cached_plan(fabric: Fabric, request: PlanRequest) -> Plan | str:
     """The plan, or why there is none. Runs repeat most requests."""
     key = (
-        fabric.name,
+        fabric,
         request.resolved_job.text,
         request.resolved_job.workers,
         _frozen(request.background),

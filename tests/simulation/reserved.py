@@ -20,7 +20,7 @@ class Reserved:
     """`check` raises ViolationError."""
 
     def __init__(self, fabric: Fabric) -> None:
-        self._fabric = fabric
+        self.fabric = fabric
         self._seen: list[Plan] = []
 
     def check(self, jobs: Iterable[JobRecord]) -> None:
@@ -37,10 +37,10 @@ class Reserved:
             nodes.update(plan.loads.switches)
             nodes.update(plan.loads.servers)
         for (a, b), load in links.items():
-            self._check(f"link {a}->{b}", load, self._fabric.link(a, b).rate, held)
+            self._check(f"link {a}->{b}", load, self.fabric.link(a, b).rate, held)
         for node, load in nodes.items():
-            is_host = self._fabric.is_host(node)
-            capacity = self._fabric.ingress_capacity(node) if is_host else self._fabric.switch(node).capacity
+            is_host = self.fabric.is_host(node)
+            capacity = self.fabric.ingress_capacity(node) if is_host else self.fabric.switch(node).capacity
             self._check(node, load, capacity, held)
 
     def _check(self, what: str, load: float, capacity: float, held: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import JobState
 from netfold.controller.switches.desired_state import desired_contents
+from netfold.topologies.spec import fabric_from_spec, spec_text
 from tests.simulation.world import ViolationError, World
 
 
@@ -44,7 +45,11 @@ def assert_clean(world: World) -> None:
         registry.revisions(),
         FEATURES,
     )
-    for name, switch in world.switches.items():
+    if wrong := world.file.wrong(fabric_from_spec(registry.fabric_store.fabric)):
+        raise ViolationError(wrong)
+    if world.file.wanted is not None or registry.fabric_store.fabric != spec_text(world.fabric):
+        raise ViolationError("the fabric's file is not in use")
+    for name, switch in ((n, world.switches[n]) for n in wanted):
         if switch.contents != wanted[name]:
             more = [str(switch.contents[k]) for k in switch.contents.keys() - wanted[name].keys()]
             less = [str(wanted[name][k]) for k in wanted[name].keys() - switch.contents.keys()]

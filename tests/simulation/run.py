@@ -30,6 +30,9 @@ CALM_S = 400.0
 REST_S = 15.0
 """After the last program ended: an audit of all switches, and all timers."""
 
+STARTED_S = 1.0
+"""Timers of a controller's start last as long as the rest; so it has to have started a while before."""
+
 MEMORY = Path("/dev/shm")
 
 
@@ -148,7 +151,11 @@ async def _ended(world: World) -> None:
     for _ in range(int(CALM_S)):
         await asyncio.sleep(1.0)
         controller = world.controller
-        if controller is None:
+        if controller is None or world.file.wanted is not None:
+            continue
+        if controller.planning.fabric_changes.applied.is_set():  # another one takes its place
+            continue
+        if asyncio.get_running_loop().time() < world.started_at + STARTED_S:
             continue
         jobs = [controller.state.registry.get(n) for n in world.programs if n in controller.state.registry]
         programs = world.programs.values()

@@ -41,11 +41,20 @@ class Watch:
         world = self._world
         if world.violations:
             raise ViolationError(world.violations[0])
+        if world.file.complaint:
+            raise ViolationError(world.file.complaint)
         for program in world.programs.values():
             self._compute(program)
         if world.controller is None or world.process is None or not world.process.is_alive:
             return
+        if world.controller.planning.fabric_changes.applied.is_set():
+            return  # another one takes its place
+        if self._reserved.fabric is not world.fabric:
+            self._reserved = Reserved(world.fabric)
         jobs = world.controller.state.registry.all()
+        for job in (j for j in jobs if not j.state.is_terminal):
+            if lacking := [m.host for m in job.members if not world.fabric.is_host(m.host)]:
+                raise ViolationError(f"{job.name} has members at {lacking}, which the fabric has not")
         if not is_same(jobs, self._numbered):
             check_numbers(jobs)
             self._numbered = jobs

@@ -55,6 +55,10 @@ class Operator:
         for element, wish in list(self._wishes.items()):
             self.want(element, wish.intent, wish.hold_s)
 
+    def forget_others(self, is_element: Callable[[str], bool]) -> None:
+        """Elements are gone, and with them what was wanted for them."""
+        self._wishes = {element: wish for element, wish in self._wishes.items() if is_element(element)}
+
     def lost(self, stored: Iterable[Withdrawal]) -> str:
         """Name an answered intent that is not in the store; empty: there is none."""
         intents = {w.element: w.intent for w in stored}
@@ -64,7 +68,7 @@ class Operator:
         return ""
 
     def _ask(self, element: str, wish: Wish) -> None:
-        if self._wishes[element] is not wish or wish.is_answered:
+        if self._wishes.get(element) is not wish or wish.is_answered:
             return
 
         def answered() -> None:

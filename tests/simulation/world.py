@@ -19,23 +19,27 @@ from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
-from netfold.controller.service.daemon import fingerprint
+from netfold.controller.scheduling.fabric_changes import FabricChanges
 from netfold.controller.service.leadership import Leadership
 from netfold.controller.service.servicer import service_of
 from netfold.controller.subsystems import Options
 from netfold.controller.switches.connection import ConnectionRequest, SwitchConnection
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import WithdrawalError, element_named
 from netfold.controller.switches.fleet import FleetOptions
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
+from netfold.topologies.spec import fabric_from_spec
 from tests.simulation.connection import SimulatedConnection
 from tests.simulation.disk import Disk, SimulatedStore
+from tests.simulation.fabric_file import FabricFile
 from tests.simulation.faults import Draws
 from tests.simulation.history import History
 from tests.simulation.loop import VirtualLoop
@@ -64,6 +68,9 @@ NO_AGE_S = 1e6
 
 BUSY_AFTER_S = 30.0
 """After the machine was busy, for what was put off."""
+
+MAX_REPLACED_S = 0.5
+"""For so long a controller may go on beside the store's new fabric."""
 
 NO_PIPELINE = Pipeline(Path("/nonexistent"), Path("/nonexistent"))
 
@@ -96,15 +103,16 @@ class World:
         timeouts: ControllerTimeouts | None = None,
     ) -> None:
         self.fabric = fabric
+        """The one that the controller started with."""
         self.draws = draws
         self.history = history
         self.probe_s = probe_s
         self.disk = Disk()
         self.plans = SimulatedPlans(fabric, draws, is_slow=slow_plans)
-        self.switches = {s.name: SimulatedSwitch(s.name, draws, history) for s in fabric.switches}
-        for switch in self.switches.values():
-            switch.deliver = self._deliver
+        self.switches: dict[str, SimulatedSwitch] = {}
+        self._add_switches(fabric)
         self.operator = Operator(self._withdraw)
+        self.file = FabricFile(fabric, self._apply_file)
         self.cut: set[frozenset[str]] = set()
         self.cut_off: set[str] = set()
         """Leaves whose hosts do not reach the controller."""
@@ -144,6 +152,7 @@ class World:
         self.process: Process | None = None
         self.controller: Controller | None = None
         self._server: Server | None = None
+        self._following: asyncio.Task[None] | None = None
         self._starts = 0
         self.calls: dict[asyncio.Task[Any], None] = {}
 
@@ -157,6 +166,7 @@ class World:
             self._put_backup()
         process = self.process = Process(f"controller {self._starts}")
         store = self._store = self._open_store(self._path)
+        self._take_fabric(fabric_from_spec(store.fabric))
         leadership = self._leadership = Leadership(store, now=LoopClock().wall_s)
         term = leadership.try_lead()
         assert term is not None, "the dead controller still leads"
@@ -169,9 +179,15 @@ class World:
 
         disk = SimulatedStore(store, self.disk, process, self._on_written)
         plans = self.plans.of(process)
-        self.controller = process.context.copy().run(
-            lambda: Controller(config, disk, self._options, term, plans, clock=LoopClock(), connect=connect)
-        )
+        try:
+            self.controller = process.context.copy().run(
+                lambda: Controller(
+                    config, disk, self._options, term, plans, clock=LoopClock(), connect=connect
+                )
+            )
+        except Exception as error:
+            self.violations.append(f"{process.name} does not start: {error!r}")
+            raise
         server = Server(service_of(self.controller), process, self.draws)
 
         def serve() -> None:
@@ -183,11 +199,50 @@ class World:
         asyncio.get_running_loop().call_later(starts_s, serve)
         self.started_at = asyncio.get_running_loop().time()
         self.history.add("world", f"{process.name} starts with term {term}")
+        follow = self._follow_fabric(process, self.controller.planning.fabric_changes)
+        self._following = asyncio.get_running_loop().create_task(follow, context=contextvars.Context())
         running = process.spawn(self.controller.run())
         running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
 
+    def _add_switches(self, fabric: Fabric) -> None:
+        """They are there before the fabric's file has them."""
+        for name in (s.name for s in fabric.switches if s.name not in self.switches):
+            self.switches[name] = SimulatedSwitch(name, self.draws, self.history)
+            self.switches[name].deliver = self._deliver
+
+    def _take_fabric(self, fabric: Fabric) -> None:
+        if wrong := self.file.wrong(fabric):
+            self.violations.append(wrong)
+        self.fabric = self.plans.fabric = fabric
+        self.operator.forget_others(self.has_element)
+
+    def has_element(self, name: str) -> bool:
+        try:
+            element_named(self.fabric, name)
+        except WithdrawalError:
+            return False
+        return True
+
+    async def _follow_fabric(self, process: Process, changes: FabricChanges) -> None:
+        """Another controller takes the place of one whose fabric has changed, as in the daemon."""
+        await changes.applied.wait()
+        await asyncio.sleep(self.draws.of("new fabric").uniform(0.01, MAX_REPLACED_S))
+        if self.process is process and process.is_alive:
+            self._following = None
+            self.kill()
+            asyncio.get_running_loop().call_later(0.01, self.start)
+
+    def change_fabric(self, kind: str, where: float | str) -> None:
+        if (wanted := self.file.edit(kind, where)) is not None:
+            self.history.add("world", f"the fabric's file changes: {kind}")
+            self._add_switches(wanted)
+
+    def _apply_file(self, text: str, answered: Callable[[pb.FabricChange], None]) -> asyncio.Task[Any]:
+        request = pb.ChangeFabricRequest(spec_yaml=text, source="fabric.yaml")
+        return self.call("apply the fabric's file", "ChangeFabric", request, answered)
+
     def _open_store(self, path: Path) -> Store:
-        return Store(path, fingerprint(self.fabric), mark=MARK)
+        return Store(path, fabric_text(self.fabric), mark=MARK)
 
     def kill(self) -> None:
         """At once, from anywhere, also from the controller's own code."""
@@ -199,6 +254,8 @@ class World:
         self.history.add("world", f"{process.name} is killed")
         process.die()
         self._server = None
+        if self._following is not None:
+            self._following.cancel()
         for switch in self.switches.values():
             for connection in [c for c in switch.connections if c._process is process]:
                 connection.drop()
@@ -314,6 +371,8 @@ class World:
     def _on_written(self, before: JobRecord | None, after: JobRecord) -> None:
         if self._store is None or self.controller is None:
             return
+        if self.controller.planning.fabric_changes.applied.is_set():
+            self.violations.append(f"{after.name} is written by the controller of a fabric that was replaced")
         failed = self.controller.state.failures.failed
         if wrong := check_written(
             self.fabric, self._store.withdrawals(), failed, LoopClock().wall_s(), before, after
@@ -357,7 +416,8 @@ class World:
 
     def _server_of(self, host: str) -> Server | None:
         """The controller, as the host reaches it."""
-        return None if self.fabric.attachment(host) in self.cut_off else self._server
+        is_cut_off = self.fabric.is_host(host) and self.fabric.attachment(host) in self.cut_off
+        return None if is_cut_off else self._server
 
     def _on_assignment(self, member: Member) -> None:
         """Note the placement that belongs to the epoch."""
@@ -430,7 +490,7 @@ class World:
     def _deliver(self, switch: str, port: int, payload: bytes) -> None:
         sender = self.switches[switch]
         sender.tx[port] = sender.tx.get(port, 0) + PACKET_BYTES
-        near = next((n for n, p in self.fabric.ports[switch].items() if p == port), None)
+        near = next((n for n, p in self.fabric.ports.get(switch, {}).items() if p == port), None)
         if near in self.switches and frozenset((switch, near)) not in self.cut:
             receiver = self.switches[near]
             asyncio.get_running_loop().call_later(
@@ -438,7 +498,9 @@ class World:
             )
 
     def set_cross_traffic(self, a: str, b: str, share: float) -> None:
-        """It takes this part of the link's rate from `a` to `b`."""
+        """It takes this part of the link's rate from `a` to `b`, if the fabric has it still."""
+        if not self.fabric.has_link(a, b):
+            return
         self.cross_traffic[(a, b)] = rate = share * self.fabric.link(a, b).rate
         bytes_per_s = rate * self.fabric.unit.bits_per_second / 8
         for switch, arrives, near in ((a, False, b), (b, True, a)):

@@ -22,6 +22,7 @@ import torch.distributed as dist  # noqa: E402
 
 from netfold.traffic.errors import TrafficError  # noqa: E402
 from netfold.traffic.pytorch import create_group  # noqa: E402
+from netfold.traffic.pytorch.flight_recorder import FlightRecorder  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
 from netfold.traffic.pytorch.session import open_session  # noqa: E402
@@ -115,7 +116,7 @@ def test_the_group_s_timeout_bounds_its_rendezvous_and_not_the_store_s(
 def test_the_group_s_timeout_bounds_the_wait_for_the_host_s_first_rank(patient_store: dist.Store):
     layout = RankLayout("s", "", (0, 0))
     with pytest.raises(TrafficError, match="timeout: no rank set 'leader0' within the group's timeout"):
-        open_session(layout, patient_store, 1, SHORT_S)
+        open_session(layout, patient_store, 1, FlightRecorder("", "0", (0, 1), 1), SHORT_S)
 
 
 def test_steps_of_making_a_group_share_its_timeout(
@@ -142,7 +143,12 @@ def test_steps_of_making_a_group_share_its_timeout(
     monkeypatch.setattr(create_group, "open_session", joined)
     monkeypatch.setattr(create_group, "_create_gloo", connected)
     options = SimpleNamespace(
-        timeout=timedelta(seconds=PATIENT_S), group_rank=0, group_size=1, store=patient_store
+        timeout=timedelta(seconds=PATIENT_S),
+        group_rank=0,
+        group_size=1,
+        group_id="0",
+        global_ranks_in_group=[],
+        store=patient_store,
     )
     with pytest.raises(RuntimeError, match="Gloo cannot connect"):
         create_group.create_with_job(options, None)

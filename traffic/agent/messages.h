@@ -7,16 +7,19 @@
 #ifndef NETFOLD_AGENT_MESSAGES_H
 #define NETFOLD_AGENT_MESSAGES_H
 
+#include "../engine/session/call_record.h"
 #include "../engine/session/report.h"
 #include "../engine/transport/assignment.h"
 
 enum {
-    NA_VERSION = 3, /* of these messages */
+    NA_VERSION = 4, /* of these messages */
     NA_BODY_BYTES = 131072, /* at most */
     NA_SOCKETS_MAX = 64,
     NA_RINGS_MAX = 16, /* trees of a RoCE worker */
     NA_ADDRESS_BYTES = 16, /* IPv4, as text */
-    NA_HOSTS_BYTES = 128
+    NA_HOSTS_BYTES = 128,
+    NA_RECENT_CALLS = 64, /* in a report */
+    NA_CALLS_MAX = 1024 /* in NA_CALLS */
 };
 #define NA_CALLS_MISMATCH (UINT64_C(1) << 62)
 
@@ -41,7 +44,8 @@ enum na_message_type {
     NA_REPORT, /* W, struct na_report: a heartbeat with counters */
     NA_NEW_EPOCH, /* W, struct na_new_epoch */
     NA_LEAVE, /* W, struct na_report: the last message */
-    NA_ENDED /* A, W, text: no call can succeed any more, and why */
+    NA_ENDED, /* A, W, text: no call can succeed any more, and why */
+    NA_CALLS /* W, struct nf_call_record each: the last calls, to be written to a file; the last part is shorter */
 };
 
 struct na_hello {
@@ -100,6 +104,8 @@ struct na_report {
     int64_t socket_errors, tree_count;
     struct nf_totals totals;
     struct nf_tree_report trees[NF_TREES_MAX];
+    int64_t recent_count;
+    struct nf_call_record recent[NA_RECENT_CALLS];
 };
 
 #endif

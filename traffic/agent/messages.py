@@ -5,29 +5,34 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine import recipe
 from netfold.traffic.engine.c_headers import Headers
+from netfold.traffic.engine.call_log import RawCallRecord, record_of
 from netfold.traffic.engine.engine import (
     SCHEMES,
     EngineAssignment,
     EngineDepartures,
+    Status,
     Totals,
     TreeReport,
     departures_of,
+    progress_of,
     stats_of,
     to_engine_assignment,
 )
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import Stats
+from netfold.traffic.membership.calls import CallRecord
 from netfold.traffic.numerics import Fixed, Scheme
 
 _HEADERS = Headers(Path(__file__).parent / "messages.h", *(recipe.FOLDER / name for name in recipe.HEADERS))
-VERSION = 3
+VERSION = 4
+CALLS_MAX = 1024
 BODY_BYTES = 131072
 RINGS_MAX = 16
 HOSTS_BYTES = 128
@@ -52,6 +57,7 @@ class MessageType(IntEnum):
     NEW_EPOCH = 14
     LEAVE = 15
     ENDED = 16
+    CALLS = 17
 
 
 class Header(ctypes.Structure):
@@ -91,7 +97,9 @@ class NewEpochMessage(ctypes.Structure):
 
 
 class ReportMessage(ctypes.Structure):
-    _fields_ = _HEADERS.fields("na_report", nf_totals=Totals, nf_tree_report=TreeReport)
+    _fields_ = _HEADERS.fields(
+        "na_report", nf_totals=Totals, nf_tree_report=TreeReport, nf_call_record=RawCallRecord
+    )
 
 
 def assign_message(
@@ -128,9 +136,22 @@ def listed(hosts: Sequence[str]) -> str:
     return f"{whole},..."
 
 
-def stats_of_report(report: ReportMessage) -> Stats:
+def calls_of(body: bytes) -> list[CallRecord]:
+    """The calls of a CALLS message. Raises ValueError."""
+    size = ctypes.sizeof(RawCallRecord)
+    if len(body) % size:
+        raise ValueError(f"CALLS of {len(body)} bytes; expected a multiple of {size}")
+    return [record_of(RawCallRecord.from_buffer_copy(body, at), Status) for at in range(0, len(body), size)]
+
+
+def stats_of_report(report: ReportMessage, silent_s: Callable[[], float] = float) -> Stats:
     totals = report.totals
     trees = tuple(stats_of(tree) for tree in report.trees[: report.tree_count])
+    count = report.recent_count
+
+    def recent(most: int) -> list[CallRecord]:
+        return [record_of(raw, Status) for raw in report.recent[max(0, count - most) : count]]
+
     return Stats(
         calls=report.calls,
         chunks=report.chunks,
@@ -142,6 +163,9 @@ def stats_of_report(report: ReportMessage) -> Stats:
         bytes=report.bytes,
         seconds=report.seconds,
         next_call=totals.next_call,
+        progress=lambda: progress_of(totals),
+        recent=recent,
+        silent_s=silent_s,
         trees=lambda: trees,
         socket_errors=lambda: report.socket_errors,
     )

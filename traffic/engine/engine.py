@@ -9,6 +9,7 @@ import ctypes
 import os
 import secrets
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from enum import IntEnum
@@ -19,11 +20,13 @@ from numpy.typing import NDArray
 
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, ROUNDS, packet_bytes
 from netfold.traffic.congestion import Congestion
-from netfold.traffic.engine.blocks import Blocks
+from netfold.traffic.engine.blocks import Blocks, CallForm
+from netfold.traffic.engine.call_log import CALLS_MAX, CallKind, RawCallRecord, record_of
 from netfold.traffic.engine.native import HEADERS, library
 from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import TreeStats
+from netfold.traffic.membership.calls import CallProgress, CallRecord, PresentCall
 from netfold.traffic.numerics import (
     DTYPES,
     BlockFloat,
@@ -47,6 +50,12 @@ SCHEMES = {  # enum nf_scheme of numerics/codec.h
     for number, scheme in enumerate((BlockFloat, Fixed, IntegerSum, PackedHalf, Float32Sum, RotatedQuarter))
 }
 NEVER = 1e300
+_KINDS = {
+    None: CallKind.ALL_REDUCE,
+    CallForm.TO_ALL: CallKind.ALL_REDUCE,
+    CallForm.SCATTER: CallKind.REDUCE_SCATTER,
+    CallForm.GATHER: CallKind.ALL_GATHER,
+}
 
 
 class Status(IntEnum):
@@ -202,6 +211,7 @@ def stats_of(report: TreeReport) -> TreeStats:
         report.srtt * 1e3,
         report.min_rtt * 1e3,
         report.window,
+        report.open_slot,
     )
 
 
@@ -216,9 +226,11 @@ def request_of(
     warm_up: bool = False,
     remainder: NDArray[np.float32] | None = None,
     blocks: Blocks | None = None,
+    kind: CallKind | None = None,
 ) -> Request:
     """Returns the request of a call. `context`, `lossy`, `follows_all`, `warm_up`, `remainder`: see
-    `Worker.submit`. `blocks`: the call is a scatter or a gather."""
+    `Worker.submit`. `blocks`: the call is a scatter or a gather. `kind`: the collective of the
+    program; None: that of its form."""
     scheme = scheme_for(scheme, array.dtype, lossy)
     request = Request(
         array=array.ctypes.data,
@@ -231,13 +243,22 @@ def request_of(
         follows_all=follows_all,
         is_warm_up=warm_up,
         context=context,
+        kind=_KINDS[None if blocks is None else blocks.form] if kind is None else kind,
         deadline=deadline,
+        submitted=time.monotonic(),
     )
     if blocks is not None:
         request.table = np.array([blocks.elements, blocks.owners], np.int64).T.copy()  # must live as long
         request.form, request.block_count = blocks.form, len(blocks.elements)
         request.blocks = request.table.ctypes.data
     return request
+
+
+def progress_of(totals: Totals) -> CallProgress:
+    if not totals.has_call:
+        return CallProgress(totals.next_call)
+    kind = CallKind(totals.call_kind).label
+    return CallProgress(totals.next_call, PresentCall(kind, totals.call_bytes, totals.call_submitted))
 
 
 class Engine:
@@ -332,6 +353,13 @@ class Engine:
         """Counts ICMP errors at the job's sockets, and packets that the kernel dropped, in all epochs."""
         with self._closing:
             return self._last[2] if self._last else self._socket_errors()
+
+    def call_log(self, count: int = CALLS_MAX) -> list[CallRecord]:
+        """Returns the records of the last calls, in the order of submission; none of a closed engine."""
+        records = (RawCallRecord * count)()
+        with self._closing:
+            found = 0 if self._last else self._code.nf_engine_call_log(self._engine, records, count)
+        return [record_of(raw, Status) for raw in records[:found]]
 
     def error(self) -> TransportError | None:
         """Returns why the sockets failed, if they did."""

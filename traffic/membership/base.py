@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from netfold.traffic.membership.assignment import Assignment
+from netfold.traffic.membership.calls import CallProgress, CallRecord
 
 
 @dataclass(frozen=True)
 class TreeStats:
     """Counters of a tree in this epoch: results received, those with a congestion mark, retransmissions, and RTTs in
-    milliseconds (smoothed, minimum). `window`: congestion window now, chunks."""
+    milliseconds (smoothed, minimum). `window`: congestion window now, chunks. `open_slot`: 1 + the slot
+    of the chunk that has been in flight for longest; 0: none is."""
 
     tree: int
     results: int
@@ -23,12 +25,16 @@ class TreeStats:
     rtt_ms: float
     min_rtt_ms: float
     window: int = 0
+    open_slot: int = 0
 
 
 @dataclass
 class Stats:
     """A member's report: totals since it joined, with `seconds` spent in calls and `elements` reduced in them.
-    `next_call`: number in the job of the first call that the worker has not finished. `trees` returns the counters of
+    `next_call`: number in the job of the first call that the worker has not finished. `progress` returns that and the
+    present call; None: unknown. `recent` returns the records of the last calls, at most as many as its argument.
+    `silent_s` returns for how long the worker's process has sent nothing to this one, `location` where its program is.
+    `trees` returns the counters of
     the trees of this epoch, `socket_errors` how many errors the sockets survived: ICMP errors,
     and packets that the kernel dropped."""
 
@@ -42,6 +48,10 @@ class Stats:
     bytes: int = 0
     seconds: float = 0.0
     next_call: int = 0
+    progress: Callable[[], CallProgress] | None = None
+    recent: Callable[[int], Sequence[CallRecord]] = lambda count: ()
+    silent_s: Callable[[], float] = float
+    location: Callable[[], str] = str
     trees: Callable[[], tuple[TreeStats, ...]] = tuple
     socket_errors: Callable[[], int] = int
 

@@ -41,6 +41,7 @@ from netfold.traffic.membership.assignment import (
     WorkersLeft,
 )
 from netfold.traffic.membership.base import STALL_TIMEOUT_S, Stats
+from netfold.traffic.membership.calls import calls_message
 from netfold.traffic.membership.stall import describe_stall
 from netfold.traffic.numerics import (
     Automatic,
@@ -54,6 +55,9 @@ from netfold.traffic.numerics import (
 )
 
 log = logging.getLogger(__name__)
+
+ANSWERED_CALLS_MAX = 512
+"""Calls in an answer to the controller: some 40 KB."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +196,7 @@ class ControllerMembership:
         self._state = _MembershipState()
         self._unusable_epoch = 0
         self._queue_pairs: pb.RoceQueuePairs | None = None
+        self._calls: pb.CallDump | None = None  # that the next update carries
         self._updates_due = 0  # grows with each update that should be sent at once
         self._process = secrets.randbits(64)
         self._stream = 0
@@ -397,10 +402,19 @@ class ControllerMembership:
             if assignment is not None and assignment.epoch == update.workers_left.epoch:
                 left = _workers_left(update.workers_left)
                 self._publish(_MembershipState(assignment=replace(assignment, workers_left=left)))
+        elif update.HasField("calls_request"):
+            self._answer(update.calls_request)
         elif update.HasField("ring"):
             assignment = self._state.assignment
             if assignment is not None and assignment.epoch == update.ring.epoch:
                 self._publish(_MembershipState(assignment=replace(assignment, ring=_ring(update.ring))))
+
+    def _answer(self, request: pb.CallsRequest) -> None:
+        calls = self._stats.recent(min(request.max_calls, ANSWERED_CALLS_MAX))
+        answer = calls_message(request.number, calls, self._stats.location())
+        with self._changed:
+            self._calls = answer
+            self._send_update()
 
     def _check_transport(self, assignment: pb.Assignment) -> None:
         """A parameter server serves jobs of both transports in UDP. Raises InvalidAssignmentError."""
@@ -436,6 +450,9 @@ class ControllerMembership:
 
     def _build_update(self, leave: bool = False) -> pb.MemberUpdate:
         stats, assignment = self._stats, self._state.assignment
+        progress = None if stats.progress is None else stats.progress()
+        with self._changed:
+            calls, self._calls = self._calls, None
         return pb.MemberUpdate(
             job=self._job,
             host=self._host,
@@ -446,11 +463,14 @@ class ControllerMembership:
             process=self._process,
             stream=self._stream,
             supports_targets=True,
+            calls=calls,
             report=pb.Report(
                 chunks=stats.chunks,
                 retransmits=stats.retransmits,
                 reencoded_chunks=stats.reencoded_chunks,
-                next_call=stats.next_call,
+                next_call=stats.next_call if progress is None else progress.next_call,
+                progress=None if progress is None else progress.message(),
+                silent_s=stats.silent_s(),
                 goodput_mbps=stats.goodput_mbps,
                 trees=[pb.TreeReport(**asdict(tree)) for tree in stats.trees()],
                 socket_errors=stats.socket_errors(),

@@ -17,17 +17,21 @@ import select
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from netfold.protocol.connection import ConnectError, Connection, connection
+from netfold.protocol.job_token import job_of_token
 from netfold.protocol.wire import packet_bytes
 from netfold.traffic.agent.messages import (
+    CALLS_MAX,
     MessageType,
     NewEpochMessage,
     ReportMessage,
     assign_message,
+    calls_of,
     departures_message,
     stats_of_report,
 )
@@ -36,10 +40,12 @@ from netfold.traffic.agent.worker_stream import (
     Message,
     WorkerEndedError,
     WorkerLostError,
+    WorkerMessageError,
     WorkerStream,
 )
 from netfold.traffic.errors import AllReduceTimeoutError, TrafficError
 from netfold.traffic.membership.assignment import Assignment
+from netfold.traffic.membership.calls import CallRecord
 from netfold.traffic.membership.host import MemberHost, bindable, own_host
 from netfold.traffic.membership.job_options import LEASE_MS, JobOptions
 from netfold.traffic.membership.jobs import cancel_job, submit_job
@@ -57,6 +63,7 @@ from netfold.traffic.numerics import (
 )
 from netfold.traffic.packets.job_port import EpochSockets
 from netfold.traffic.packets.transport import TransportError
+from netfold.traffic.worker.call_dump import CALL_DUMPS, write_calls
 
 STREAM_FD: Final = 3
 SUBMIT_TIMEOUT_S: Final = 300.0
@@ -102,6 +109,7 @@ class MemberAgent:
         self._options = options
         self._lease_s = (options.lease_ms or LEASE_MS) / 1000
         self._job: _Job | None = None
+        self._calls: list[CallRecord] = []  # of CALLS messages, so far
         self._left = False
 
     def run(self) -> None:
@@ -157,6 +165,8 @@ class MemberAgent:
                 self._attempt(lambda: self._join(message.text))
             case MessageType.REPORT:
                 self._report(message)
+            case MessageType.CALLS:
+                self._take_calls(message)
             case MessageType.NEW_EPOCH if self._job is not None:
                 self._job.membership.request_new_epoch(message.to(NewEpochMessage).epoch, 0.0)
             case MessageType.ENDED:
@@ -167,7 +177,25 @@ class MemberAgent:
 
     def _report(self, message: Message) -> None:
         if self._job is not None:
-            self._job.membership.report(stats_of_report(message.to(ReportMessage)))
+            self._job.membership.report(stats_of_report(message.to(ReportMessage), self._worker.silence_s))
+
+    def _take_calls(self, message: Message) -> None:
+        """Writes the calls to a file when the last part is there. Raises WorkerMessageError."""
+        try:
+            part = calls_of(message.body)
+        except ValueError as error:
+            raise WorkerMessageError(f"{error}") from error
+        self._calls += part
+        if len(part) == CALLS_MAX or self._job is None:
+            return
+        CALL_DUMPS.dump(self, "a call failed, or SIGUSR1")
+        self._calls = []
+
+    def dump_to(self, folder: Path, reason: str) -> None:
+        assert self._job is not None
+        header = {"job": self._job.name, "host": self._host.name, "reason": reason, "program": os.getppid()}
+        path = folder / f"netfold-calls-{self._job.name}-{self._host.name}-{os.getppid()}.jsonl"
+        write_calls(path, header, self._calls)
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Ends the worker's calls if the action fails."""
@@ -180,10 +208,17 @@ class MemberAgent:
 
     def _submit(self, hosts: list[str]) -> None:
         name = self._options.job or f"mpi-{secrets.token_hex(4)}"
-        submit_job(self._where, self._options.job_file(name, hosts), self._options.queue, SUBMIT_TIMEOUT_S)
-        self._worker.send_text(MessageType.JOB, name)
+        file, queue = self._options.job_file(name, hosts), self._options.queue
+        token = submit_job(self._where, file, queue, SUBMIT_TIMEOUT_S)
+        self._worker.send_text(MessageType.JOB, token or name)
 
-    def _join(self, name: str) -> None:
+    def _join(self, text: str) -> None:
+        """Join a job by its token, which has the name, or by its name."""
+        name = job_of_token(text)
+        if name is None:
+            name = text
+        else:
+            self._where = self._where.as_member(text)
         membership = ControllerMembership(self._where, name, self._host.name)
         news = MembershipNews(membership)
         self._job = _Job(name, membership, news, EpochSockets(bindable(self._host.address)))

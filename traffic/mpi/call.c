@@ -27,9 +27,22 @@ static int64_t context_of(const struct nm_call *call) {
     return (int64_t)(hash >> 3);
 }
 
+static enum nf_kind kind_of(enum nm_operation operation) {
+    static const enum nf_kind kinds[] = {
+        [NM_ALLREDUCE] = NF_ALL_REDUCE,
+        [NM_REDUCE] = NF_REDUCE,
+        [NM_BCAST] = NF_BROADCAST,
+        [NM_BARRIER] = NF_BARRIER,
+        [NM_REDUCE_SCATTER] = NF_REDUCE_SCATTER,
+        [NM_ALLGATHER] = NF_ALL_GATHER,
+    };
+    return kinds[operation];
+}
+
 static struct nm_reduction reduction_of(const struct nm_call *call) {
     return (struct nm_reduction){.communicator = call->communicator,
                                  .context = context_of(call),
+                                 .kind = kind_of(call->operation),
                                  .dtype = call->dtype,
                                  .op = call->op,
                                  .datatype = call->datatype,

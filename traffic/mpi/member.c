@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,8 +147,39 @@ static struct na_report build_report(struct nm_member *m) {
     report.socket_errors = nf_engine_socket_errors(m->engine);
     nf_engine_totals(m->engine, &report.totals);
     report.tree_count = nf_engine_reports(m->engine, report.trees, NF_TREES_MAX);
+    report.recent_count = nf_engine_call_log(m->engine, report.recent, NA_RECENT_CALLS);
     for (int64_t i = 0; i < report.tree_count; i++) report.chunks += report.trees[i].results;
     return report;
+}
+
+/* ---- the last calls, which the agent writes to a file ---- */
+
+static volatile sig_atomic_t dump_requested;
+
+static void request_dump(int number) {
+    (void)number;
+    dump_requested = 1;
+}
+
+/* Takes SIGUSR1 if the user wants dumps, and the program has no handler of its own. */
+static void take_signal(void) {
+    const char *folder = getenv("NETFOLD_DUMP_DIR");
+    struct sigaction present;
+    if (!folder || !*folder || sigaction(SIGUSR1, NULL, &present) || present.sa_handler != SIG_DFL) return;
+    struct sigaction own = {.sa_handler = request_dump, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &own, NULL);
+}
+
+/* Sends the last calls. A message with fewer than NA_CALLS_MAX is the last one. */
+static void send_calls(struct nm_member *m) {
+    struct nf_call_record *records = malloc(NF_CALL_LOG * sizeof *records);
+    if (!records) return;
+    int64_t count = nf_engine_call_log(m->engine, records, NF_CALL_LOG);
+    for (int64_t at = 0; at <= count; at += NA_CALLS_MAX) {
+        int64_t part = count - at < NA_CALLS_MAX ? count - at : NA_CALLS_MAX;
+        na_send(m->channel, NA_CALLS, records + at, (size_t)part * sizeof *records);
+    }
+    free(records);
 }
 
 static void *serve_agent(void *member) {
@@ -163,6 +195,10 @@ static void *serve_agent(void *member) {
             struct na_report report = build_report(m);
             na_send(m->channel, NA_REPORT, &report, sizeof report);
             heartbeat_at = now + HEARTBEAT_SECONDS;
+        }
+        if (dump_requested) {
+            dump_requested = 0;
+            send_calls(m);
         }
         struct na_message message;
         int found = na_receive(m->channel, &message, heartbeat_at - now);
@@ -204,6 +240,7 @@ static int request_epoch(struct nm_member *m, int64_t epoch) {
 
 int nm_member_join(struct nm_member *m, const char *job, char reason[NM_REASON_BYTES]) {
     na_send_text(m->channel, NA_JOIN, job);
+    take_signal();
     m->has_thread = pthread_create(&m->thread, NULL, serve_agent, m) == 0;
     if (m->has_thread && await_epoch(m, 0, JOB_SECONDS)) return 0;
     pthread_mutex_lock(&m->lock);
@@ -272,7 +309,7 @@ static void explain(struct nf_outcome *outcome) {
 }
 
 struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context,
-                                   struct nm_blocks blocks) {
+                                   enum nf_kind kind, struct nm_blocks blocks) {
     double started = nm_now();
     struct nf_totals totals;
     nf_engine_totals(m->engine, &totals);
@@ -288,7 +325,9 @@ struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elem
                                  .block_count = blocks.count,
                                  .blocks = blocks.blocks,
                                  .context = context,
-                                 .deadline = NF_UNKNOWN};
+                                 .kind = kind,
+                                 .deadline = NF_UNKNOWN,
+                                 .submitted = started};
     pthread_mutex_unlock(&m->lock);
     if (has_ended(m) || (totals.has_failed_call && !request_epoch(m, epoch))) return ended_outcome(m);
     /* The engine's thread moves the packets of a long call: this one is away while it lets MPI make progress. */
@@ -308,6 +347,7 @@ struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elem
         m->report.seconds += nm_now() - started;
         pthread_mutex_unlock(&m->lock);
     } else {
+        if (outcome.status != NF_SUM_OVERFLOW && getenv("NETFOLD_DUMP_DIR")) dump_requested = 1;
         if (has_ended(m)) return ended_outcome(m);
         explain(&outcome);
     }

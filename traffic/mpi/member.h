@@ -40,7 +40,7 @@ struct nm_blocks {
 /* Reduces `elements` of `dtype` at `array` over all workers, in place. The outcome's status is NF_DONE, or the array is as before, but
  * blocks of others may be overwritten. Its message says why. One thread at a time. */
 struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context,
-                                   struct nm_blocks blocks);
+                                   enum nf_kind kind, struct nm_blocks blocks);
 
 /* Ends the job for all its workers. */
 void nm_member_fail(struct nm_member *m, const char *reason);

@@ -80,7 +80,8 @@ static struct nf_outcome reduce_gathered(const struct nm_reduction *r, void *arr
     char *fields = calloc((size_t)w->host_count, bytes);
     if (!fields) return outcome;
     memcpy(fields + (size_t)w->host_number * bytes, array, bytes);
-    outcome = nm_member_reduce(w->member, fields, (size_t)w->host_count * bytes / 4, NF_INT32, context, TO_ALL);
+    size_t words = (size_t)w->host_count * bytes / 4;
+    outcome = nm_member_reduce(w->member, fields, words, NF_INT32, context, r->kind, TO_ALL);
     if (outcome.status == NF_DONE) {
         memcpy(array, fields, bytes);
         for (int i = 1; i < w->host_count; i++) combine(r, array, fields + (size_t)i * bytes, elements);
@@ -90,10 +91,10 @@ static struct nf_outcome reduce_gathered(const struct nm_reduction *r, void *arr
 }
 
 /* Only the owner of a block finds that an integer does not fit. All hosts have to make the call by the MPI library then. */
-static void share_overflow(struct nf_outcome *outcome, int64_t context) {
+static void share_overflow(struct nf_outcome *outcome, int64_t context, enum nf_kind kind) {
     int32_t misfits = outcome->status == NF_SUM_OVERFLOW;
     if (!misfits && outcome->status != NF_DONE) return;
-    struct nf_outcome shared = nm_member_reduce(nm_world.member, &misfits, 1, NF_INT32, ~context, TO_ALL);
+    struct nf_outcome shared = nm_member_reduce(nm_world.member, &misfits, 1, NF_INT32, ~context, kind, TO_ALL);
     if (shared.status != NF_DONE)
         *outcome = shared;
     else if (misfits)
@@ -103,8 +104,8 @@ static void share_overflow(struct nf_outcome *outcome, int64_t context) {
 static int is_integer(enum nf_dtype dtype) { return dtype == NF_INT32 || dtype == NF_INT64; }
 
 static struct nf_outcome reduce_by_nodes(const struct nm_reduction *r, void *array, size_t elements, int64_t context) {
-    struct nf_outcome outcome = nm_member_reduce(nm_world.member, array, elements, r->dtype, context, r->blocks);
-    if (r->blocks.form == NF_SCATTER && is_integer(r->dtype)) share_overflow(&outcome, context);
+    struct nf_outcome outcome = nm_member_reduce(nm_world.member, array, elements, r->dtype, context, r->kind, r->blocks);
+    if (r->blocks.form == NF_SCATTER && is_integer(r->dtype)) share_overflow(&outcome, context, r->kind);
     return outcome;
 }
 

@@ -24,6 +24,7 @@ enum nm_status {
 struct nm_reduction {
     const struct nm_communicator *communicator;
     int64_t context;
+    enum nf_kind kind;
     enum nf_dtype dtype;
     MPI_Op op;
     MPI_Datatype datatype; /* of the elements, for operations other than MPI_SUM */

@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 from netfold.traffic.engine.blocks import Blocks, CallForm
 from netfold.traffic.numerics import ReduceOp
+from netfold.traffic.pytorch.flight_recorder import kind_of
 from netfold.traffic.pytorch.gathered_ops import GatheredOp, float_sum, gathered_op
 from netfold.traffic.pytorch.gradients import ROTATED_DTYPES, current_gradient
 from netfold.traffic.pytorch.options import TorchOptions
@@ -495,12 +496,13 @@ class Collectives:
             work = NetfoldWork(results, f"rank {self.rank()}: {name}", self.session.reporter.waiting)
             deadline = time.monotonic() + self._timeout_of(opts)
             self.session.reporter.by_netfold(name)
+            kind = kind_of(name)
             context = zlib.crc32(f"{self._group_id} {name} {detail}".encode())
             if flat.numel() == 0:
                 work.finish(None)
             elif flat.is_cuda:
                 call = self._staging.call(flat, op, deadline, work, copy_back, context)
-                self.session.submit(replace(call, gradient=gradient, blocks=blocks))
+                self.session.submit(replace(call, gradient=gradient, blocks=blocks, kind=kind))
             else:
                 call = TensorCall(
                     flat,
@@ -510,6 +512,7 @@ class Collectives:
                     context=context,
                     gradient=gradient,
                     blocks=blocks,
+                    kind=kind,
                 )
                 self.session.submit(call)
         return work

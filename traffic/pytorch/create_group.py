@@ -19,6 +19,7 @@ from netfold.protocol.connection import ConnectError
 from netfold.traffic.errors import JobRefusedError, TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.pytorch.collectives import Collectives, collectives_of
+from netfold.traffic.pytorch.flight_recorder import FlightRecorder
 from netfold.traffic.pytorch.group import NetfoldGroup
 from netfold.traffic.pytorch.options import TorchOptions
 from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous
@@ -99,7 +100,9 @@ def create_with_job(options: Any, program_options: Any) -> Collectives:
         job_options = TorchOptions.of(program_options)
         layout = rendezvous(store, rank, size, job_options, seconds)
         store = dist.PrefixStore(layout.session, store)
-        session = open_session(layout, store, rank, deadline - time.monotonic())
+        ranks = tuple(options.global_ranks_in_group) or tuple(range(size))
+        recorder = FlightRecorder(layout.job, options.group_id, ranks, rank)
+        session = open_session(layout, store, rank, recorder, deadline - time.monotonic())
     except (TrafficError, ConnectError, ValueError) as error:
         raise dist.DistBackendError(f"netfold: {error}") from error
     if rank == 0:

@@ -71,6 +71,12 @@ class HostReducer:
         self._hosts = hosts
         self._ranks_per_host = ranks / host_count
         self._number = 0
+        self._awaited: LocalRank | None = None
+
+    def waiting(self) -> str:
+        """The rank of this host that its first one waits for; "": none."""
+        awaited = self._awaited
+        return "" if awaited is None else f"the first rank of the host waits for rank {awaited.rank} there"
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def start(self, call: TensorCall) -> None:
@@ -79,7 +85,9 @@ class HostReducer:
         inputs: list[torch.Tensor] = []
         try:
             for local in self._local_ranks:
+                self._awaited = local
                 inputs.append(local.receive_input(number, call))
+            self._awaited = None
             total = self._add_up(call, inputs)
 
             def done(error: Exception | None) -> None:

@@ -14,6 +14,7 @@ from netfold.protocol.target import Targets
 from netfold.traffic.membership.jobs import cancel_job
 from netfold.traffic.pytorch.tensor_call import NetworkUse, TensorCall
 from netfold.traffic.pytorch.work import CALLBACKS
+from netfold.traffic.worker.call_dump import program_location
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.worker import Worker
 
@@ -41,6 +42,10 @@ class InNetworkReducer:
         """Cancels the job, which ends the calls of all its members."""
         if cancel_job(self._where, self._job, f"a rank at host {self._host}: {cause}", _CANCEL_S):
             log.warning("job %s is canceled because this rank cannot continue", self._job)
+
+    def report_waiting(self, waiting: Callable[[], str]) -> None:
+        """Add what the reducer waits for on this host, "" if for nothing, to the place of the program in reports."""
+        self._worker.stats.location = lambda: "; ".join(filter(None, (program_location(), waiting())))
 
     def network_use(self) -> NetworkUse:
         """Raises TrafficError when the job has ended."""
@@ -78,5 +83,6 @@ def submit_to_worker(worker: Worker, call: TensorCall) -> None:
         warm_up=gradient is not None and gradient.warm_up,
         remainder=None if gradient is None or gradient.remainder is None else np.asarray(gradient.remainder),
         blocks=call.blocks,
+        kind=call.kind,
     )
     handle.add_done_callback(on_done)

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from netfold.protocol.connection import connection
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.membership.process_jobs import EnteredJob
+from netfold.traffic.pytorch.flight_recorder import FlightEntry, FlightRecorder
 from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
@@ -33,6 +33,7 @@ from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, l
 from netfold.traffic.pytorch.step_times import CallTime
 from netfold.traffic.pytorch.tensor_call import NetworkUse, Reducer, TensorCall, can_continue
 from netfold.traffic.pytorch.work import NetfoldWork
+from netfold.traffic.worker.call_dump import CALL_DUMPS
 from netfold.traffic.worker.worker import Worker
 
 
@@ -41,28 +42,39 @@ class Session:
     have blocks; equal at all ranks."""
 
     def __init__(
-        self, reducer: Reducer, reporter: Reporter, job: EnteredJob | None, *, has_targets: bool = False
+        self,
+        reducer: Reducer,
+        reporter: Reporter,
+        job: EnteredJob | None,
+        recorder: FlightRecorder,
+        *,
+        has_targets: bool = False,
     ) -> None:
         self.has_targets = has_targets
         self._reducer = reducer
         self._job = job
         self.reporter = reporter
+        self._recorder = recorder
         self._watched: set[NetfoldWork] = set()
-        self._calls: queue.SimpleQueue[TensorCall | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[TensorCall, FlightEntry] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # of the three below
         self._failure: Exception | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._start_calls, name="netfold torch calls", daemon=True)
         self._thread.start()
+        CALL_DUMPS.add(recorder)
         reducer.on_end(self._fail)
 
     def submit(self, call: TensorCall) -> None:
         """Returns at once; the call ends with its `done`."""
         times = self.reporter.submitted(call.tensor.nbytes)
-        self._calls.put(replace(call, done=lambda error: self._complete(call, times, error)))
+        entry = self._recorder.begin(call.kind, call.tensor.numel(), call.tensor.dtype)
+        self._calls.put((replace(call, done=lambda error: self._complete(call, times, entry, error)), entry))
 
     def _start_calls(self) -> None:
-        while (call := self._calls.get()) is not None:
+        while (submitted := self._calls.get()) is not None:
+            call, entry = submitted
+            entry.started = time.time_ns()
             try:
                 if self._failure is not None:
                     raise self._failure
@@ -71,8 +83,11 @@ class Session:
             except Exception as error:  # every call ends with its `done`
                 call.done(error)
 
-    def _complete(self, call: TensorCall, times: CallTime, error: Exception | None) -> None:
+    def _complete(
+        self, call: TensorCall, times: CallTime, entry: FlightEntry, error: Exception | None
+    ) -> None:
         times.done = time.monotonic()
+        entry.end(error)
         if error is not None and not can_continue(error):
             self._fail(error)
         call.done(error)
@@ -83,6 +98,7 @@ class Session:
             self._failure = self._failure or error
             watched, self._watched = self._watched, set()
         if is_first:
+            CALL_DUMPS.dump(self._recorder, f"{error}")
             self._reducer.abort(f"{error}")
         for work in watched:
             work.finish(error)
@@ -140,7 +156,9 @@ class Session:
             return None
 
 
-def open_session(layout: RankLayout, store: Any, rank: int, timeout: float) -> Session:
+def open_session(
+    layout: RankLayout, store: Any, rank: int, recorder: FlightRecorder, timeout: float
+) -> Session:
     """Joins the layout's job, and the other ranks of this host, within `timeout` seconds. `store`: with the session's
     prefix. Raises TrafficError, ConnectError."""
     job = _enter_job(layout, rank) if layout.job else None
@@ -152,7 +170,7 @@ def open_session(layout: RankLayout, store: Any, rank: int, timeout: float) -> S
         if job is not None:
             job.leave()
         raise
-    return Session(reducer, _open_reporter(layout, store, rank), job, has_targets=has_targets)
+    return Session(reducer, _open_reporter(layout, store, rank), job, recorder, has_targets=has_targets)
 
 
 def _agree_on_targets(store: Any, rank: int, hosts: InNetworkReducer | None, deadline: float) -> bool:
@@ -165,7 +183,7 @@ def _agree_on_targets(store: Any, rank: int, hosts: InNetworkReducer | None, dea
 
 def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:
     host = layout.names[layout.places[rank]]
-    return EnteredJob(connection(), layout.job, host, f"rank {rank} at host {host}")
+    return EnteredJob(layout.connection(), layout.job, host, f"rank {rank} at host {host}")
 
 
 def _open_reporter(layout: RankLayout, store: Any, rank: int) -> Reporter:
@@ -186,7 +204,10 @@ def _open_reducer(
     hosts = _join(layout, rank, deadline) if layout.job else None
     if hosts is not None and len(layout.places) == layout.hosts:
         return hosts, hosts
-    return HostReducer(local_ranks, hosts, layout.hosts, len(layout.places)), hosts
+    reducer = HostReducer(local_ranks, hosts, layout.hosts, len(layout.places))
+    if hosts is not None:
+        hosts.report_waiting(reducer.waiting)
+    return reducer, hosts
 
 
 def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[LocalRank]:
@@ -201,7 +222,7 @@ def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[Loc
 
 
 def _join(layout: RankLayout, rank: int, deadline: float) -> InNetworkReducer:
-    where = connection()
+    where = layout.connection()
     place = layout.places[rank]
     membership = ControllerMembership(where, layout.job, layout.names[place])
     try:

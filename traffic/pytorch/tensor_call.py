@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from netfold.traffic.engine.blocks import Blocks
+from netfold.traffic.engine.call_log import CallKind
 from netfold.traffic.errors import SumOverflowError, TrafficError, UnsupportedDtypeError
 from netfold.traffic.numerics import BFLOAT16, DTYPES, ReduceOp
 
@@ -53,7 +54,7 @@ class TensorCall:
     `deadline`: of
     time.monotonic. `context`: of the collective and its group; equal at all ranks, else the call fails at all.
     `gradient`: None for exact sums. `blocks`: the call is a scatter or gather between hosts, whose owners are numbers
-    of hosts; a gather's tensor is int32, and zero but for this rank's block."""
+    of hosts; a gather's tensor is int32, and zero but for this rank's block. `kind`: the collective, for reports."""
 
     tensor: torch.Tensor
     op: ReduceOp
@@ -63,6 +64,7 @@ class TensorCall:
     context: int = 0
     gradient: Gradient | None = None
     blocks: Blocks | None = None
+    kind: CallKind = CallKind.ALL_REDUCE
 
     def remaining_s(self) -> float:
         return max(0.0, self.deadline - time.monotonic())

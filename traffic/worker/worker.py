@@ -16,10 +16,12 @@ the errors, and completes calls.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -29,11 +31,13 @@ from numpy.typing import NDArray
 from netfold.protocol.wire import packet_bytes
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.blocks import Blocks, CallForm
+from netfold.traffic.engine.call_log import CALLS_MAX, CallKind
 from netfold.traffic.engine.engine import (
     Call,
     Engine,
     Status,
     departures_of,
+    progress_of,
     request_of,
     stats_of,
     to_engine_assignment,
@@ -47,10 +51,12 @@ from netfold.traffic.errors import (
 )
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import Membership, Stats, TreeStats
+from netfold.traffic.membership.calls import CallProgress, PresentCall
 from netfold.traffic.numerics import ReduceOp, Scheme
 from netfold.traffic.packets.host_link import HostLink
 from netfold.traffic.packets.job_port import EpochSockets
 from netfold.traffic.packets.transport import Address, TransportError
+from netfold.traffic.worker.call_dump import CALL_DUMPS, program_location, write_calls
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.outcome import (
     Contributors,
@@ -103,15 +109,23 @@ class Worker:
         self._congestion = congestion
         self._sockets = EpochSockets(local)
         self._engine = Engine()
-        self.stats = Stats(trees=self._trees, socket_errors=self._engine.socket_errors)
-        self._epoch_lock = threading.Lock()  # of the three below
+        self.stats = Stats(
+            progress=self._progress,
+            recent=self._engine.call_log,
+            location=program_location,
+            trees=self._trees,
+            socket_errors=self._engine.socket_errors,
+        )
+        self._epoch_lock = threading.Lock()  # of the four below
         self._epoch = 0  # the engine's; 0: none yet
         self._lanes = 0
+        self._last_assignment: Assignment | None = None
         self._failure: TrafficError | TransportError | None = None  # why no further call can succeed
         self._state_lock = threading.Lock()  # of all below
         self._idle = threading.Condition(self._state_lock)  # no call is in flight
         self._owner = 0  # identity of the thread whose calls are in flight
         self._in_flight = 0  # calls, including those being submitted
+        self._last_begun = 0.0  # time.monotonic
         self._background: dict[int, _BackgroundCall] = {}  # by the engine's handle
         self._completion_thread: threading.Thread | None = None
         self._all_completed = False  # every handle of a closed worker is finished
@@ -119,6 +133,7 @@ class Worker:
         self._on_end: Callable[[Exception], None] | None = None
         membership.on_change(self._on_assignment)
         membership.report(self.stats)
+        CALL_DUMPS.add(self)
 
     def all_reduce(
         self,
@@ -179,7 +194,8 @@ class Worker:
         words = np.zeros(-(-array.nbytes // 4), np.int32)
         copied = words.view(np.uint8)[: array.nbytes]
         copied[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self._call(words, timeout, ReduceOp.SUM, Blocks(CallForm.GATHER, (words.size,), (root,)))
+        blocks = Blocks(CallForm.GATHER, (words.size,), (root,))
+        self._call(words, timeout, ReduceOp.SUM, blocks, kind=CallKind.BROADCAST)
         array[...] = copied.view(array.dtype).reshape(array.shape)
 
     def reduce(
@@ -187,7 +203,8 @@ class Worker:
     ) -> None:
         """Replaces `array` at the worker of rank `root` as `all_reduce` does; at the others it may be overwritten.
         Raises as `broadcast`."""
-        self._call(array, timeout, op, Blocks(CallForm.SCATTER, (array.size,), (root,)))
+        blocks = Blocks(CallForm.SCATTER, (array.size,), (root,))
+        self._call(array, timeout, op, blocks, kind=CallKind.REDUCE)
 
     def _place(self, timeout: float) -> tuple[int, int]:
         """This worker's rank and the number of workers. Waits for the first assignment."""
@@ -202,14 +219,15 @@ class Worker:
         blocks: Blocks | None = None,
         *,
         lossy: bool = False,
+        kind: CallKind | None = None,
     ) -> Contributors | None:
         check_array(array)
         if array.size == 0:
             return None
         started = time.monotonic()
-        self._begin_call()
+        self._begin_call(started)
         try:
-            error, contributors = self._run_call(array, op, blocks, lossy, started, started + timeout)
+            error, contributors = self._run_call(array, op, blocks, lossy, kind, started, started + timeout)
         finally:
             self._end_call()
         if error is not None:
@@ -222,13 +240,16 @@ class Worker:
         op: ReduceOp,
         blocks: Blocks | None,
         lossy: bool,
+        kind: CallKind | None,
         started: float,
         deadline: float,
     ) -> tuple[Exception | None, Contributors | None]:
         scheme = self._check_call(array, op, lossy, deadline)
         self._enter_newest_epoch(deadline)
         check_blocks(array, blocks, self.workers)
-        request = request_of(array, op, scheme, deadline, lossy=lossy, follows_all=lossy, blocks=blocks)
+        request = request_of(
+            array, op, scheme, deadline, lossy=lossy, follows_all=lossy, blocks=blocks, kind=kind
+        )
         call = self._engine.submit(array, request, background=False)
         self._abort_if_ended()
         try:
@@ -252,6 +273,7 @@ class Worker:
         warm_up: bool = False,
         remainder: NDArray[np.float32] | None = None,
         blocks: Blocks | None = None,
+        kind: CallKind | None = None,
     ) -> Handle:
         """As `all_reduce`, but returns at once. All workers must submit their calls in the same order. The array must
         not be used until its call is done. Raises those errors of `all_reduce` that are found before anything is
@@ -262,7 +284,8 @@ class Worker:
         made as half; equal at all workers. `remainder`: of a lossy call, as many elements as
         `array`. It gets what the codes of numerics quarter left of this worker's array: its values less those of its
         codes, 0 where it did not travel in codes. Undefined after an error. `blocks`: the call is a scatter or a
-        gather; equal at all workers. A gather's array is int32."""
+        gather; equal at all workers. A gather's array is int32. `kind`: the collective, for
+        reports; None: that of the form."""
         check_array(array)
         check_remainder(array, remainder, lossy)
         handle = Handle(array)
@@ -271,7 +294,7 @@ class Worker:
             return handle
         started = time.monotonic()
         deadline = started + timeout
-        self._begin_call()
+        self._begin_call(started)
         try:
             scheme = self._check_call(array, op, lossy, deadline)
             self._enter_newest_epoch(deadline)
@@ -287,6 +310,7 @@ class Worker:
                 warm_up=warm_up,
                 remainder=remainder,
                 blocks=blocks,
+                kind=kind,
             )
             with (
                 self._state_lock
@@ -305,7 +329,7 @@ class Worker:
             self._end_call()
         return handle
 
-    def _begin_call(self) -> None:
+    def _begin_call(self, now: float) -> None:
         this_thread = threading.get_ident()
         with self._state_lock:
             self._refuse_if_closed()
@@ -313,7 +337,7 @@ class Worker:
                 raise ConcurrentUseError(
                     "this worker is in a call of another thread; it serves one thread at a time"
                 )
-            self._owner = this_thread
+            self._owner, self._last_begun = this_thread, now
             self._in_flight += 1
 
     def _end_call(self) -> None:
@@ -374,6 +398,7 @@ class Worker:
             else:
                 self._engine.assign_link(epoch, self._link, port, [Address(root, port) for root in roots])
             self._epoch, self._lanes, self._failure = assignment.epoch, assignment.lanes, None
+            self._last_assignment = assignment
 
     def on_end(self, callback: Callable[[Exception], None]) -> None:
         """Calls `callback` when no further call can succeed, from a thread of the membership, which it must not hold
@@ -429,6 +454,8 @@ class Worker:
             )
             self._membership.report(self.stats)
             return None, contributors_of(outcome)
+        if outcome.status == Status.TIMEOUT:
+            CALL_DUMPS.dump(self, "a call timed out")
         failure = self._failure or self._engine.error()
         socket_errors = self._engine.socket_errors()
         error = error_of(
@@ -470,6 +497,24 @@ class Worker:
     def retransmits(self) -> int:
         """Counts packets that were retransmitted since the worker joined."""
         return int(self._engine.totals().retransmits)
+
+    def _progress(self) -> CallProgress:
+        """Returns how far this worker is. A call that waits for its job epoch is not in the engine yet."""
+        progress = progress_of(self._engine.totals())
+        with self._state_lock:
+            is_begun, since = self._in_flight > 0, self._last_begun
+        if progress.present is None and is_begun:
+            return progress._replace(present=PresentCall("", 0, since))
+        return progress
+
+    def dump_to(self, folder: Path, reason: str) -> None:
+        """Writes the last calls to a file of the job and this process. Raises OSError."""
+        assignment = self._last_assignment
+        job, rank = ("", -1) if assignment is None else (assignment.job, assignment.rank)
+        address = "" if assignment is None else assignment.address
+        header = {"job": job, "rank": rank, "address": address, "reason": reason}
+        path = folder / f"netfold-calls-{job}-{rank}-{os.getpid()}.jsonl"
+        write_calls(path, header, self._engine.call_log(CALLS_MAX))
 
     def _trees(self) -> tuple[TreeStats, ...]:
         """Returns the counters of the trees of this epoch, for the controller."""

@@ -95,6 +95,8 @@ struct nf_call {
     struct nf_request request;
     struct nf_block *blocks; /* of the request */
     int64_t workers; /* of the epoch in which it was submitted, whose ranks the owners of blocks are; 0: there was none */
+    int64_t order; /* of submission, from 0 */
+    int32_t retransmits_before; /* those of this worker when the call started first */
     struct nf_outcome outcome;
     int64_t result; /* of the sums: NF_DONE or NF_SUM_OVERFLOW */
     struct call_rows rows;

@@ -10,6 +10,9 @@
 
 enum nf_op { NF_SUM, NF_AVERAGE };
 
+/* The collective of the program, for reports alone: what is sent depends on the form. */
+enum nf_kind { NF_ALL_REDUCE, NF_REDUCE_SCATTER, NF_ALL_GATHER, NF_BROADCAST, NF_REDUCE, NF_BARRIER };
+
 /* Which workers get the result. Of NF_SCATTER and NF_GATHER the array is blocks, each of one worker, its owner. NF_SCATTER: the
  * owner gets the sums of its block, and the array's other blocks stay. NF_GATHER: the owner gives its block, int32, and gets the
  * others; on an error these are undefined. */
@@ -33,7 +36,9 @@ struct nf_request {
     int64_t block_count;
     const struct nf_block *blocks; /* NULL for NF_TO_ALL; copied */
     int64_t context; /* equal at all workers: which collective of which group of theirs the call belongs to */
+    int64_t kind; /* enum nf_kind */
     double deadline;
+    double submitted; /* when */
 };
 
 enum nf_status {

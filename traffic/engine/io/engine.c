@@ -354,6 +354,13 @@ int64_t nf_engine_reports(struct nf_engine *e, struct nf_tree_report *reports, i
     return count;
 }
 
+int64_t nf_engine_call_log(struct nf_engine *e, struct nf_call_record *records, int64_t capacity) {
+    engine_lock(e);
+    int64_t count = nf_core_call_log(e->core, records, capacity);
+    engine_unlock(e);
+    return count;
+}
+
 int64_t nf_engine_error(struct nf_engine *e) {
     engine_lock(e);
     int64_t error = sockets_error(e->sockets);

@@ -60,6 +60,9 @@ NF_API void nf_engine_totals(struct nf_engine *e, struct nf_totals *totals);
 /* Fills up to `capacity` reports; returns the number of trees. */
 NF_API int64_t nf_engine_reports(struct nf_engine *e, struct nf_tree_report *reports, int64_t capacity);
 
+/* Copies the records of the newest calls, as nf_core_call_log. */
+NF_API int64_t nf_engine_call_log(struct nf_engine *e, struct nf_call_record *records, int64_t capacity);
+
 /* Returns the errno of a socket that failed and so ended all calls, or 0. */
 NF_API int64_t nf_engine_error(struct nf_engine *e);
 

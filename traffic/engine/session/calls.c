@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "call_log.h"
 #include "segments.h"
 
 void calls_append(struct nf_core *core, struct nf_call *call) {
@@ -25,6 +26,7 @@ static void finish(struct nf_core *core, int64_t status) {
     call->next = NULL;
     call->progress.state = CALL_FINISHED;
     call->outcome.status = status;
+    call_log_ended(core, call);
     core->totals.pending--;
 }
 

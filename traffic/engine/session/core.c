@@ -14,6 +14,7 @@
 
 #include "../parts/parts.h"
 #include "../transport/tree.h"
+#include "call_log.h"
 #include "calls.h"
 #include "departures.h"
 #include "timeout_message.h"
@@ -52,6 +53,7 @@ void nf_core_destroy(struct nf_core *core) {
 }
 
 int nf_core_assign(struct nf_core *core, const struct nf_assignment *a, double now) {
+    core->now = now;
     calls_end_epoch(core);
     core->totals.restarts += core->first && core->first->progress.state != CALL_WAITING;
     stop_trees(core);
@@ -82,6 +84,7 @@ struct nf_call *nf_core_submit(struct nf_core *core, const struct nf_request *re
     if (!call) return NULL;
     call->workers = core->assignment.workers;
     calls_append(core, call);
+    call_log_submitted(core, call);
     return call;
 }
 
@@ -104,6 +107,7 @@ static void fail_epoch(struct nf_core *core, int64_t status) {
     core->totals.has_failed_call = core->assignment.epoch > 0;
     core->totals.unusable_epoch = 0;
     core->is_newcomer |= status == NF_STRAGGLED;
+    call_log_refresh(core);
     stop_trees(core);
     calls_end_all(core, status);
 }
@@ -209,6 +213,7 @@ static void check_deadlines(struct nf_core *core, double now) {
 }
 
 void nf_core_process(struct nf_core *core, double now) {
+    core->now = now;
     for (int64_t i = 0; i < core->tree_count; i++) tree_update_window(&core->trees[i], now);
     advance(core, now);
     check_deadlines(core, now); /* after the results that have arrived */
@@ -245,6 +250,12 @@ double nf_core_coalescing_delay(const struct nf_core *core) {
 struct nf_totals nf_core_totals(const struct nf_core *core) {
     struct nf_totals totals = core->totals;
     totals.next_call = core->next_call;
+    totals.has_call = core->first != NULL;
+    if (core->first) {
+        totals.call_kind = core->first->request.kind;
+        totals.call_bytes = call_bytes(core->first);
+        totals.call_submitted = core->first->request.submitted;
+    }
     totals.must_serve_handover = core->tree_count && core->retained && !core->is_synchronized;
     for (const struct nf_call *call = core->retained; call; call = call->next)
         totals.must_serve_handover |= has_segment(core, call);
@@ -253,6 +264,10 @@ struct nf_totals nf_core_totals(const struct nf_core *core) {
         totals.late_contributions += core->trees[i].late_contributions;
     }
     return totals;
+}
+
+int64_t nf_core_call_log(struct nf_core *core, struct nf_call_record *to, int64_t capacity) {
+    return call_log_copy(core, to, capacity);
 }
 
 int64_t nf_core_trees(const struct nf_core *core) { return core->tree_count; }
@@ -266,6 +281,7 @@ struct nf_tree_report nf_core_report(const struct nf_core *core, int64_t tree) {
                                    t->probes,
                                    t->results,
                                    t->marked,
+                                   tree_open_slot(t),
                                    t->rtt.srtt,
                                    t->rtt.min_rtt};
 }

@@ -16,6 +16,7 @@
 #include "../transport/tree_state.h"
 #include "../wire/call_numbers.h"
 #include "../wire/export.h"
+#include "call_record.h"
 #include "report.h"
 
 struct nf_core;
@@ -68,6 +69,9 @@ NF_API double nf_core_coalescing_delay(const struct nf_core *core);
 
 NF_API int64_t nf_core_generation(const struct nf_core *core);
 NF_API struct nf_totals nf_core_totals(const struct nf_core *core);
+/* Copies the records of the newest calls, at most `capacity`, in the order of submission. Returns their number. */
+NF_API int64_t nf_core_call_log(struct nf_core *core, struct nf_call_record *to, int64_t capacity);
+
 NF_API int64_t nf_core_trees(const struct nf_core *core);
 NF_API struct nf_tree_report nf_core_report(const struct nf_core *core, int64_t tree);
 

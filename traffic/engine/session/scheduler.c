@@ -12,6 +12,7 @@
 #include "../parts/parts.h"
 #include "../parts/reencode.h"
 #include "../transport/tree.h"
+#include "call_log.h"
 #include "calls.h"
 #include "segments.h"
 
@@ -138,7 +139,10 @@ struct step advance_call(struct nf_core *core, struct nf_call *call, double now)
 
 /* Schedules the opening and the part of the state. A retained call stays finished. */
 static struct step start_call(struct nf_core *core, struct nf_call *call, enum call_state state) {
-    if (!call->progress.is_retained) call->progress.state = state;
+    if (!call->progress.is_retained) {
+        call->progress.state = state;
+        call_log_started(core, call);
+    }
     call->progress.is_first_of_epoch = !core->has_started_call;
     core->has_started_call = 1;
     struct step step = schedule_part(core, call, &opening_part);

@@ -11,6 +11,7 @@
 #include "../resume/resume.h"
 #include "../transport/tree_state.h"
 #include "../wire/call_numbers.h"
+#include "call_record.h"
 #include "report.h"
 
 /* How a step of the session ends: it waits for results, another step follows, the calls need another epoch, or they fail. */
@@ -58,6 +59,8 @@ struct nf_core {
 
     struct nf_scale_predictor predictor;
     struct nf_totals totals;
+    double now; /* of the last step */
+    struct call_log log;
 };
 
 #endif

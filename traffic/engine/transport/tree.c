@@ -296,3 +296,12 @@ double tree_coalescing_delay(const struct tree *t) {
     double delay = (double)t->in_flight / (4 * t->pacer.rate);
     return delay < MIN_COALESCING_S ? 0 : delay;
 }
+
+int64_t tree_open_slot(const struct tree *t) {
+    int64_t oldest = -1;
+    for (int64_t i = 0; i < t->channel_count; i++) {
+        const struct channel *c = &t->channels[i];
+        if (c->is_in_flight && (oldest < 0 || c->first_sent_at < t->channels[oldest].first_sent_at)) oldest = i;
+    }
+    return oldest < 0 ? 0 : 1 + (int64_t)__builtin_bswap16(packet_of(t, oldest)->slot);
+}

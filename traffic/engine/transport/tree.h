@@ -36,4 +36,7 @@ double tree_next_deadline(const struct tree *t, double now);
  * flight. */
 double tree_coalescing_delay(const struct tree *t);
 
+/* Returns 1 + the slot of the chunk that has been in flight for longest; 0: none is. */
+int64_t tree_open_slot(const struct tree *t);
+
 #endif

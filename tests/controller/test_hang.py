@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What holds a job up, decided from views made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from netfold.controller.lifecycle.member_status import CallStatus
+from netfold.controller.service.hang import diagnose
+from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, Refusal
+from netfold.controller.service.open_slots import OpenSlots
+from netfold.protocol import netfold_pb2 as pb
+
+IN_CALL = CallStatus(True, "all_reduce", 25_000_000, 41.0)
+IDLE = CallStatus(False)
+HOSTS = ("h1", "h2", "h3", "h4")
+LEAVES = {"h1": "leaf1", "h2": "leaf1", "h3": "leaf2", "h4": "leaf2"}
+ALL_WAIT = {h: MemberView(h, call=IN_CALL, next_call=7) for h in HOSTS}
+
+
+def view(members: dict[str, MemberView], **more: object) -> JobView:
+    job = JobView("j", "running", "", 20.0, tuple(members.values()), attachments=LEAVES)
+    return replace(job, **more)  # type: ignore[arg-type]
+
+
+def found(members: dict[str, MemberView], **more: object) -> HangFinding:
+    return diagnose(view(members, **more))
+
+
+def but(host: str, **change: object) -> dict[str, MemberView]:
+    """All wait in call 7, but one host is otherwise."""
+    return {**ALL_WAIT, host: replace(ALL_WAIT[host], **change)}  # type: ignore[arg-type]
+
+
+def waits_for(switch: str, child: str) -> OpenSlots:
+    return OpenSlots(switch, 1, 32, 4, 4, {child: 4}, {child: 4}, {child: (child, switch)})
+
+
+def done(number: int, waited_s: float, kind: str = "all_reduce", status: str = "done") -> pb.CallRecord:
+    return pb.CallRecord(
+        number=number, kind=kind, bytes=8, status=status, submitted_ago_s=100 + waited_s, ended_ago_s=100.0
+    )
+
+
+def test_a_rank_that_never_called_is_named_with_its_place() -> None:
+    finding = found(but("h3", call=IDLE, location="train.py:41 in evaluate"))
+    assert (finding.cause, finding.elements) == (Cause.NOT_CALLED, ("h3",))
+    assert finding.verdict == (
+        "h3 has not made call 7 (all_reduce, 25 MB), which 3 of 4 workers have waited for during 41 s"
+    )
+    assert "h3 has finished 7 calls and is not in a call; its program is at train.py:41 in evaluate." in (
+        finding.evidence
+    )
+
+
+def test_one_that_calls_alone_is_not_judged() -> None:
+    idle = {h: replace(m, call=IDLE) for h, m in ALL_WAIT.items()}
+    finding = found({**idle, "h2": ALL_WAIT["h2"]})
+    assert (finding.cause, finding.elements) == (Cause.UNCLEAR, ("h2",))
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({"joined": False, "connected": False, "call": None}, Cause.ABSENT),
+        ({"connected": False, "update_age_s": 3.0}, Cause.PROCESS),
+        ({"answered": False, "update_age_s": 9.0}, Cause.STOPPED),
+        ({"silent_s": 5.0}, Cause.STOPPED),
+    ],
+)
+def test_a_process_that_is_away_is_the_cause_of_what_follows(change: dict[str, object], cause: Cause) -> None:
+    slots = [waits_for("leaf1", "h2")]
+    finding = found(but("h2", **change), slots=slots)
+    assert (finding.cause, finding.elements) == (cause, ("h2",))
+
+
+def test_another_call_of_the_same_number_is_named() -> None:
+    finding = found(but("h4", call=CallStatus(True, "all_gather", 400, 41.0)))
+    assert (finding.cause, finding.elements) == (Cause.OTHER_CALL, ("h4",))
+    assert "all_gather of 400 B in place of all_reduce of 25 MB" in finding.verdict
+
+
+def test_calls_that_failed_as_they_differ_name_the_odd_one() -> None:
+    members = {
+        h: MemberView(h, call=IDLE, calls=[done(7, 1, "reduce" if h == "h1" else "all_reduce", "mismatch")])
+        for h in HOSTS
+    }
+    finding = found(members)
+    assert (finding.cause, finding.elements) == (Cause.OTHER_CALL, ("h1",))
+
+
+def test_a_result_that_others_have_is_lost_on_the_way_to_its_worker() -> None:
+    members = {h: MemberView(h, call=IDLE, next_call=8) for h in HOSTS}
+    finding = found({**members, "h2": replace(ALL_WAIT["h2"], retransmitted=3)})
+    assert finding.cause is Cause.LINK
+    assert finding.elements == ("h2-leaf1", "h2")
+
+
+def test_the_deepest_child_that_slots_lack_names_the_link() -> None:
+    slots = [
+        waits_for("spine1", "leaf2"),
+        waits_for("leaf2", "h3"),
+    ]
+    finding = found(ALL_WAIT, slots=slots)
+    assert (finding.cause, finding.elements) == (Cause.LINK, ("h3-leaf2",))
+    complete = [slots[0], replace(slots[1], waiting=0, missing={}, lost={})]
+    assert found(ALL_WAIT, slots=complete).elements == ("leaf2-spine1",)
+
+
+def test_a_child_that_may_not_have_sent_yet_is_not_accused() -> None:
+    slots = [waits_for("leaf1", "h2"), waits_for("leaf2", "h3")]
+    assert found(ALL_WAIT, slots=[replace(slots[0], lost={}), slots[1]]).elements == ("h3-leaf2",)
+    assert found(ALL_WAIT, slots=[replace(slots[0], lost={})]).cause is Cause.UNCLEAR
+
+
+def test_a_switch_that_refuses_comes_before_slots_that_lack_a_worker() -> None:
+    refusal = Refusal("leaf1", "unadmitted", 9.0, "are of no job")
+    slots = [waits_for("leaf1", "h1")]
+    finding = found(ALL_WAIT, refusals=[refusal], slots=slots)
+    assert (finding.cause, finding.elements) == (Cause.REFUSED, ("leaf1",))
+
+
+def test_a_switch_that_is_not_ready_is_named_unless_results_arrive() -> None:
+    unready = {"leaf2": "no answer"}
+    assert found(ALL_WAIT, unready=unready).elements == ("leaf2",)
+    moving = {h: replace(m, moved=True) for h, m in ALL_WAIT.items()}
+    assert found(moving, unready=unready).cause is Cause.NONE
+
+
+def test_the_last_caller_of_a_job_that_moves_is_named() -> None:
+    members = {
+        h: MemberView(
+            h, call=IDLE, moved=True, calls=[done(n, 0.01 if h == "h4" else 0.2) for n in range(10)]
+        )
+        for h in HOSTS
+    }
+    finding = found(members)
+    assert (finding.cause, finding.elements) == (Cause.SLOW, ("h4",))
+    assert "190 ms" in finding.verdict
+
+
+def test_a_worker_whose_link_loses_is_named_where_it_stands_out() -> None:
+    members = {h: replace(m, moved=True, losses=0.3 if h == "h1" else 0.01) for h, m in ALL_WAIT.items()}
+    assert found(members).elements == ("h1-leaf1", "h1")
+    alike = {h: replace(m, losses=0.3) for h, m in members.items()}
+    assert "unclear" in found(alike).verdict
+    slots = [waits_for("leaf2", "h3")] * 3
+    assert found(alike, glimpses=slots).elements == ("h3-leaf2",)
+
+
+def test_workers_in_no_call_and_complete_slots_accuse_nothing() -> None:
+    idle = {h: replace(m, call=IDLE) for h, m in ALL_WAIT.items()}
+    assert found(idle).cause is Cause.NO_CALL
+    finding = found(ALL_WAIT, slots=[OpenSlots("leaf1", 1, 32, 4)])
+    assert (finding.cause, finding.elements) == (Cause.UNCLEAR, ())
+
+
+def test_calls_that_are_not_reported_are_unknown() -> None:
+    finding = found({"h1": MemberView("h1")})
+    assert finding.cause is Cause.UNCLEAR
+    assert finding.evidence == ("Not known: the calls of h1, which does not report them.",)
+
+
+def test_a_job_that_has_ended_has_its_reason() -> None:
+    job = JobView("j", "failed", "the lease of h3 expired", 0.0)
+    assert diagnose(job).verdict == "the job has ended (failed): the lease of h3 expired"
