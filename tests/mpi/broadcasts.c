@@ -71,7 +71,7 @@ static void test_no_items(void) {
     MPI_Type_free(&four);
 }
 
-/* Three integers of a datatype that the MPI library owns, though it has no name: nobody may free it. */
+/* Three integers of a datatype that the MPI library owns, though it has no name. A call that frees it is an error. */
 static void test_fortrans_datatypes(void) {
     MPI_Datatype of_nine_digits, three;
     MPI_Type_create_f90_integer(9, &of_nine_digits);

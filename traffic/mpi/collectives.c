@@ -254,7 +254,7 @@ int nm_allgather(const void *send, int64_t count, MPI_Datatype datatype, void *r
     int is_as_received = bytes_of(own) == own_bytes;
     if (is_as_received) copy_part(own, (char *)(all + own_at), own_bytes, 1, comm);
     struct nm_call call = call_of(c, NM_ALLGATHER, words, NF_INT32);
-    /* A rank that sends more or less than it receives from itself makes a call that no other one makes. */
+    /* A rank that sends more or less than it receives from itself makes a call that differs from all others. */
     call.bytes = is_as_received ? (size_t)bytes : SIZE_MAX - 1 - (size_t)c->rank;
     call.blocks = blocks;
     call.input = call.output = all;

@@ -52,7 +52,7 @@ static int has_no_gaps(MPI_Datatype datatype) {
     return bound == 0 && extent == size_of(datatype);
 }
 
-/* Whether the MPI library owns a datatype, which nobody may free then. */
+/* Whether the MPI library owns a datatype. A call that frees it is an error then. */
 static int is_predefined(int combiner) {
     return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_INTEGER || combiner == MPI_COMBINER_F90_REAL ||
            combiner == MPI_COMBINER_F90_COMPLEX;
