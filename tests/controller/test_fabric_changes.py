@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
+from pathlib import Path
 
 import grpc
 import pytest
+from typer.testing import CliRunner
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.operator.fabric_file_commands import pin
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
@@ -252,3 +256,24 @@ async def _hosts(stub: pb_grpc.ControllerStub) -> dict[str, object]:
 def test_a_large_generator_is_refused_before_it_is_built() -> None:
     with pytest.raises(FabricError, match="a generator makes at most"):
         _one(HUGE)
+
+
+def test_a_file_that_cannot_be_written_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, link = tmp_path / "one.yaml", tmp_path / "link.yaml"
+    file.write_text(FILE)
+    file.chmod(0o640)
+    link.symlink_to(file)
+
+    def fail(path: Path, data: bytes) -> int:
+        with path.open("wb") as part:
+            part.write(data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", fail)
+        full = CliRunner().invoke(pin, [str(link), "--offline"])
+    assert (full.exit_code, file.read_text()) == (2, FILE)
+    assert CliRunner().invoke(pin, [str(link), "--offline"]).exit_code == 0
+    assert numbered(load_fabric(file)) == load_fabric(file)
+    assert (link.is_symlink(), file.stat().st_mode & 0o777) == (True, 0o640)
+    assert {*tmp_path.iterdir()} == {file, link}
