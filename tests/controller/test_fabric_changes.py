@@ -41,6 +41,7 @@ hosts:
 """
 OUTSIDE = FILE.replace("leaf,", "leaf, prefix: 10.7.0.0/24,").replace("h3: {", "h3: {address: 10.8.0.1, ")
 HUGE = "name: x\ngenerate: {leaf_spine: {leaves: 65000, spines: 65000, hosts_per_leaf: 9}}"
+WIDE = "name: one\ngenerate: {single_switch: {hosts: 510, rate: 100}}"
 JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\nlease_ms: 600000\n"
 
 
@@ -113,11 +114,12 @@ def test_a_job_that_waits_keeps_what_it_needs(tmp_path):
         (FILE.replace("h3: {at: s1}", "h3: {at: s1, address: 10.1.0.1}\n  h4: {at: s1, address: 10.1.0.1}"), ":11:"),
         (OUTSIDE, "is outside of 10.7.0.0/24"),
         (HUGE, "a generator makes at most 250,000"),
+        (WIDE, "'s1' has 510 neighbors; a switch has at most 509 ports"),
         ("name: &a [" + "*a," * 10 + "]", "/etc/one.yaml:"),
         ("name: one\nswitches: {" + "".join(f"s{i}: {{}}, " for i in range(210_000)) + "}", "more than 200000 values"),
         ("a: " + "[" * 100_000, "nested more than 64 deep"),
     ],
-    ids=["empty", "no-yaml", "twice", "both", "address", "outside", "generator", "loop", "huge", "deep"],
+    ids=["empty", "no-yaml", "twice", "both", "address", "outside", "generator", "ports", "loop", "huge", "deep"],
 )  # fmt: skip
 def test_a_hostile_file_is_refused_and_changes_nothing(tmp_path, text, message):
     async def scenario():
