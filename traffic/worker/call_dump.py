@@ -15,9 +15,10 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import IO, Any, Literal, Protocol
 
 from netfold.protocol.environment import Variable
 from netfold.traffic.membership.calls import CallRecord
@@ -41,6 +42,7 @@ class CallDumps:
     def __init__(self) -> None:
         self._dumpers: weakref.WeakSet[Dumper] = weakref.WeakSet()
         self._lock = threading.Lock()
+        self._writing = threading.Lock()  # as two dumps at once would write to one file
 
     def add(self, dumper: Dumper) -> None:
         """Dumps it, too, from now on. Takes SIGUSR1 where the program has no handler of its own."""
@@ -58,8 +60,9 @@ class CallDumps:
         if folder is None:
             return
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            dumper.dump_to(folder, reason)
+            with self._writing:
+                folder.mkdir(parents=True, exist_ok=True)
+                dumper.dump_to(folder, reason)
         except OSError as error:
             log.warning("the calls cannot be written to %s: %s", folder, error)
 
@@ -70,12 +73,16 @@ class CallDumps:
     def _dump_all(self) -> None:
         with self._lock:
             dumpers = list(self._dumpers)
-        for dumper in dumpers:
+        for dumper in (*dumpers, _Stacks()):
             self.dump(dumper, f"{SIGNAL.name}")
-        folder = dump_folder()
-        if folder is not None:
-            with (folder / f"netfold-stacks-{os.getpid()}.txt").open("w") as file:
-                faulthandler.dump_traceback(file)
+
+
+class _Stacks:
+    """Where the threads of this process are."""
+
+    def dump_to(self, folder: Path, reason: str) -> None:
+        with new_file(folder / f"netfold-stacks-{os.getpid()}.txt") as file:
+            faulthandler.dump_traceback(file)
 
 
 CALL_DUMPS = CallDumps()
@@ -86,14 +93,26 @@ def dump_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
+@contextmanager
+def new_file(path: Path, kind: Literal["t", "b"] = "t") -> Iterator[IO[Any]]:
+    """A file that replaces the one of `path` once it is whole. It follows no link that another user has planted in the
+    folder. Raises OSError."""
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with part.open(f"x{kind}") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def write_calls(path: Path, header: dict[str, Any], calls: Sequence[CallRecord]) -> None:
     """Writes JSON lines: the header, then the calls in the order of submission, with times in seconds since 1970.
     Raises OSError."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w") as file:
+    with new_file(path) as file:
         for line in _lines(header, calls):
             file.write(f"{json.dumps(line)}\n")
-    part.replace(path)
 
 
 def _lines(header: dict[str, Any], calls: Sequence[CallRecord]) -> Iterator[dict[str, Any]]:
