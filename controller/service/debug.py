@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
-
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import CallsRequest, Progress
@@ -109,7 +107,7 @@ class Debugger:
         now, ranks = self._state.clock.monotonic_s(), {h: i for i, h in enumerate(job.workers)}
         for member in job.members:
             host = member.host
-            if not registry.needs(job, host):
+            if not (registry.needs(job, host) or member.left):
                 continue
             old, new = before.get(host), after.get(host)
             connected = status.is_connected(job.name, host)
@@ -133,7 +131,7 @@ class Debugger:
                 call,
                 old is not None and _has_moved(old, progress),
                 0 if old is None else max(0, _retransmits(progress) - _retransmits(old)),
-                max((t.losses for t in progress.lately), default=0.0),
+                0.0 if old is None else _losses(old, progress),
                 () if answer is None else tuple(answer.calls),
                 "" if answer is None else answer.location,
             )
@@ -151,6 +149,13 @@ class Debugger:
 def _has_moved(old: Progress, new: Progress) -> bool:
     results = {t.tree: t.results for t in old.trees}
     return new.next_call != old.next_call or any(t.results > results.get(t.tree, 0) for t in new.trees)
+
+
+def _losses(old: Progress, new: Progress) -> float:
+    """Retransmissions over packets sent between two looks. A heartbeat alone has too few of a job that loses."""
+    retransmits = max(0, _retransmits(new) - _retransmits(old))
+    results = max(0, sum(t.results for t in new.trees) - sum(t.results for t in old.trees))
+    return retransmits / (results + retransmits) if retransmits else 0.0
 
 
 def _retransmits(progress: Progress) -> int:
@@ -176,7 +181,7 @@ def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal
 
 def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
     """The shape follows that of NCCL RAS: a job is a communicator, with ranks and missing ranks."""
-    workers = [m for m in view.members if not m.parameter_server]
+    workers = [m for m in view.members if not (m.parameter_server or m.left)]
     present = [m for m in workers if m.connected]
     return {
         "verdict": found.verdict,
@@ -228,5 +233,5 @@ def _rank(member: MemberView) -> dict[str, Any]:
         "retransmitted": member.retransmitted,
         "location": member.location,
         "collective_counts": dict(finished),
-        "calls": [MessageToDict(r, preserving_proto_field_name=True) for r in member.calls],
+        "calls": [{f.name: getattr(r, f.name) for f in r.DESCRIPTOR.fields} for r in member.calls],
     }

@@ -218,6 +218,22 @@ def _described(key: tuple[str, int, str, int]) -> str:
     )
 
 
+def _worker_left(job: JobView) -> HangFinding | None:
+    """Calls that failed because a worker has left the job, after which programs may wait for something else."""
+    left = tuple(m.host for m in job.members if m.left)
+    failed = [
+        m for m in job.workers if not m.waits and m.last is not None and m.last.status == "workers_left"
+    ]
+    if job.moves or not left or not failed:
+        return None
+    return HangFinding(
+        Cause.LEFT,
+        f"{listing(left)} {_have(left)} left the job, and calls of {listing([m.host for m in failed])} failed for it",
+        left,
+        tuple(map(_idle_evidence, failed)),
+    )
+
+
 def _mismatch(job: JobView) -> HangFinding | None:
     """Calls that failed because they differ, after which programs may wait for something else."""
     if job.moves:
@@ -384,6 +400,7 @@ _CHECKS: tuple[Callable[[JobView], HangFinding | None], ...] = (
     _result_missing,
     _not_called,
     _other_call,
+    _worker_left,
     _mismatch,
     _no_call,
     _refused,

@@ -12,6 +12,8 @@ from netfold.controller.service.hang_view import Cause, HangFinding, JobView, Me
 
 MIN_COMMON_CALLS = 5
 """Finished calls that all workers have, from which the last caller is found."""
+RECENT_CALLS = 32
+"""Finished calls of each worker that are compared: a worker that is late since a short time stands out."""
 MIN_LAST_SHARE = 0.6
 """Fraction of the calls in which one worker has to call last, to be named."""
 MIN_LAG = 0.2
@@ -91,9 +93,9 @@ def _late(workers: Sequence[MemberView]) -> HangFinding | None:
 
 
 def _waits(member: MemberView) -> dict[int, float]:
-    """Seconds from the submission to the end of each finished call."""
-    done = (r for r in member.calls if r.status == "done")
-    return {r.number: r.submitted_ago_s - r.ended_ago_s for r in done}
+    """Seconds from the submission to the end of each of the last calls."""
+    done = [r for r in member.calls if r.status == "done"]
+    return {r.number: r.submitted_ago_s - r.ended_ago_s for r in done[-RECENT_CALLS:]}
 
 
 def _durations(workers: Sequence[MemberView]) -> Iterator[str]:

@@ -142,6 +142,26 @@ def test_the_last_caller_of_a_job_that_moves_is_named() -> None:
     assert "190 ms" in finding.verdict
 
 
+def test_a_worker_that_is_late_since_some_calls_is_named() -> None:
+    members = {
+        h: MemberView(
+            h,
+            call=IDLE,
+            moved=True,
+            calls=[done(n, 0.2 if n > 200 and h != "h4" else 0.01) for n in range(230)],
+        )
+        for h in HOSTS
+    }
+    assert found(members).elements == ("h4",)
+
+
+def test_a_worker_that_has_left_is_named_where_calls_fail_for_it() -> None:
+    failed = {h: MemberView(h, call=IDLE, calls=[done(7, 1, status="workers_left")]) for h in HOSTS}
+    finding = found({**failed, "h3": MemberView("h3", left=True, connected=False)})
+    assert (finding.cause, finding.elements) == (Cause.LEFT, ("h3",))
+    assert finding.verdict == "h3 has left the job, and calls of h1, h2, h4 failed for it"
+
+
 def test_a_worker_whose_link_loses_is_named_where_it_stands_out() -> None:
     members = {h: replace(m, moved=True, losses=0.3 if h == "h1" else 0.01) for h, m in ALL_WAIT.items()}
     assert found(members).elements == ("h1-leaf1", "h1")
