@@ -27,8 +27,8 @@ from netfold.protocol.wire import Verdict
 
 LOOK_S = 1.0
 """Seconds between two looks at the members."""
-GLIMPSES = 5
-"""Readings of the slots that workers wait for, between the two looks: where a job only is slow, each shows others."""
+GLIMPSES = 10
+"""Readings, at most, of the slots that workers wait for, between the two looks. Each of a slow job shows others."""
 ANSWER_S = 2.0
 """Seconds that a member has to answer a request."""
 CALLS = 256
@@ -61,10 +61,14 @@ class Debugger:
         await self._request(job, 0)
         before = state.member_status.of(name)
         glimpses: list[OpenSlots] = []
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LOOK_S
         for _ in range(GLIMPSES):
             await asyncio.sleep(LOOK_S / GLIMPSES)
             await self._request(job, 0, LOOK_S / GLIMPSES)
             glimpses += await self._slots(job, spread=0)
+            if any(n.error for n in glimpses) or loop.time() > until:
+                break  # a switch that does not answer, or slowly, would be waited for again
         request = await self._request(job, CALLS)
         counts = await read_counters(self._switches.counters)
         job = state.registry.get(name)

@@ -290,31 +290,44 @@ def _refused(job: JobView) -> HangFinding | None:
 
 
 def _lost(job: JobView) -> HangFinding | None:
-    """The deepest children whose contributions open slots lack although they were sent."""
+    """Children whose contributions open slots lack although they were sent, else workers that lack a sum."""
     if job.moves:
         return None
-    open_nodes = {(n.tree, n.switch): n for n in job.slots if n.waiting}
     views = {m.host: m for m in job.members}
     links: dict[str, str] = {}
-    for (tree, switch), node in open_nodes.items():
+    for node in job.slots:
         for child, count in node.lost.items():
-            below = open_nodes.get((tree, child))
-            if below is not None and below.lost:
-                continue  # the child waits itself
-            link = link_name(node.paths.get(child, (child, switch)))
+            link = link_name(node.paths.get(child, (child, node.switch)))
             sender = views.get(child)
             did = f"; {child} has retransmitted {sender.retransmitted} packets meanwhile" if sender else ""
             links[link] = (
-                f"Of {node.waiting} open slots of tree {tree} at {switch}, {count} lack {child}{did}."
+                f"Of {node.waiting} open slots of tree {node.tree} at {node.switch}, {count} lack {child}{did}."
             )
     if not links:
-        return None
+        return _undelivered(job)
     return HangFinding(
         Cause.LINK,
         f"link {listing(list(links))} loses packets, in one of its directions: sums lack contributions that come by it",
         tuple(links),
         tuple(links.values()),
     )
+
+
+def _undelivered(job: JobView) -> HangFinding | None:
+    """Workers that wait for a slot that has its sum, where others do not."""
+    lacking = {h for n in job.slots for h in n.undelivered}
+    hosts = tuple(m.host for m in job.workers if m.waits and m.host in lacking)
+    if not hosts or len(hosts) == len(job.workers):
+        return None
+    links = _common_links(job, hosts)
+    evidence = tuple(
+        f"{m.host} waits in call {m.next_call:,} for a sum that the root of its tree has, and has retransmitted "
+        f"{m.retransmitted} packets meanwhile."
+        for m in job.workers
+        if m.host in hosts
+    )
+    verdict = f"sums do not reach {listing(hosts)}: link {listing(links)} loses packets"
+    return HangFinding(Cause.LINK, verdict, (*links, *hosts), evidence)
 
 
 def _unclear(job: JobView) -> HangFinding | None:

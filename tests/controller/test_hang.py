@@ -36,7 +36,7 @@ def but(host: str, **change: object) -> dict[str, MemberView]:
 
 
 def waits_for(switch: str, child: str) -> OpenSlots:
-    return OpenSlots(switch, 1, 32, 4, 4, {child: 4}, {child: 4}, {child: (child, switch)})
+    return OpenSlots(switch, 1, 32, 4, 4, {child: 4}, {child: 4}, (), {child: (child, switch)})
 
 
 def done(number: int, waited_s: float, kind: str = "all_reduce", status: str = "done") -> pb.CallRecord:
@@ -99,15 +99,18 @@ def test_a_result_that_others_have_is_lost_on_the_way_to_its_worker() -> None:
     assert finding.elements == ("h2-leaf1", "h2")
 
 
-def test_the_deepest_child_that_slots_lack_names_the_link() -> None:
-    slots = [
-        waits_for("spine1", "leaf2"),
-        waits_for("leaf2", "h3"),
-    ]
+def test_a_child_whose_contributions_are_lost_names_the_link() -> None:
+    slots = [waits_for("leaf2", "h3"), replace(waits_for("spine1", "leaf2"), lost={})]
     finding = found(ALL_WAIT, slots=slots)
     assert (finding.cause, finding.elements) == (Cause.LINK, ("h3-leaf2",))
-    complete = [slots[0], replace(slots[1], waiting=0, missing={}, lost={})]
-    assert found(ALL_WAIT, slots=complete).elements == ("leaf2-spine1",)
+    assert found(ALL_WAIT, slots=[waits_for("spine1", "leaf2")]).elements == ("leaf2-spine1",)
+
+
+def test_a_sum_that_does_not_reach_its_worker_names_the_link() -> None:
+    slots = [OpenSlots("spine1", 1, 32, 4, undelivered=("h3",)), replace(waits_for("leaf2", "h3"), lost={})]
+    finding = found(ALL_WAIT, slots=slots)
+    assert (finding.cause, finding.elements) == (Cause.LINK, ("h3-leaf2", "h3"))
+    assert found(ALL_WAIT, slots=[replace(slots[0], undelivered=HOSTS)]).cause is Cause.UNCLEAR
 
 
 def test_a_child_that_may_not_have_sent_yet_is_not_accused() -> None:
@@ -163,12 +166,28 @@ def test_a_worker_that_has_left_is_named_where_calls_fail_for_it() -> None:
 
 
 def test_a_worker_whose_link_loses_is_named_where_it_stands_out() -> None:
-    members = {h: replace(m, moved=True, losses=0.3 if h == "h1" else 0.01) for h, m in ALL_WAIT.items()}
-    assert found(members).elements == ("h1-leaf1", "h1")
-    alike = {h: replace(m, losses=0.3) for h, m in members.items()}
-    assert "unclear" in found(alike).verdict
-    slots = [waits_for("leaf2", "h3")] * 3
-    assert found(alike, glimpses=slots).elements == ("h3-leaf2",)
+    def losing(**losses: float) -> dict[str, MemberView]:
+        return {
+            h: replace(m, moved=True, losses=losses.get(h, 0.01), retransmitted=9)
+            for h, m in ALL_WAIT.items()
+        }
+
+    assert found(losing(h1=0.3)).elements == ("h1-leaf1", "h1")
+    assert "unclear" in found(losing(h1=0.3, h3=0.2)).verdict
+    behind = OpenSlots("spine1", 1, paths={leaf: (leaf, "spine1") for leaf in ("leaf1", "leaf2")})
+    assert found(losing(h3=0.3, h4=0.2), glimpses=[behind]).elements == ("leaf2-spine1", "h3", "h4")
+    few = {h: replace(m, retransmitted=1) for h, m in losing(h1=0.5).items()}
+    assert found(few).cause is Cause.NONE
+
+
+def test_slots_that_lack_what_was_sent_come_before_counts_of_retransmissions() -> None:
+    members = {
+        h: replace(m, moved=True, losses=0.5 if h == "h1" else 0.02, retransmitted=9)
+        for h, m in ALL_WAIT.items()
+    }
+    lost = [replace(waits_for("leaf2", "h3"), lost={"h3": 1})]
+    assert found(members, glimpses=lost * 3).elements == ("h3-leaf2",)
+    assert found(members, glimpses=lost).elements == ("h1-leaf1", "h1")
 
 
 def test_workers_in_no_call_and_complete_slots_accuse_nothing() -> None:
