@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 
 from netfold.traffic.engine.call_log import CALLS_MAX
 from netfold.traffic.errors import AllReduceTimeoutError
-from netfold.traffic.worker.call_dump import CALL_DUMPS, new_file, write_calls
+from netfold.traffic.worker.call_dump import CALL_DUMPS, new_file, program_location, write_calls
 from tests.traffic.rig import Faults, rig
 
 
@@ -167,3 +168,10 @@ def test_a_folder_that_cannot_be_made_fails_no_signal(
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert all("cannot be written" in r.message for r in caplog.records)
+
+
+def test_the_location_is_in_the_program_not_in_a_library() -> None:
+    """Also where the main thread waits in the standard library, such as for a data loader."""
+    with ThreadPoolExecutor(1) as pool:
+        location = pool.submit(program_location).result()
+    assert location.endswith(" in test_the_location_is_in_the_program_not_in_a_library")

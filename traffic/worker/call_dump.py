@@ -26,7 +26,8 @@ from netfold.traffic.membership.calls import CallRecord
 log = logging.getLogger("netfold.dump")
 
 SIGNAL = signal.SIGUSR1
-_PACKAGES = (f"{os.sep}netfold{os.sep}", f"{os.sep}torch{os.sep}")
+_LIBRARY_FOLDERS = (f"{Path(__file__).parents[2]}{os.sep}", f"{Path(os.__file__).parent}{os.sep}", "<frozen ")
+_LIBRARY_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 class Dumper(Protocol):
@@ -132,10 +133,14 @@ def _lines(header: dict[str, Any], calls: Sequence[CallRecord]) -> Iterator[dict
 
 
 def program_location() -> str:
-    """File, line and function in which the main thread is, outside netfold and torch; empty: unknown."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    innermost = frame
-    while frame is not None and any(part in frame.f_code.co_filename for part in _PACKAGES):
+    """File, line and function in which the main thread is, outside of libraries if there is such a place; empty:
+    unknown."""
+    frame = innermost = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None and _is_library(frame.f_code.co_filename):
         frame = frame.f_back
     found = frame or innermost
     return "" if found is None else f"{found.f_code.co_filename}:{found.f_lineno} in {found.f_code.co_name}"
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARY_FOLDERS) or any(part in file for part in _LIBRARY_PARTS)
