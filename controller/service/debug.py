@@ -32,7 +32,10 @@ GLIMPSES = 10
 ANSWER_S = 2.0
 """Seconds that a member has to answer a request."""
 CALLS = 256
-"""Calls that are requested of each member."""
+"""Calls that are requested of each member, at most."""
+CALLS_OF_ALL = 16_384
+"""Calls that are requested of all members together: a document of more takes seconds, and many megabytes."""
+CALL_FIELDS = tuple(f.name for f in pb.CallRecord.DESCRIPTOR.fields)
 HARMLESS = frozenset({Verdict.STALE_CHUNK, Verdict.DUPLICATE})
 """Verdicts of retransmissions, which a job that hangs for another reason has, too."""
 
@@ -48,10 +51,7 @@ class Debugger:
         """Raises UnknownJobError."""
         async with self._one_at_a_time:
             view = await self._look(self._state.registry.get(name))
-        found = diagnose(view)
-        return pb.Diagnosis(
-            verdict=found.verdict, evidence=found.evidence, document_json=json.dumps(_document(view, found))
-        )
+        return await asyncio.to_thread(_diagnosis, view)  # of many members it takes long
 
     async def _look(self, job: JobRecord) -> JobView:
         state, name = self._state, job.name
@@ -69,7 +69,7 @@ class Debugger:
             glimpses += await self._slots(job, spread=0)
             if any(n.error for n in glimpses) or loop.time() > until:
                 break  # a switch that does not answer, or slowly, would be waited for again
-        request = await self._request(job, CALLS)
+        request = await self._request(job, min(CALLS, max(1, CALLS_OF_ALL // len(job.members))))
         counts = await read_counters(self._switches.counters)
         job = state.registry.get(name)
         after = state.member_status.of(name)
@@ -148,6 +148,13 @@ class Debugger:
             for planned, tree, epoch in trees_of(job)
         ]
         return [node for nodes in found for node in nodes]
+
+
+def _diagnosis(view: JobView) -> pb.Diagnosis:
+    found = diagnose(view)
+    return pb.Diagnosis(
+        verdict=found.verdict, evidence=found.evidence, document_json=json.dumps(_document(view, found))
+    )
 
 
 def _has_moved(old: Progress, new: Progress) -> bool:
@@ -237,5 +244,5 @@ def _rank(member: MemberView) -> dict[str, Any]:
         "retransmitted": member.retransmitted,
         "location": member.location,
         "collective_counts": dict(finished),
-        "calls": [{f.name: getattr(r, f.name) for f in r.DESCRIPTOR.fields} for r in member.calls],
+        "calls": [{name: getattr(r, name) for name in CALL_FIELDS} for r in member.calls],
     }

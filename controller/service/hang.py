@@ -19,12 +19,14 @@ from netfold.protocol.listing import listing
 
 SILENT_S = 2.0
 """Seconds after which the process of a worker counts as stopped: it sends something every 0.3 s."""
+MAX_EVIDENCE = 32
+"""Lines of evidence: a job has up to 1,024 members, of which each may have one."""
 
 
 def diagnose(job: JobView) -> HangFinding:
     found = next(filter(None, (check(job) for check in _CHECKS)), None)
     assert found is not None, "the last check always finds"
-    return HangFinding(found.cause, found.verdict, found.elements, (*found.evidence, *_always(job)))
+    return HangFinding(found.cause, found.verdict, found.elements, (*_first(found.evidence), *_always(job)))
 
 
 # ---- the job, its members and its switches -------------------------------------------------------------------
@@ -361,6 +363,12 @@ def _unclear(job: JobView) -> HangFinding | None:
         (),
         tuple(evidence),
     )
+
+
+def _first(evidence: Sequence[str]) -> Iterator[str]:
+    yield from evidence[:MAX_EVIDENCE]
+    if len(evidence) > MAX_EVIDENCE:
+        yield f"And {len(evidence) - MAX_EVIDENCE:,} more."
 
 
 # ---- helpers -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from netfold.controller.lifecycle.member_status import CallStatus
+from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus, OpenStream
 from netfold.controller.service.hang import diagnose
 from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, Refusal
 from netfold.controller.service.open_slots import OpenSlots
@@ -206,3 +206,18 @@ def test_calls_that_are_not_reported_are_unknown() -> None:
 def test_a_job_that_has_ended_has_its_reason() -> None:
     job = JobView("j", "failed", "the lease of h3 expired", 0.0)
     assert diagnose(job).verdict == "the job has ended (failed): the lease of h3 expired"
+
+
+def test_the_evidence_of_many_members_is_bounded() -> None:
+    members = {f"h{n}": MemberView(f"h{n}", call=IDLE) for n in range(1024)}
+    evidence = found(members).evidence
+    assert len(evidence) == 33
+    assert evidence[-1] == "And 992 more."
+
+
+def test_a_member_that_answers_with_more_calls_than_requested_has_the_last_ones() -> None:
+    status = MemberStatus()
+    with status.connected(OpenStream("j", "h1")):
+        request = status.request_calls("j", ["h1"], 2)
+        status.set_calls("j", "h1", pb.CallDump(number=request.number, calls=[done(n, 1) for n in range(9)]))
+    assert [r.number for r in request.answers["h1"].calls] == [7, 8]
