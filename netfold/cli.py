@@ -92,9 +92,20 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="web",
         extra="web",
     ),
+    "controller token": Command(
+        "controller.operator.token_command",
+        "Make a token and its line for --identities.",
+        extra="controller",
+    ),
     "job": Command(
         "controller.operator.job_commands",
         "Submit, inspect, replan and cancel jobs.",
+        OPERATION,
+        extra="controller",
+    ),
+    "events": Command(
+        "controller.operator.events_command",
+        "Show each change with its caller: submitted, canceled, drained.",
         OPERATION,
         extra="controller",
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,10 @@ class Connection:
     token: str = field(default="", repr=False)
     server_name: str = ""
 
+    def as_member(self, token: str) -> Connection:
+        """The connection with a job's token. "": the controller gave none."""
+        return replace(self, token=token) if token else self
+
 
 def default_socket() -> str:
     """Path of the default socket: in the runtime folder, or in that of $NETFOLD_NAME's network if that is not the
@@ -87,8 +91,8 @@ def connection(
     server_name: str | None = None,
 ) -> Connection:
     """Connect to a controller. Arguments that are None are taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA,
-    NETFOLD_TOKEN_FILE and NETFOLD_TLS_SERVER_NAME. Their defaults are the default socket (under sudo the caller's, if
-    root has none), the system's certificates, and no token. Raises ConnectError."""
+    NETFOLD_JOB_TOKEN or NETFOLD_TOKEN_FILE, and NETFOLD_TLS_SERVER_NAME. Their defaults are the default socket (under
+    sudo the caller's, if root has none), the system's certificates, and no token. Raises ConnectError."""
     chosen = address or os.environ.get(Variable.CONTROLLER) or _callers_socket() or default_socket()
     if chosen == default_socket():
         check_default_socket()
@@ -96,7 +100,8 @@ def connection(
     if chosen.startswith("unix:"):
         return Connection(chosen, server_name=name)
     ca = certificate or _path(Variable.TLS_CA)
-    file = token or _path(Variable.TOKEN_FILE)
+    of_job = "" if token else os.environ.get(Variable.JOB_TOKEN, "").strip()
+    file = token or (None if of_job else _path(Variable.TOKEN_FILE))
     try:
         trusted = None if ca is None else ca.read_bytes()
         shown = [] if file is None else file.read_text().split()
@@ -112,7 +117,7 @@ def connection(
         raise ConnectError(
             f"{file}: it is empty; a token is needed, as the controller's --tokens file has it"
         )
-    return Connection(chosen, trusted, shown[0] if shown else "", name)
+    return Connection(chosen, trusted, shown[0] if shown else of_job, name)
 
 
 def open_channel(where: Connection) -> grpc.Channel:

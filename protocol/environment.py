@@ -40,6 +40,12 @@ class Variable(StrEnum):
         "name in the controller's certificate; default: the host of the address",
     )
     TOKEN_FILE = ("NETFOLD_TOKEN_FILE", "commands, workers", "path", "file with the token for the controller")
+    JOB_TOKEN = (
+        "NETFOLD_JOB_TOKEN",
+        "workers",
+        "token",
+        "token of the members of one job, in place of that of `NETFOLD_TOKEN_FILE`",
+    )
     HOST = (
         "NETFOLD_HOST",
         "workers",

@@ -193,6 +193,7 @@ class JobRecord(Record):
     roce_installed_epoch  last epoch whose connections all leaves had
     floats     switches add float32
     sandbox    packets are made by hand: no worker joins
+    submitted_by, tenant  of the caller that submitted it; "": it has no name, or no tenant
     """
 
     name: str
@@ -216,6 +217,8 @@ class JobRecord(Record):
     queue_pairs: tuple[QueuePairs, ...] = ()
     roce_installed_epoch: int = 0
     submitted: float = 0.0
+    submitted_by: str = ""
+    tenant: str = ""
     ended: float = 0.0
 
     @property

@@ -30,6 +30,8 @@ OTHER_VERSION = (
 KNOWN_TERMS = 100
 """Number of terms whose revisions are kept. A switch that was away for longer loses its sums."""
 
+KEY_BYTES = 32
+
 HISTORY = 200
 """Number of ended jobs that are kept."""
 
@@ -80,6 +82,7 @@ class Store:
             self._default("fabric", fabric)
             self._default("mark", 1024 + secrets.randbelow(64512) if mark is None else mark)
             self._default("term", 0)
+            self._default("key", secrets.token_hex(KEY_BYTES))
 
     def close(self) -> None:
         self._db.close()
@@ -152,6 +155,11 @@ class Store:
     def mark(self) -> int:
         """The tree number of management packets, chosen when the store was made."""
         return int(self._fact("mark"))
+
+    @property
+    def key(self) -> bytes:
+        """The key that the tokens of members are made of, chosen when the store was made."""
+        return bytes.fromhex(self._fact("key"))
 
     def number(self, name: str) -> int:
         """The last number handed out under a name; initially 0."""

@@ -14,6 +14,7 @@ from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
 from netfold.controller.jobs.store import HISTORY, StoreError
 from netfold.controller.jobs.stored_fabric import FabricStore
+from netfold.controller.jobs.submitter import UNNAMED, Submitter, TenantLimits
 from netfold.controller.jobs.withdrawal import Withdrawal
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
@@ -67,6 +68,7 @@ class JobRegistry:
         self._revisions = self._stored_revisions()
         self._quarantined: set[tuple[str, int]] = set()
         self._entries = AdmissionEntries(config.fabric)
+        self.key = store.key
         self._is_replaced = False
 
     @contextmanager
@@ -141,6 +143,22 @@ class JobRegistry:
             resolved = resolved.model_copy(update={"workers": workers})
         self._resolved[name] = resolved
         return resolved
+
+    def check_limits(self, submitter: Submitter, resolved: ResolvedJob, *, queued: bool = False) -> None:
+        """Check a new job against the limits of the submitter's tenant. Raises LimitError."""
+        submitter.check(resolved, self._jobs_of(submitter), queued=queued)
+
+    def check_workers(self, submitter: Submitter, name: str, new_workers: int) -> None:
+        """Check workers that a job gets against the limits of the submitter's tenant. Raises UnknownJobError,
+        LimitError."""
+        submitter.check_rate(self.resolved_job(name), new_workers, self._jobs_of(submitter))
+
+    def _jobs_of(self, submitter: Submitter) -> list[tuple[JobRecord, ResolvedJob]]:
+        """The jobs of the submitter's tenant that have not ended."""
+        if submitter.limits == TenantLimits():
+            return []
+        own = [j for j in self._jobs.values() if j.tenant == submitter.tenant and not j.state.is_terminal]
+        return [(job, self.resolved_job(job.name)) for job in own]
 
     def is_host(self, name: str) -> bool:
         """Whether the fabric has a host of that name."""
@@ -248,8 +266,11 @@ class JobRegistry:
         """Note that an element is not withdrawn any more."""
         self._store.delete_withdrawal(element)
 
-    def new(self, resolved: ResolvedJob) -> JobRecord:
-        """Make a queued job of a resolved file."""
+    def new(
+        self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queued: bool = False
+    ) -> JobRecord:
+        """Make a queued job of a resolved file. `queued`: it has to wait. Raises LimitError."""
+        self.check_limits(submitter, resolved, queued=queued)
         self._resolved[resolved.file.name] = resolved
         seq = self._store.number("seq") + 1
         self._store.set_number("seq", seq)
@@ -267,6 +288,8 @@ class JobRegistry:
             floats=resolved.file.numerics.floats,
             sandbox=resolved.file.sandbox,
             submitted=self._clock.wall_s(),
+            submitted_by=submitter.name,
+            tenant=submitter.tenant,
         )
 
     def with_placement(

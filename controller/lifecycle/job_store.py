@@ -20,6 +20,9 @@ class JobStore(Protocol):
     def primary(self) -> str: ...
 
     @property
+    def key(self) -> bytes: ...
+
+    @property
     def fabric(self) -> str: ...
 
     @property

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -38,6 +39,14 @@ NOTICE_AFTER_S, LISTEN_TIMEOUT_S = 0.5, 60.0
 Result = TypeVar("Result")
 
 JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
+
+
+def duration_s(option: str, text: str) -> float:
+    """The seconds of a duration such as 5m. Another text ends the command."""
+    found = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    if found is None:
+        fail(BAD_INPUT, f"{option} is '{text}'; expected a number and s, m, h or d, such as 5m")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
 def call_controller(

@@ -70,14 +70,18 @@ class ServiceOptions:
         Path | None,
         typer.Option(help="File with one token per line that joins jobs, and does no more."),
     ] = None
+    identities: Annotated[
+        Path | None,
+        typer.Option(help="File with one caller per line, as `netfold controller token` prints it."),
+    ] = None
 
     def credentials(self) -> Credentials | None:
         """None without TLS. Bad files end the command."""
-        if not any((self.tls_cert, self.tls_key, self.tokens, self.member_tokens)):
+        if not any((self.tls_cert, self.tls_key, self.tokens, self.member_tokens, self.identities)):
             return None
-        if self.tls_cert is None or self.tls_key is None or self.tokens is None:
-            fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key and --tokens")
-        files = SecurityFiles(self.tls_cert, self.tls_key, self.tokens, self.member_tokens)
+        if self.tls_cert is None or self.tls_key is None or not (self.tokens or self.identities):
+            fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key, and --tokens or --identities")
+        files = SecurityFiles(self.tls_cert, self.tls_key, self.tokens, self.member_tokens, self.identities)
         try:
             return Credentials(files.read(), files)
         except SecurityFileError as error:

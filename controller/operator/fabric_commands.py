@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Annotated, Any
 
@@ -14,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from netfold.controller.operator.controller_client import (
-    BAD_INPUT,
     call_controller,
-    fail,
+    duration_s,
     note_standby,
     plain,
     print_json,
@@ -69,7 +67,7 @@ def _hold(
 
     Exit codes: 0 stored, 2 no such switch or a bad duration, 4 no controller answers.
     """
-    _withdraw(where, switches, pb.HOLD, reason, as_json=as_json, hold_s=_seconds(duration))
+    _withdraw(where, switches, pb.HOLD, reason, as_json=as_json, hold_s=duration_s("--for", duration))
 
 
 @undrain.command()
@@ -105,13 +103,6 @@ def _withdraw(
 ) -> None:
     request = pb.WithdrawElementsRequest(elements=elements, intent=intent, reason=reason, hold_s=hold_s)
     _show(call_controller(where, lambda stub: stub.WithdrawElements(request, timeout=10)), as_json=as_json)
-
-
-def _seconds(duration: str) -> float:
-    found = re.fullmatch(r"(\d+)([smh])", duration)
-    if found is None:
-        fail(BAD_INPUT, f"--for is '{duration}'; expected a number and s, m or h, such as 5m")
-    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def _show(answer: pb.FabricStatus, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.submitter import UNNAMED, Submitter
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import LinksKnown
 from netfold.controller.lifecycle.job_registry import UnknownJobError
@@ -34,14 +35,16 @@ class OperatorRequests:
         self._inherited = {j.name for j in self._registry.all()}
         """Names of the jobs that the last controller left."""
 
-    async def submit(self, text: str, *, queue: bool, source: str = "") -> JobRecord:
+    async def submit(
+        self, text: str, submitter: Submitter = UNNAMED, *, queue: bool, source: str = ""
+    ) -> JobRecord:
         """Admit a job; shortly after a start only when all switches are connected or given up. `source`: name of the
         file in messages. Raises JobError for a bad file, JobExistsError, RefusedError (unless it may wait)."""
         resolved = await asyncio.to_thread(resolve_job, text, self._state.fabric, source or "job")
         await self._state.failures.known.wait()
         if not self._registry.has_live(resolved.file.name):
             self._state.member_status.forget(resolved.file.name)
-        return await self._placements.submit(resolved, queue=queue)
+        return await self._placements.submit(resolved, submitter, queue=queue)
 
     def cancel(self, name: str, canceled_by: str = "") -> JobRecord:
         """Cancel a job. Raises UnknownJobError."""

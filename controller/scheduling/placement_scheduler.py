@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.submitter import UNNAMED, Submitter
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError, uses_failed
 from netfold.controller.lifecycle.controller_state import ControllerState
@@ -57,13 +58,16 @@ class PlacementScheduler:
         self._again = False
         self._is_running = False
 
-    async def submit(self, resolved: ResolvedJob, *, queue: bool) -> JobRecord:
+    async def submit(
+        self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queue: bool
+    ) -> JobRecord:
         """Place a new job, or queue it if that is allowed. Raises JobExistsError, and RefusedError unless the job may
-        wait: ImpossibleJobError even then."""
+        wait: ImpossibleJobError even then. Raises LimitError for a tenant that has reached one of its limits."""
         name = resolved.file.name
 
         async def work(is_final_attempt: bool) -> None:
             self._check_name(name)
+            self._registry.check_limits(submitter, resolved)
             requests = self._queue_requests
             ahead = functools.partial(self._queue.ahead_of_new, resolved.file.priority)
             plan = functools.partial(self._planning.plan, resolved, frozenset, is_urgent=is_final_attempt)
@@ -74,7 +78,7 @@ class PlacementScheduler:
                 with self._registry.change():
                     self._registry.write(
                         self._registry.with_placement(
-                            self._registry.new(resolved), resolved, found, reservations
+                            self._registry.new(resolved, submitter), resolved, found, reservations
                         )
                     )
             except RefusedError as error:
@@ -88,7 +92,9 @@ class PlacementScheduler:
                     await self._planning.check_possible(resolved, frozenset, is_urgent=is_final_attempt)
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
-                    self._registry.write(self._registry.new(resolved).model_copy(update=waits))
+                    self._registry.write(
+                        self._registry.new(resolved, submitter, queued=True).model_copy(update=waits)
+                    )
                 # The conditions of the planning: failures and jobs ahead may have changed since.
                 self._queue.reserve(name, conditions_of(self._registry.get(name), failed, reservations), kept)
                 is_freed = self._queue_requests != requests  # after the plan was refused

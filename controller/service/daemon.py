@@ -19,7 +19,9 @@ from netfold.controller.jobs.store import Store, StoreError
 from netfold.controller.jobs.stored_fabric import check_same, fabric_text
 from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
+from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.connection_limits import raise_file_limit
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.leadership import Leadership, has_tokens_of
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
@@ -33,7 +35,6 @@ from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.programs import check_lanes, programs_of, with_programs
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, FabricError
@@ -45,7 +46,7 @@ to ignore them."""
 
 _OTHER_TOKENS = (
     "the primary takes other tokens, whose holders this standby refuses once it leads: "
-    "give both the same --tokens and --member-tokens"
+    "give both the same --tokens, --member-tokens and --identities"
 )
 
 
@@ -108,7 +109,9 @@ async def _run(
         if not options.has_stored_fabric:
             check_same(store, fabric)
         async with contextlib.AsyncExitStack() as stack:
-            listener = Listener(stack, options)
+            events = EventFiles(options.state.with_name(f"{options.state.name}.events"))
+            stack.callback(events.close)
+            listener = Listener(stack, options, events)
             term = leadership.try_lead()
             if term is None:
                 term = await _stand_by(equip, options, store, leadership, listener, report, stop)
@@ -171,21 +174,22 @@ def _reload(
 class Listener:
     """The address on which this process serves. The service behind it changes when a standby becomes the leader."""
 
-    def __init__(self, stack: contextlib.AsyncExitStack, options: DaemonOptions) -> None:
+    def __init__(self, stack: contextlib.AsyncExitStack, options: DaemonOptions, events: EventFiles) -> None:
         self._stack = stack
         self._options = options
+        self._events = events
         self._proxy: ServiceProxy | None = None
         self.address = ""
 
-    async def serve(self, service: pb_grpc.ControllerServicer) -> None:
+    async def serve(self, service: JobsService) -> None:
         """Direct all calls to `service` from now on. Raises ListenError."""
         if self._proxy is not None:
             self._proxy.replace(service)
             return
-        proxy = ServiceProxy(service)
+        proxy = ServiceProxy(service, self._events)
         options = self._options
         self.address = await self._stack.enter_async_context(
-            serving(proxy, options.listen, options.credentials)
+            serving(proxy, options.listen, options.credentials, events=self._events)
         )
         self._stack.callback(proxy.stop)  # before the server stops
         self._proxy = proxy

@@ -99,5 +99,5 @@ def has_tokens_of(security: Security | None, published: str) -> bool:
 
 
 def _digest(security: Security, salt: bytes) -> str:
-    tokens = [sorted(group) for group in (security.tokens, security.member_tokens)]
-    return f"{salt.hex()}:{hashlib.scrypt(repr(tokens).encode(), salt=salt, **_COST).hex()}"
+    callers = sorted((digest, repr(identity)) for digest, identity in security.callers.by_digest.items())
+    return f"{salt.hex()}:{hashlib.scrypt(repr(callers).encode(), salt=salt, **_COST).hex()}"

@@ -17,6 +17,7 @@ from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.submitter import LimitError
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
 from netfold.controller.lifecycle.job_registry import FabricReplacedError, UnknownJobError
@@ -51,6 +52,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     JobExistsError: grpc.StatusCode.ALREADY_EXISTS,
     ImpossibleJobError: grpc.StatusCode.INVALID_ARGUMENT,
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    LimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
     WithdrawalError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -112,6 +114,8 @@ def job_message(
         members=[_member(job, m, member_status) for m in job.members],
         standby_of=standby_of,
         sandbox=job.sandbox,
+        tenant=job.tenant,
+        submitted_by=job.submitted_by,
     )
 
 

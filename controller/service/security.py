@@ -1,52 +1,80 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Certificate and tokens of a controller that serves at TCP, read from files, and read again while it runs."""
+"""Certificate, tokens and identities of a controller that serves at TCP, read from files, and again while it runs."""
 
 from __future__ import annotations
 
+import functools
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from netfold.controller.service.identities import (
+    Identities,
+    IdentitiesError,
+    Identity,
+    Role,
+    digest_of,
+    read_identities,
+)
 
 MIN_TOKEN_LENGTH = 16
 
 
 class SecurityFileError(ValueError):
-    """A file of a certificate, a key or tokens cannot be used. The message names it."""
+    """A file of a certificate, a key, tokens or identities cannot be used. The message names it."""
 
 
 @dataclass(frozen=True)
 class Security:
     """Security of TCP: a certificate and its key in PEM, and the tokens of which a caller has to present one. Callers
-    with one of `member_tokens` may join jobs; those with one of `tokens` may call everything."""
+    with one of `member_tokens` may join jobs; those with one of `tokens` may call everything; those with the token of
+    one of `identities` may do what its role allows."""
 
     certificate: bytes
     key: bytes
     tokens: frozenset[str]
     member_tokens: frozenset[str] = frozenset()
+    identities: Identities = field(default_factory=Identities)
+
+    @functools.cached_property
+    def callers(self) -> Identities:
+        """All identities that a token stands for: tokens without a name are an operator's, or a member's of all
+        jobs."""
+        unnamed = {t: Identity("", "", Role.MEMBER) for t in self.member_tokens}
+        unnamed |= {t: Identity("", "", Role.OPERATOR) for t in self.tokens}
+        by_digest = {digest_of(token.encode()): identity for token, identity in unnamed.items()}
+        return Identities({**self.identities.by_digest, **by_digest})
 
 
 @dataclass(frozen=True)
 class SecurityFiles:
     certificate: Path
     key: Path
-    tokens: Path
+    tokens: Path | None
     member_tokens: Path | None = None
+    identities: Path | None = None
 
     def read(self) -> Security:
         """Raises SecurityFileError."""
-        tokens = read_tokens(self.tokens)
+        tokens = read_tokens(self.tokens) if self.tokens else frozenset()
         member_tokens = read_tokens(self.member_tokens) if self.member_tokens else frozenset()
         if tokens & member_tokens:
             raise SecurityFileError(
                 f"{self.member_tokens}: a token of {self.tokens} is in it; expected other tokens"
             )
         try:
+            identities = read_identities(self.identities) if self.identities else Identities()
+        except IdentitiesError as error:
+            raise SecurityFileError(str(error)) from error
+        if any(digest_of(t.encode()) in identities.by_digest for t in tokens | member_tokens):
+            raise SecurityFileError(f"{self.identities}: a token of --tokens or --member-tokens is in it")
+        try:
             pair = self.certificate.read_bytes(), self.key.read_bytes()
         except OSError as error:
             raise SecurityFileError(str(error)) from error
         _check_key(self.certificate, self.key)
-        return Security(*pair, tokens, member_tokens)
+        return Security(*pair, tokens, member_tokens, identities)
 
 
 class Credentials:

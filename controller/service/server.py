@@ -4,54 +4,44 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 
+from netfold.controller.service.access_control import AccessInterceptor, JobsService
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.request_texts import PlainTexts
 from netfold.controller.service.security import Credentials
 from netfold.controller.service.shutdown import CallsInFlight
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import TOKEN_KEY, default_socket
+from netfold.protocol.connection import default_socket
 from netfold.protocol.runtime import FolderError, make_own
 
 log = logging.getLogger(__name__)
 
-Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-
-if TYPE_CHECKING:
-    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
-else:
-    _Interceptor = grpc.aio.ServerInterceptor
-
 MAX_MESSAGE = 8 << 20
 ALL_INTERFACES = ("0.0.0.0", "[::]", "::", "*", "")
-MEMBER_METHODS = frozenset({"JoinJob", "GetJob", "ListHosts"})
-"""Methods that a worker and a parameter server call: membership, why a call stands still, and which host they run
-on."""
 
 
 @asynccontextmanager
 async def serving(
-    service: pb_grpc.ControllerServicer,
+    service: JobsService,
     listen: str,
     credentials: Credentials | None,
     limits: ConnectionLimits | None = None,
+    events: EventFiles | None = None,
 ) -> AsyncIterator[str]:
     """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `credentials`), and yield the address. `limits`: None: those of
-    the process. Raises ListenError."""
+    the process. `events`: gets an event for each call that changes something. Raises ListenError."""
     calls = CallsInFlight()
-    doors: list[_Interceptor] = [] if credentials is None else [_Tokens(credentials)]
-    interceptors = [*doors, PlainTexts(), calls]
+    interceptors = [AccessInterceptor(service, credentials, events), PlainTexts(), calls]
     options = [
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", MAX_MESSAGE),
@@ -90,7 +80,7 @@ def _bind(server: grpc.aio.Server, listen: str, credentials: Credentials | None)
             return listen
         if credentials is None:
             raise ListenError(
-                f"{listen} is TCP, which needs --tls-cert, --tls-key and --tokens; or give unix:PATH"
+                f"{listen} is TCP, which needs --tls-cert, --tls-key, and --tokens or --identities; or give unix:PATH"
             )
         port = server.add_secure_port(listen, _tls(credentials))
     except (RuntimeError, OSError) as error:
@@ -139,51 +129,3 @@ def _clear(path: Path) -> None:
         )
     finally:
         probe.close()
-
-
-class _Tokens(_Interceptor):
-    """Refuses calls without a known token, and those that a member's token does not allow, in constant time for each
-    token."""
-
-    def __init__(self, credentials: Credentials) -> None:
-        self._credentials = credentials
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler:
-        handler = await continuation(handler_call_details)
-        shown = dict(handler_call_details.invocation_metadata or ()).get(TOKEN_KEY, "")
-        given = shown.encode() if isinstance(shown, str) else shown
-        security = self._credentials.current
-        is_operator, is_member = _matches(given, security.tokens), _matches(given, security.member_tokens)
-        if is_operator or (is_member and handler_call_details.method.rpartition("/")[2] in MEMBER_METHODS):
-            return handler
-        if is_member:
-            code, message = grpc.StatusCode.PERMISSION_DENIED, "a member's token joins jobs, and does no more"
-        else:
-            code, message = grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed"
-        return _refusing(handler, code, message)
-
-
-def _matches(given: bytes, tokens: Collection[str]) -> bool:
-    matches = [hmac.compare_digest(given, f"Bearer {t}".encode()) for t in tokens]
-    return any(matches)
-
-
-def _refusing(handler: Handler | None, code: grpc.StatusCode, message: str) -> Handler:
-    """A handler that refuses each call. `handler`: None: there is no such method."""
-
-    async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-        await context.abort(code, message)
-
-    async def refuse_stream(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-        await context.abort(code, message)
-        yield
-
-    if handler and handler.request_streaming:
-        return grpc.stream_stream_rpc_method_handler(refuse_stream)
-    if handler and handler.response_streaming:
-        return grpc.unary_stream_rpc_method_handler(refuse_stream)
-    return grpc.unary_unary_rpc_method_handler(refuse)

@@ -11,9 +11,10 @@ from typing import TypeVar
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
-from netfold.controller.lifecycle.job_registry import UnknownJobError
+from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
+from netfold.controller.service.access_control import JobsService, submitter_of
 from netfold.controller.service.debug import Debugger
 from netfold.controller.service.explain import Explainer
 from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status
@@ -33,14 +34,14 @@ from netfold.controller.service.slot_reading import read_slot
 from netfold.controller.subsystems import Jobs, Planning, Switches
 from netfold.controller.switches.failed_elements import WithdrawalError
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.job_token import job_token
 
 Response = TypeVar("Response")
 
 LINES_A_MESSAGE = 100
 
 
-class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
+class Service(JobsService):
     """The service. Every typed error becomes a status code and its message. Methods are named as in the proto."""
 
     # ruff: noqa: N802
@@ -66,10 +67,18 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._explainer = Explainer(state, switches, jobs.lifecycle, planning)
         self._debugger = Debugger(state, switches, jobs.lifecycle)
 
+    @property
+    def registry(self) -> JobRegistry:
+        return self._state.registry
+
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         try:
-            job = await self._requests.submit(request.spec_yaml, queue=request.queue, source=request.source)
-            return self._job(job)
+            job = await self._requests.submit(
+                request.spec_yaml, submitter_of(context), queue=request.queue, source=request.source
+            )
+            message = self._job(job)
+            message.member_token = job_token(self.registry.key, job.name, job.seq)
+            return message
         except REFUSALS as error:
             await refuse(context, error)
 
@@ -131,6 +140,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
         try:
+            self.registry.check_workers(submitter_of(context), request.name, len(request.hosts))
             return self._job(self._members.add(request.name, tuple(request.hosts)))
         except REFUSALS as error:
             await refuse(context, error)

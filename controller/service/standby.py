@@ -17,6 +17,8 @@ from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.service.access_control import JobsService
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.fabric_status import fabric_status
 from netfold.controller.service.messages import (
@@ -32,7 +34,6 @@ from netfold.controller.service.messages import (
 )
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
 STORE_POLL_S = 0.2
 """Seconds between two polls of the store: SQLite has no notification of changes by another process."""
@@ -40,7 +41,7 @@ STORE_POLL_S = 0.2
 Answer = TypeVar("Answer")
 
 
-class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
+class StandbyService(JobsService):
     """Answers until `retire`, which ends the open streams. `config_of` makes the configuration of the fabric that the
     store has."""
 
@@ -56,6 +57,10 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._registry: JobRegistry
         self._no_members = MemberStatus()
         self._retired = asyncio.Event()
+
+    @property
+    def registry(self) -> JobRegistry:
+        return self._current()
 
     def retire(self) -> None:
         self._retired.set()
@@ -205,21 +210,26 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 class _Generation:
     """A service, until another one takes its place."""
 
-    def __init__(self, service: pb_grpc.ControllerServicer) -> None:
+    def __init__(self, service: JobsService) -> None:
         self.service = service
         self.ended = asyncio.Event()
 
 
-class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
+class ServiceProxy(JobsService):
     """Passes each call to the current service, because the handlers of a server are fixed when it starts. A call whose
     service is replaced is made again of the next one; a stream ends with UNAVAILABLE, on which clients try again.
     `stop` ends all calls so; a server that stops before they ended would log a traceback for each."""
 
-    def __init__(self, current: pb_grpc.ControllerServicer) -> None:
+    def __init__(self, current: JobsService, events: EventFiles | None = None) -> None:
         self._current = _Generation(current)
+        self._events = events
         self._stopped = asyncio.Event()
 
-    def replace(self, service: pb_grpc.ControllerServicer) -> None:
+    @property
+    def registry(self) -> JobRegistry:
+        return self._current.service.registry
+
+    def replace(self, service: JobsService) -> None:
         self._current.ended.set()
         self._current = _Generation(service)
 
@@ -283,6 +293,16 @@ class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
         updates = current.service.WatchRecording(request, context)
         async for lines in self._whole_stream(updates, current, context):
             yield lines
+
+    async def WatchEvents(
+        self, request: pb.WatchEventsRequest, context: Context
+    ) -> AsyncIterator[pb.EventLines]:
+        """A standby has the files of the primary."""
+        if self._events is None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this process keeps no events")
+        updates = self._events.read(request.since, follow=request.follow)
+        async for lines in self._whole_stream(updates, self._current, context):
+            yield pb.EventLines(lines=lines)
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context

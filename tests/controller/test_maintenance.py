@@ -238,7 +238,7 @@ def test_commands_drain_hold_show_and_give_back(tmp_path):
                 assert "new fans" in shown
                 assert "job" in shown
                 code, shown = await run(fabric_commands.hold, "leaf1", "--for", "soon")
-                assert (code, "expected a number and s, m or h" in shown) == (2, True)
+                assert (code, "expected a number and s, m, h or d" in shown) == (2, True)
                 code, shown = await run(fabric_commands.cordon, "nothing")
                 assert (code, "is no switch, link or host" in shown) == (2, True)
                 assert _withdrawn(deployment) == {"cordon": 0, "drain": 1, "hold": 1}

@@ -19,6 +19,7 @@ INTERNAL = {
     "ForeignStateError": "the controller pushes the pipeline again",
     "FabricReplacedError": "the call is made again of the next controller",
     "FolderError": "becomes a ConnectError, ListenError or NetworkError",
+    "IdentitiesError": "becomes a SecurityFileError",
     "InvalidPlanError": "a defect of a planner, by the validator",
     "ManifestError": "becomes a FabricError",
     "NoSolutionError": "a planner tries another way",

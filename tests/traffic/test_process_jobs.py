@@ -67,7 +67,7 @@ def run_member(monkeypatch: pytest.MonkeyPatch) -> RunMember:
     def run(where: Connection, job: str, leaves: bool = False) -> None:
         with subprocess.Popen(["sleep", "60"]) as member, monkeypatch.context() as as_member:
             as_member.setattr(os, "getpid", lambda: member.pid)
-            as_member.setattr(process_jobs, "watch_process", lambda *_: -1)
+            as_member.setattr(process_jobs, "watch_process", lambda *_, variables: -1)
             entered = EnteredJob(where, job, "h1", "rank 0 at host h1")
             if leaves:
                 entered.leave()

@@ -252,4 +252,4 @@ def test_a_job_without_a_file_is_watched(jobs: Jobs, tmp_path: Path):
 def test_a_frozen_program_has_no_watch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     with pytest.raises(OSError, match="is no interpreter of Python"):
-        watch_process(str(tmp_path))
+        watch_process(str(tmp_path), variables={})

@@ -19,16 +19,18 @@ from netfold.traffic.errors import JobRefusedError
 log = logging.getLogger(__name__)
 
 
-def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> None:
-    """`keys` are those of a job file (docs/reference/jobs.md). Raises JobRefusedError with the controller's reason."""
+def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> str:
+    """Return the token of the job's members. `keys` are those of a job file (docs/reference/jobs.md). Raises
+    JobRefusedError with the controller's reason."""
     request = pb.SubmitJobRequest(spec_yaml=json.dumps(dict(keys)), queue=queue)  # what is JSON is YAML
     with open_channel(where) as channel:
         try:
-            rpc.ControllerStub(channel).SubmitJob(request, timeout=timeout, wait_for_ready=True)
+            job = rpc.ControllerStub(channel).SubmitJob(request, timeout=timeout, wait_for_ready=True)
         except grpc.RpcError as error:
             raise JobRefusedError(
                 f"job {keys['name']}: the controller at {where.address} refused it: {error.details()}"
             ) from error
+    return str(job.member_token)
 
 
 def cancel_lost(where: Connection, name: str, host: str, canceled_by: str, timeout: float) -> bool | None:
@@ -58,7 +60,8 @@ def cancel_job(where: Connection, name: str, canceled_by: str, timeout: float) -
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.PERMISSION_DENIED:
                 log.warning(
-                    "job %s goes on: canceling it needs an operator's token: %s", name, error.details()
+                    "job %s goes on: canceling it needs its own token, or a user's or operator's: %s",
+                    *(name, error.details()),
                 )
             return False
     return True

@@ -21,10 +21,12 @@ import tempfile
 import time
 import urllib.parse
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from netfold.protocol.connection import Connection, connection
+from netfold.protocol.environment import Variable
+from netfold.protocol.job_token import job_of_token
 from netfold.traffic.membership.jobs import cancel_job, cancel_lost
 from netfold.traffic.membership.process_watch import watch_process
 
@@ -40,7 +42,8 @@ change."""
 @dataclass(frozen=True)
 class ProcessJob:
     """`host`: as which the process is a member, or the first process of its host. `member`: for messages. `started`: of
-    the process, in clock ticks since boot: tells processes of one number apart."""
+    the process, in clock ticks since boot: tells processes of one number apart. `token`: of the job, in the file alone,
+    which no other user can read."""
 
     job: str
     host: str
@@ -48,6 +51,7 @@ class ProcessJob:
     controller: str
     pid: int
     started: int
+    token: str = field(default="", repr=False)
 
 
 class EnteredJob:
@@ -59,16 +63,18 @@ class EnteredJob:
         self._process = os.getpid()
         entry = ProcessJob(name, host, member, where.address, self._process, _started(self._process))
         text = json.dumps(asdict(entry))
+        token = where.token if job_of_token(where.token) is not None else ""
         self._watch = -1
         self._path: Path | None = None
         try:
-            self._path = _write_file(entry, text)
+            self._path = _write_file(replace(entry, token=token))
         except OSError as error:
             log.warning(
                 "job %s has no file, and ends with its lease if %s and its watch die: %s", name, member, error
             )
         try:
-            self._watch = watch_process(str(self._path or ""), text)
+            variables = {str(Variable.JOB_TOKEN): token} if token else {}
+            self._watch = watch_process(str(self._path or ""), text, variables=variables)
         except OSError as error:
             log.warning("job %s has no watch, and may end with its lease if %s dies: %s", name, member, error)
 
@@ -110,7 +116,8 @@ def cancel_abandoned_jobs(where: Connection, timeout: float) -> list[str]:
             _forget_old(path)
             continue
         remaining = max(0.0, deadline - time.monotonic())
-        was_live = cancel_lost(where, entry.job, entry.host, CANCELED_BY, remaining)
+        member = where.as_member(entry.token)
+        was_live = cancel_lost(member, entry.job, entry.host, CANCELED_BY, remaining)
         if was_live is not None:
             path.unlink(missing_ok=True)
         if was_live:
@@ -144,12 +151,12 @@ def _forget_old_folders() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_file(entry: ProcessJob, text: str) -> Path:
+def _write_file(entry: ProcessJob) -> Path:
     """Raises OSError."""
     path = _folder() / f"{entry.pid}-{urllib.parse.quote(entry.job, safe='')}.json"
     part = path.with_suffix(".part")
     try:
-        part.write_text(text)
+        part.write_text(json.dumps(asdict(entry)))
         return part.rename(path)
     except OSError:
         with contextlib.suppress(OSError):

@@ -14,12 +14,12 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
-def watch_process(*arguments: str) -> int:
-    """Watches this process: if it ends, process_jobs.py runs with these arguments. Returns a descriptor; a byte written
-    to it says that the process has left the job, and ends the watch. Raises OSError."""
+def watch_process(*arguments: str, variables: Mapping[str, str]) -> int:
+    """Watches this process: if it ends, process_jobs.py runs with these arguments and environment variables. Returns a
+    descriptor; a byte written to it says that the process has left the job, and ends the watch. Raises OSError."""
     if getattr(sys, "frozen", False) or not sys.executable:
         raise OSError(f"no process can watch this one: {sys.executable!r} is no interpreter of Python")
     process = os.pidfd_open(os.getpid())
@@ -35,7 +35,7 @@ def watch_process(*arguments: str) -> int:
             stdin=silent,
             stdout=silent,
             stderr=silent,
-            env={**os.environ, "PYTHONPATH": modules},
+            env={**os.environ, **variables, "PYTHONPATH": modules},
             check=True,
         )
     except (OSError, subprocess.CalledProcessError) as error:

@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from netfold.protocol.connection import ConnectError, Connection, connection
+from netfold.protocol.job_token import job_of_token
 from netfold.protocol.wire import packet_bytes
 from netfold.traffic.agent.messages import (
     CALLS_MAX,
@@ -207,10 +208,17 @@ class MemberAgent:
 
     def _submit(self, hosts: list[str]) -> None:
         name = self._options.job or f"mpi-{secrets.token_hex(4)}"
-        submit_job(self._where, self._options.job_file(name, hosts), self._options.queue, SUBMIT_TIMEOUT_S)
-        self._worker.send_text(MessageType.JOB, name)
+        file, queue = self._options.job_file(name, hosts), self._options.queue
+        token = submit_job(self._where, file, queue, SUBMIT_TIMEOUT_S)
+        self._worker.send_text(MessageType.JOB, token or name)
 
-    def _join(self, name: str) -> None:
+    def _join(self, text: str) -> None:
+        """Join a job by its token, which has the name, or by its name."""
+        name = job_of_token(text)
+        if name is None:
+            name = text
+        else:
+            self._where = self._where.as_member(text)
         membership = ControllerMembership(self._where, name, self._host.name)
         news = MembershipNews(membership)
         self._job = _Job(name, membership, news, EpochSockets(bindable(self._host.address)))

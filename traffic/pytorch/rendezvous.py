@@ -17,7 +17,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -68,7 +68,7 @@ class HostInfo:
 class RankLayout:
     """`places`: the host number of each rank; hosts are numbered in the order of their first ranks. `names`,
     `addresses`: of the hosts. `job`: "" if all ranks share one host, which needs no network. `session`: prefix of all
-    keys of this world in torch's store. `report`, `group_rate`: of TorchOptions."""
+    keys of this world in torch's store. `report`, `group_rate`: of TorchOptions. `token`: of the job's members."""
 
     session: str
     job: str
@@ -77,10 +77,15 @@ class RankLayout:
     addresses: tuple[str, ...] = ()
     report: str = ""
     group_rate: float | None = None
+    token: str = field(default="", repr=False)
 
     @property
     def hosts(self) -> int:
         return max(self.places) + 1
+
+    def connection(self) -> Connection:
+        """The connection of a member of the job. Raises ConnectError."""
+        return connection().as_member(self.token)
 
     def ranks_on_host(self, rank: int) -> list[int]:
         """The ranks of this rank's host, itself included, in ascending order."""
@@ -168,7 +173,8 @@ def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> Ran
             raise TrafficError(f"rank 0: {found['error']}")
         places, names, addresses = (tuple(found[key]) for key in ("places", "names", "addresses"))
         report, group_rate = found["report"], found["group_rate"]
-        return RankLayout(session, found["job"], places, names, addresses, report, group_rate)
+        job, token = found["job"], found["token"]
+        return RankLayout(session, job, places, names, addresses, report, group_rate, token)
     raise TrafficError("timeout: rank 0 published no layout within the group's timeout")
 
 
@@ -183,9 +189,9 @@ def _make_layout(
     known = _find_hosts(where, [infos[places.index(place)] for place in range(len(hosts))])
     name = options.job or f"torch-{secrets.token_hex(4)}"
     names = tuple(host.name for host in known)
-    submit_job(where, options.job_file(name, names), options.queue, timeout)
+    token = submit_job(where, options.job_file(name, names), options.queue, timeout)
     addresses = tuple(host.address for host in known)
-    return RankLayout(session, name, places, names, addresses, options.report, options.group_rate)
+    return RankLayout(session, name, places, names, addresses, options.report, options.group_rate, token)
 
 
 def _find_hosts(where: Connection, infos: Iterable[HostInfo]) -> list[MemberHost]:

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from netfold.protocol.connection import connection
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.membership.membership import ControllerMembership
@@ -184,7 +183,7 @@ def _agree_on_targets(store: Any, rank: int, hosts: InNetworkReducer | None, dea
 
 def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:
     host = layout.names[layout.places[rank]]
-    return EnteredJob(connection(), layout.job, host, f"rank {rank} at host {host}")
+    return EnteredJob(layout.connection(), layout.job, host, f"rank {rank} at host {host}")
 
 
 def _open_reporter(layout: RankLayout, store: Any, rank: int) -> Reporter:
@@ -223,7 +222,7 @@ def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[Loc
 
 
 def _join(layout: RankLayout, rank: int, deadline: float) -> InNetworkReducer:
-    where = connection()
+    where = layout.connection()
     place = layout.places[rank]
     membership = ControllerMembership(where, layout.job, layout.names[place])
     try:

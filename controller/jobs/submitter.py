@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The submitter of a job, and the limits of its tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from netfold.controller.jobs.file import ResolvedJob
+from netfold.controller.jobs.records import JobRecord, JobState
+
+
+class LimitError(Exception):
+    """A tenant has reached one of its limits. The message has the limit and its value."""
+
+
+@dataclass(frozen=True)
+class TenantLimits:
+    """TenantLimits of a tenant; None: no limit.
+
+    jobs      jobs that have not ended
+    queued    jobs that wait for capacity
+    rate      rates of all workers of all its jobs together, in the fabric's unit
+    priority  highest priority of a job
+    calls     calls a second
+    """
+
+    jobs: int | None = None
+    queued: int | None = None
+    rate: float | None = None
+    priority: int | None = None
+    calls: float | None = None
+
+
+@dataclass(frozen=True)
+class Submitter:
+    """`name`, `tenant`: "": the caller has none, as at a Unix socket."""
+
+    name: str = ""
+    tenant: str = ""
+    limits: TenantLimits = field(default_factory=TenantLimits)
+
+    def check(
+        self, resolved: ResolvedJob, jobs: Iterable[tuple[JobRecord, ResolvedJob]], *, queued: bool
+    ) -> None:
+        """Check a new job beside the `jobs` of the tenant that have not ended. Raises LimitError."""
+        limits, file, own = self.limits, resolved.file, list(jobs)
+        if limits.priority is not None and file.priority > limits.priority:
+            self._refuse(f"priority is {file.priority}", f"priority={limits.priority}")
+        if limits.jobs is not None and len(own) >= limits.jobs:
+            self._refuse(f"{len(own)} jobs have not ended", f"jobs={limits.jobs}")
+        waiting = sum(job.state is JobState.QUEUED for job, _ in own)
+        if queued and limits.queued is not None and waiting >= limits.queued:
+            self._refuse(f"{waiting} jobs are queued", f"queued={limits.queued}")
+        self.check_rate(resolved, len(resolved.workers), own)
+
+    def check_rate(
+        self, resolved: ResolvedJob, new_workers: int, jobs: Iterable[tuple[JobRecord, ResolvedJob]]
+    ) -> None:
+        """Check workers that a job gets beside those of the `jobs`. Raises LimitError."""
+        if self.limits.rate is None:
+            return
+        rate, limit = resolved.file.rate, f"rate={self.limits.rate:g}"
+        if rate is None:
+            self._refuse(f"job '{resolved.file.name}' has no `rate`", limit)
+        promised = sum(_promised(job, known) for job, known in jobs) + rate * new_workers
+        if promised > self.limits.rate:
+            self._refuse(
+                f"its jobs would have {promised:g} at {resolved.file.name}'s rate of {rate:g}", limit
+            )
+
+    def _refuse(self, what: str, limit: str) -> NoReturn:
+        raise LimitError(f"tenant '{self.tenant}': {what}; its limit is {limit}")
+
+
+def _promised(job: JobRecord, resolved: ResolvedJob) -> float:
+    """The most that a job may get: it may move to a plan with the rate of its file."""
+    planned = 0.0 if job.placement is None else job.placement.plan.rate
+    rate = planned if resolved.file.rate is None else resolved.file.rate
+    return rate * len(resolved.workers)
+
+
+UNNAMED = Submitter()

@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Decides what a caller may do: one table of the calls, and one function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+import grpc
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.service.identities import Identity, Role
+
+
+class Right(Enum):
+    """The right to make some calls."""
+
+    HOSTS = auto()  # list the hosts of the fabric
+    FOLLOW = auto()  # see one job
+    JOIN = auto()  # be a member of a job
+    END = auto()  # end a job
+    READ = auto()  # see jobs, switches and links
+    SUBMIT = auto()
+    OWN = auto()  # change a job, or read its sums
+    FABRIC = auto()  # change what all jobs use
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`job`: the field of the request that names the job; "": it names none. `changes`: the call is an event."""
+
+    right: Right
+    job: str = ""
+    changes: bool = False
+
+
+RULES: Mapping[str, Rule] = {
+    "ListHosts": Rule(Right.HOSTS),
+    "GetJob": Rule(Right.FOLLOW, "name"),
+    "JoinJob": Rule(Right.JOIN, "job"),
+    "CancelJob": Rule(Right.END, "name", changes=True),
+    "ListJobs": Rule(Right.READ),
+    "WatchJob": Rule(Right.READ, "name"),
+    "ExplainJob": Rule(Right.READ, "name"),
+    "GetStatus": Rule(Right.READ),
+    "GetFabricStatus": Rule(Right.READ),
+    "WatchRecording": Rule(Right.READ),
+    "WatchEvents": Rule(Right.READ),
+    "SubmitJob": Rule(Right.SUBMIT, changes=True),
+    "AddWorkers": Rule(Right.OWN, "name", changes=True),
+    "ReadSlot": Rule(Right.OWN, "job"),
+    "DebugJob": Rule(Right.OWN, "name"),
+    "Replan": Rule(Right.FABRIC, changes=True),
+    "WithdrawElements": Rule(Right.FABRIC, changes=True),
+    "GiveBackElements": Rule(Right.FABRIC, changes=True),
+    "ChangeFabric": Rule(Right.FABRIC, changes=True),
+}
+"""Each call of the service. A call without a rule is an operator's alone."""
+
+_MEMBERS = frozenset({Right.HOSTS, Right.FOLLOW, Right.JOIN})
+_VIEWERS = frozenset({Right.HOSTS, Right.FOLLOW, Right.READ})
+RIGHTS: Mapping[Role, frozenset[Right]] = {
+    Role.MEMBER: _MEMBERS,
+    Role.VIEWER: _VIEWERS,
+    Role.USER: _MEMBERS | _VIEWERS | {Right.END, Right.SUBMIT, Right.OWN},
+    Role.OPERATOR: frozenset(Right),
+}
+
+LOCAL = Identity("", "", Role.OPERATOR)
+"""The caller at a Unix socket, whose rights on disk are its guard."""
+
+
+@dataclass(frozen=True)
+class AccessRefusal:
+    code: grpc.StatusCode
+    message: str
+
+
+def refusal_of_call(caller: Identity, rpc: str) -> AccessRefusal | None:
+    """Why the caller may not make this call for any job; None: it may for some."""
+    rule = RULES.get(rpc)
+    if rule is None:
+        may = caller.role is Role.OPERATOR
+    else:
+        # The holder of a job's token can end the job in any case, by joining it as each of its hosts.
+        may = rule.right in RIGHTS[caller.role] or (rule.right is Right.END and caller.job != "")
+    if may:
+        return None
+    what = (
+        "a member's token joins jobs" if caller.role is Role.MEMBER else f"a {caller.role} may not call {rpc}"
+    )
+    return AccessRefusal(
+        grpc.StatusCode.PERMISSION_DENIED, f"{what}, and does no more" if caller.role is Role.MEMBER else what
+    )
+
+
+def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = None) -> AccessRefusal | None:
+    """Why the caller may not make the call; None: it may. `name`: of the job that the request names. `job`: its record;
+    None: there is none."""
+    refusal = refusal_of_call(caller, rpc)
+    if refusal is not None or not name:
+        return refusal
+    if (
+        caller.role is Role.MEMBER
+        and caller.job
+        and (name != caller.job or (job is not None and job.seq != caller.seq))
+    ):
+        return AccessRefusal(grpc.StatusCode.PERMISSION_DENIED, f"the token is of another job than '{name}'")
+    if job is not None and not sees(caller, job):
+        return AccessRefusal(grpc.StatusCode.NOT_FOUND, f"there is no job '{name}'")
+    return None
+
+
+def sees(caller: Identity, job: JobRecord) -> bool:
+    """Whether the caller may see more of the job than its load."""
+    return caller.role is not Role.USER or job.tenant == caller.tenant
+
+
+def job_in(rpc: str, request: Any) -> str:
+    """The name of the job in a request; "": it has none."""
+    rule = RULES.get(rpc)
+    return str(getattr(request, rule.job)) if rule is not None and rule.job else ""

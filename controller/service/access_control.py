@@ -1,0 +1,241 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Interceptor that finds the caller of each call, refuses what access.py does not allow, and hides the jobs of other
+tenants in the answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import grpc
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.jobs.submitter import Submitter
+from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.service.access import (
+    LOCAL,
+    RULES,
+    AccessRefusal,
+    decide,
+    job_in,
+    refusal_of_call,
+)
+from netfold.controller.service.call_rates import CallRates
+from netfold.controller.service.events import Event, EventFiles
+from netfold.controller.service.hidden_jobs import HiddenJobs
+from netfold.controller.service.identities import Identity, Role
+from netfold.controller.service.request_texts import MAX_TEXT
+from netfold.controller.service.security import Credentials
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.connection import TOKEN_KEY
+from netfold.protocol.job_token import verified_job
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
+if TYPE_CHECKING:
+    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
+else:
+    _Interceptor = grpc.aio.ServerInterceptor
+
+_BEARER = b"Bearer "
+_UNKNOWN = AccessRefusal(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
+
+
+class JobsService(pb_grpc.ControllerServicer):  # type: ignore[misc]
+    """The service of a controller, whose jobs are known here."""
+
+    @property
+    def registry(self) -> JobRegistry:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class RpcOutcome:
+    code: grpc.StatusCode = grpc.StatusCode.OK
+    message: str = ""
+
+
+class IdentifiedCall:
+    """The context of a call, with its caller. Messages of refusals name no hidden job."""
+
+    def __init__(self, context: Any, caller: Identity, hidden: HiddenJobs) -> None:
+        self._context = context
+        self._hidden = hidden
+        self.caller = caller
+        self.outcome = RpcOutcome()
+
+    async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
+        self.outcome = RpcOutcome(code, details)
+        await self._context.abort(code, self._hidden.text(details))
+        raise AssertionError("abort raises")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
+def caller_of(context: object) -> Identity:
+    """The caller of a call. Without this interceptor it is the process itself."""
+    return context.caller if isinstance(context, IdentifiedCall) else LOCAL
+
+
+def submitter_of(context: object) -> Submitter:
+    caller = caller_of(context)
+    return Submitter(caller.name, caller.tenant, caller.limits)
+
+
+class AccessInterceptor(_Interceptor):
+    """`credentials`: None: the callers are of a Unix socket, and may do everything."""
+
+    def __init__(
+        self, service: JobsService, credentials: Credentials | None, events: EventFiles | None = None
+    ) -> None:
+        self._service = service
+        self._credentials = credentials
+        self._events = events
+        self._rates = CallRates()
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        handler = await continuation(handler_call_details)
+        rpc = handler_call_details.method.rpartition("/")[2]
+        caller = self._caller(handler_call_details)
+        refusal = (
+            _UNKNOWN if caller is None else refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
+        )
+        if refusal is not None or caller is None:
+            return _refusing(handler, refusal or _UNKNOWN)
+        if not handler:  # None, which gRPC's types leave out: no such method
+            return handler
+        if handler.stream_stream:
+            return _replaced(handler, stream_stream=self._joining(handler.stream_stream, rpc, caller))
+        if handler.unary_stream:
+            return _replaced(handler, unary_stream=self._streaming(handler.unary_stream, rpc, caller))
+        assert handler.unary_unary is not None
+        return _replaced(handler, unary_unary=self._unary(handler.unary_unary, rpc, caller))
+
+    def _caller(self, details: grpc.HandlerCallDetails) -> Identity | None:
+        if self._credentials is None:
+            return LOCAL
+        shown = dict(details.invocation_metadata or ()).get(TOKEN_KEY, "")
+        given = shown.encode() if isinstance(shown, str) else shown
+        if not given.startswith(_BEARER):
+            return None
+        token = given.removeprefix(_BEARER)
+        known = self._credentials.current.callers.of_token(token)
+        return known or _member_of(verified_job(self._service.registry.key, token))
+
+    def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, caller: Identity) -> Callable[..., Any]:
+        async def call(request: Any, context: Any) -> Any:
+            own = IdentifiedCall(context, caller, self._hidden(caller))
+            answer = None
+            try:
+                await self._admit(rpc, request, own)
+                answer = await method(request, own)
+            except BaseException as error:
+                if own.outcome == RpcOutcome():
+                    own.outcome = RpcOutcome(grpc.StatusCode.UNKNOWN, repr(error))
+                raise
+            finally:
+                self._note(rpc, own, request, answer)
+            return self._hidden(caller).answer(answer)
+
+        return call
+
+    def _note(self, rpc: str, call: IdentifiedCall, request: Any, answer: Any) -> None:
+        """Write the event of a call that changes something."""
+        rule = RULES.get(rpc)
+        if self._events is None or rule is None or not rule.changes:
+            return
+        name = job_in(rpc, request) or (answer.name if rpc == "SubmitJob" and answer is not None else "")
+        job, caller = self._job(name), call.caller
+        elements = getattr(request, "elements", None) or getattr(request, "jobs", None) or ()
+        self._events.add(
+            Event(
+                at=time.time(),
+                call=rpc,
+                caller=caller.name or caller.role,
+                tenant=caller.tenant if job is None else job.tenant,
+                source=call.peer(),
+                target=name or ", ".join(elements)[:MAX_TEXT],
+                outcome=call.outcome.code.name.lower(),
+                message=call.outcome.message[:MAX_TEXT],
+            )
+        )
+
+    def _streaming(self, method: Callable[..., Any], rpc: str, caller: Identity) -> Callable[..., Any]:
+        async def call(request: Any, context: Any) -> AsyncIterator[Any]:
+            own = IdentifiedCall(context, caller, self._hidden(caller))
+            await self._admit(rpc, request, own)
+            async for message in method(request, own):
+                yield self._hidden(caller).answer(message)
+
+        return call
+
+    def _joining(self, method: Callable[..., Any], rpc: str, caller: Identity) -> Callable[..., Any]:
+        async def call(requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+            first = await anext(aiter(requests), None)
+            if first is None:
+                return
+            own = IdentifiedCall(context, caller, self._hidden(caller))
+            await self._admit(rpc, first, own)
+            async for message in method(_chained(first, requests), own):
+                yield message
+
+        return call
+
+    async def _admit(self, rpc: str, request: Any, call: IdentifiedCall) -> None:
+        """End a call that the caller may not make."""
+        name, caller = job_in(rpc, request), call.caller
+        refusal = decide(
+            caller, rpc, name, self._job(name) if caller.role in (Role.MEMBER, Role.USER) else None
+        )
+        if refusal is not None:
+            await call.abort(refusal.code, refusal.message)
+        if rpc == "CancelJob" and caller.name:
+            request.canceled_by = (
+                f"{caller.name}: {request.canceled_by}" if request.canceled_by else caller.name
+            )
+
+    def _job(self, name: str) -> JobRecord | None:
+        registry = self._service.registry
+        return registry.get(name) if name in registry else None
+
+    def _hidden(self, caller: Identity) -> HiddenJobs:
+        return HiddenJobs(caller, self._service.registry.all() if caller.role is Role.USER else [])
+
+
+def _member_of(job: tuple[str, int] | None) -> Identity | None:
+    return None if job is None else Identity("", "", Role.MEMBER, *job)
+
+
+async def _chained(first: Any, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    yield first
+    async for message in rest:
+        yield message
+
+
+def _replaced(handler: Handler, **methods: Callable[..., Any]) -> Handler:
+    return handler._replace(**methods)  # type: ignore[attr-defined,no-any-return]  # a named tuple
+
+
+def _refusing(handler: Handler | None, refusal: AccessRefusal) -> Handler:
+    """A handler that refuses each call. `handler`: None: there is no such method."""
+
+    async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await context.abort(refusal.code, refusal.message)
+
+    async def refuse_stream(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await context.abort(refusal.code, refusal.message)
+        yield
+
+    if handler and handler.request_streaming:
+        return grpc.stream_stream_rpc_method_handler(refuse_stream)
+    if handler and handler.response_streaming:
+        return grpc.unary_stream_rpc_method_handler(refuse_stream)
+    return grpc.unary_unary_rpc_method_handler(refuse)

@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Hides the jobs of other tenants from a user: their load stays in an answer, and their names do not."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.recording.lines import LineKind, StateSection
+from netfold.controller.service.access import sees
+from netfold.controller.service.identities import Identity, Role
+from netfold.protocol import netfold_pb2 as pb
+
+NAMELESS = "another-tenant"
+"""In place of the name of a hidden job."""
+
+
+class HiddenJobs:
+    """The part of `jobs` that `caller` does not see: none, unless it is a user."""
+
+    def __init__(self, caller: Identity, jobs: Sequence[JobRecord]) -> None:
+        self._is_user = caller.role is Role.USER
+        self._tenant = caller.tenant
+        self._own = frozenset(j.name for j in jobs if sees(caller, j))
+        self._names = [j.name for j in jobs if not sees(caller, j)] if self._is_user else []
+
+    def text(self, text: str) -> str:
+        """A text for people, where each name of a hidden job is replaced."""
+        return self._pattern.sub(NAMELESS, text) if self._names else text
+
+    def answer(self, message: Any) -> Any:
+        """An answer of the service without what is hidden."""
+        if not self._is_user:
+            return message
+        match message:
+            case pb.ListJobsResponse():
+                shown = [job for job in message.jobs if job.name in self._own]
+                del message.jobs[:]
+                message.jobs.extend(shown)
+                for job in message.jobs:
+                    job.reason = self.text(job.reason)
+            case pb.Job():
+                message.reason = self.text(message.reason)
+            case pb.Explanation():
+                message.steps[:] = map(self.text, message.steps)
+            case pb.Diagnosis():
+                message.verdict = self.text(message.verdict)
+                message.evidence[:] = map(self.text, message.evidence)
+                message.document_json = self.text(message.document_json)
+            case pb.Status():
+                for tree in message.trees:
+                    tree.job = self._shown(tree.job)
+            case pb.FabricStatus():
+                for element in message.elements:
+                    element.reason = self.text(element.reason)
+                    for staying in element.jobs:
+                        staying.name, staying.reason = self._shown(staying.name), self.text(staying.reason)
+            case pb.RecordingLines():
+                rows = (self._line(json.loads(line)) for line in message.lines)
+                message.lines[:] = [json.dumps(row, separators=(",", ":")) for row in rows if row]
+            case pb.EventLines():
+                lines = [line for line in message.lines if json.loads(line).get("tenant") == self._tenant]
+                message.lines[:] = map(self.text, lines)
+        return message
+
+    @functools.cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        names = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
+        return re.compile(rf"(?<![A-Za-z0-9_.-])(?:{names})(?![A-Za-z0-9_-])")
+
+    def _shown(self, name: str) -> str:
+        """Names that the store has forgotten are hidden, too: they may be of any tenant."""
+        return name if not name or name in self._own else NAMELESS
+
+    def _line(self, row: dict[str, Any]) -> dict[str, Any] | None:
+        """A line of a recording; None: it is of a hidden job."""
+        if row["kind"] == LineKind.EVENT:
+            if "job" in row and row["job"] not in self._own:
+                return None
+            return {**row, "text": self.text(row["text"])}
+        sections = row.get("state", {})
+        for section in (StateSection.JOBS, StateSection.MEMBERS):
+            if section in sections:
+                sections[section] = {
+                    key: value for key, value in sections[section].items() if key.split(" ")[0] in self._own
+                }
+        for value in sections.get(StateSection.JOBS, {}).values():
+            if value:
+                value["reason"] = self.text(value["reason"])
+        if StateSection.PACKETS in sections:
+            sections[StateSection.PACKETS] = {
+                switch: self._packets(jobs) for switch, jobs in sections[StateSection.PACKETS].items()
+            }
+        return row
+
+    def _packets(self, jobs: dict[str, dict[str, float]] | None) -> dict[str, dict[str, float]] | None:
+        """Packets a second of a switch by job and verdict, where all hidden jobs are one."""
+        if jobs is None:
+            return None
+        shown: dict[str, dict[str, float]] = {}
+        for name, rates in jobs.items():
+            of_job = shown.setdefault(self._shown(name), {})
+            for verdict, rate in rates.items():
+                of_job[verdict] = round(of_job.get(verdict, 0.0) + rate, 1)
+        return shown

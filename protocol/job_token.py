@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The token of the members of one job: it has the job's name, and its proof is an HMAC by the controller's key. The
+controller can make it again, so it is stored nowhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+
+_PREFIX = "m"
+"""Short: MPI programs pass a token in the 128 bytes of a job's name."""
+_SEPARATOR = ":"
+"""No name of a job has it."""
+_PARTS = 4
+
+
+def job_token(key: bytes, job: str, seq: int) -> str:
+    """`seq` tells apart jobs of one name."""
+    proof = hmac.digest(key, f"{_PREFIX}\0{job}\0{seq}".encode(), hashlib.sha256)
+    text = base64.urlsafe_b64encode(proof).decode().rstrip("=")
+    return _SEPARATOR.join((_PREFIX, job, str(seq), text))
+
+
+def job_of_token(token: str) -> str | None:
+    """The name in a job's token, which may be forged; None for another text."""
+    parts = token.split(_SEPARATOR)
+    return parts[1] if len(parts) == _PARTS and parts[0] == _PREFIX else None
+
+
+def verified_job(key: bytes, token: bytes) -> tuple[str, int] | None:
+    """Name and seq of the job whose members have the token; None for a forged one, and any other text."""
+    text = token.decode(errors="replace")
+    name = job_of_token(text)
+    seq = text.split(_SEPARATOR)[2] if name is not None else ""
+    if name is None or not (seq.isascii() and seq.isdecimal()):
+        return None
+    number = int(seq[:20])
+    return (name, number) if hmac.compare_digest(job_token(key, name, number).encode(), token) else None

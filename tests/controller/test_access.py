@@ -1,0 +1,328 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What each caller may do: every call of the service by every kind of caller, for the jobs of its own tenant and of
+another one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import grpc
+import pytest
+
+from netfold.controller.service.access import RIGHTS, RULES, Right, decide
+from netfold.controller.service.events import EventFiles
+from netfold.controller.service.hidden_jobs import NAMELESS
+from netfold.controller.service.identities import Identities, Identity, Role, digest_of
+from netfold.controller.service.security import Credentials, Security
+from netfold.controller.service.server import serving
+from netfold.controller.service.servicer import service_of
+from netfold.controller.service.standby import ServiceProxy
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.job_token import job_token, verified_job
+from netfold.topologies.generators import single_switch
+from netfold.traffic.membership.jobs import cancel_job, submit_job
+from netfold.traffic.membership.membership import ControllerMembership
+from tests.controller.deployment import Deployment, deployed
+from tests.controller.test_server import security  # noqa: F401 (a fixture)
+
+METHODS = pb.DESCRIPTOR.services_by_name["Controller"].methods
+CALLERS = ("anonymous", "stranger", "viewer", "alice", "bob", "operator", "member")
+"""All callers: alice and bob are users of two tenants, and the member's token is of alice's job."""
+JOBS = ("of-alice", "of-bob")
+OTHERS_JOB_CODES = {"alice": grpc.StatusCode.NOT_FOUND, "bob": grpc.StatusCode.NOT_FOUND}
+
+TOKENS = {"anonymous": "", "stranger": "x" * 32} | {
+    name: f"the-token-of-{name}" for name in ("viewer", "alice", "bob", "operator")
+}
+IDENTITIES = Identities(
+    {
+        digest_of(TOKENS[name].encode()): Identity(name, tenant, role)
+        for name, tenant, role in (
+            ("viewer", "site", Role.VIEWER),
+            ("alice", "vision", Role.USER),
+            ("bob", "speech", Role.USER),
+            ("operator", "site", Role.OPERATOR),
+        )
+    }
+)
+
+
+def spec(name: str, hosts: str) -> str:
+    return f"name: {name}\nworkers: [{hosts}]\nscheme: switchml\nrate: 5\nlease_ms: 60000\n"
+
+
+class Access:
+    """The service over TCP, with a job of each tenant."""
+
+    def __init__(self, address: str, certificate: bytes, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.tokens = dict(TOKENS)
+        self.address, self._certificate = address, certificate
+
+    @asynccontextmanager
+    async def stub(self, caller: str):
+        where = Connection(self.address, self._certificate, self.tokens[caller])
+        async with open_aio_channel(where) as channel:
+            yield pb_grpc.ControllerStub(channel)
+
+    async def submit(self, caller: str, name: str, hosts: str) -> pb.Job:
+        async with self.stub(caller) as stub:
+            return await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec(name, hosts)), timeout=20)
+
+
+@asynccontextmanager
+async def event_files(folder):
+    events = EventFiles(folder / "events")
+    try:
+        yield events
+    finally:
+        events.close()
+
+
+def run(tmp_path, security: Security, scenario: Callable[[Access], Awaitable[None]]) -> None:  # noqa: F811
+    known = Security(security.certificate, security.key, frozenset(), frozenset(), IDENTITIES)
+
+    async def whole() -> None:
+        async with (
+            deployed(single_switch(6), tmp_path) as deployment,
+            event_files(tmp_path) as events,
+            serving(
+                ServiceProxy(service_of(deployment.controller), events),
+                "localhost:0",
+                Credentials(known),
+                events=events,
+            ) as address,
+        ):
+            await deployment.settled()
+            access = Access(address, security.certificate, deployment)
+            access.tokens["member"] = (await access.submit("alice", "of-alice", "h1, h2")).member_token
+            await access.submit("bob", "of-bob", "h3, h4")
+            await deployment.settled()
+            await scenario(access)
+
+    asyncio.run(whole())
+
+
+async def code_of(stub: pb_grpc.ControllerStub, method, job: str) -> grpc.StatusCode:
+    """The outcome of a call with a request that names the job, if it names any."""
+    request = getattr(pb, method.input_type.name)()
+    field = RULES[method.name].job
+    if field:
+        setattr(request, field, job)
+    call = getattr(stub, method.name)(iter([request]) if method.client_streaming else request, timeout=20)
+    try:
+        await (call.read() if method.server_streaming else call)
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    finally:
+        call.cancel()
+    return grpc.StatusCode.OK
+
+
+def expected(caller: str, rpc: str, job: str) -> set[grpc.StatusCode] | None:
+    """The codes of a refusal by access; None: the call reaches its handler."""
+    right = RULES[rpc].right
+    denied, hidden = {grpc.StatusCode.PERMISSION_DENIED}, {grpc.StatusCode.NOT_FOUND}
+    if caller in ("anonymous", "stranger"):
+        return {grpc.StatusCode.UNAUTHENTICATED}
+    if caller == "member":
+        if right not in (Right.HOSTS, Right.FOLLOW, Right.JOIN, Right.END):
+            return denied
+        return denied if RULES[rpc].job and job != "of-alice" else None
+    role = {"viewer": Role.VIEWER, "operator": Role.OPERATOR}.get(caller, Role.USER)
+    if right not in RIGHTS[role]:
+        return denied
+    return hidden if role is Role.USER and RULES[rpc].job and job != f"of-{caller}" else None
+
+
+def test_each_call_has_a_rule():
+    assert set(RULES) == {method.name for method in METHODS}, "a new call needs an entry in RULES"
+    for method in METHODS:
+        field = RULES[method.name].job
+        assert not field or field in method.input_type.fields_by_name
+
+
+def test_access_of_every_caller_to_every_call(security, tmp_path):  # noqa: F811
+    async def scenario(access: Access) -> None:
+        for caller in CALLERS:
+            async with access.stub(caller) as stub:
+                for method in METHODS:
+                    for job in JOBS:
+                        refused = expected(caller, method.name, job)
+                        if method.name in ("CancelJob", "WatchRecording") and refused is None:
+                            continue  # tests of their own: one ends the job, the other waits for changes
+                        code = await code_of(stub, method, job)
+                        place = f"{caller} calls {method.name} of {job}: {code}"
+                        assert (code in refused) if refused else code not in REFUSED, place
+                assert access.deployment.state("of-alice").is_installed
+
+    REFUSED = {
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.UNIMPLEMENTED,
+    }
+    run(tmp_path, security, scenario)
+
+
+def test_access_to_the_end_of_a_job(security, tmp_path):  # noqa: F811
+    """The reason has the identity of the caller."""
+
+    async def scenario(access: Access) -> None:
+        async with access.stub("member") as stub:
+            ended = await stub.CancelJob(pb.CancelJobRequest(name="of-alice", canceled_by="a rank"))
+            assert ended.reason == "canceled by a rank"
+        async with access.stub("bob") as stub:
+            ended = await stub.CancelJob(pb.CancelJobRequest(name="of-bob", canceled_by="operator"))
+            assert ended.reason == "canceled by bob: operator"
+            assert (ended.tenant, ended.submitted_by) == ("speech", "bob")
+
+    run(tmp_path, security, scenario)
+
+
+def test_access_by_the_token_of_an_earlier_job_of_the_name(security, tmp_path):  # noqa: F811
+    async def scenario(access: Access) -> None:
+        async with access.stub("alice") as stub:
+            await stub.CancelJob(pb.CancelJobRequest(name="of-alice"))
+        await access.submit("alice", "of-alice", "h1, h2")
+        async with access.stub("member") as stub:
+            with pytest.raises(grpc.aio.AioRpcError, match="the token is of another job") as caught:
+                await stub.GetJob(pb.JobName(name="of-alice"))
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+    run(tmp_path, security, scenario)
+
+
+def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):  # noqa: F811
+    async def scenario(access: Access) -> None:
+        controller = access.deployment.controller
+        async with access.stub("alice") as stub:
+            listed = await stub.ListJobs(pb.ListJobsRequest(all=True))
+            assert [job.name for job in listed.jobs] == ["of-alice"]
+            controller.observation.recorder.record()
+            recorded = [await anext(aiter(stub.WatchRecording(pb.WatchRecordingRequest())))]
+            answers = [
+                listed,
+                await stub.GetJob(pb.JobName(name="of-alice")),
+                await stub.ExplainJob(pb.JobName(name="of-alice")),
+                await stub.GetStatus(pb.StatusRequest(fresh=True)),
+                await stub.GetFabricStatus(pb.FabricStatusRequest()),
+                *recorded,
+            ]
+            assert "of-alice" in str(answers)
+            assert "of-bob" not in str(answers)
+            states = [json.loads(line).get("state", {}) for line in recorded[0].lines]
+            assert {name for state in states for name in state.get("jobs", {})} == {"of-alice"}
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec("of-bob", "h5, h6")))
+            assert caught.value.code() is grpc.StatusCode.ALREADY_EXISTS
+            assert caught.value.details() == f"job '{NAMELESS}' is running; cancel it or choose another name"
+        async with access.stub("viewer") as stub:
+            assert len((await stub.ListJobs(pb.ListJobsRequest())).jobs) == 2
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_fabric_status_names_no_job_of_another_tenant(security, tmp_path):  # noqa: F811
+    async def scenario(access: Access) -> None:
+        async with access.stub("operator") as stub:
+            await stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["h3"], intent=pb.CORDON))
+        async with access.stub("alice") as stub:
+            (element,) = (await stub.GetFabricStatus(pb.FabricStatusRequest())).elements
+            assert [job.name for job in element.jobs] == [NAMELESS]
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_path):  # noqa: F811
+    """As PyTorch's and MPI's ranks do, whose first one submits the job."""
+
+    async def scenario(access: Access) -> None:
+        own = Connection(access.address, security.certificate, TOKENS["alice"])
+        keys = {"name": "ranks", "workers": ["h5"], "scheme": "switchml", "rate": 5}
+        where = own.as_member(await asyncio.to_thread(submit_job, own, keys, False, 20))
+        member = ControllerMembership(where, "ranks", "h5")
+        try:
+            assert (await asyncio.to_thread(member.wait, 20)).epoch == 1
+            assert "all members are connected" in await asyncio.to_thread(member.describe_stall)
+            assert await asyncio.to_thread(cancel_job, where, "ranks", "a rank at host h5", 20)
+            assert not await asyncio.to_thread(cancel_job, where, "of-bob", "a rank at host h5", 20)
+        finally:
+            await asyncio.to_thread(member.close)
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_change_is_an_event_with_its_caller(security, tmp_path):  # noqa: F811
+    """Users see the events of their tenant."""
+
+    async def scenario(access: Access) -> None:
+        async with access.stub("alice") as stub:
+            with pytest.raises(grpc.aio.AioRpcError):
+                await stub.CancelJob(pb.CancelJobRequest(name="of-bob"))
+        async with access.stub("operator") as stub:
+            await stub.CancelJob(pb.CancelJobRequest(name="of-alice"))
+            await stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["h6"], intent=pb.CORDON))
+        last = {"operator": "h6", "viewer": "h6", "alice": "of-alice", "bob": "of-bob"}
+        for caller, target in last.items():
+            async with access.stub(caller) as stub:
+                rows = await events_until(stub, target)
+                if caller == "alice":
+                    shown = [(r["call"], r["caller"], r["target"], r["outcome"]) for r in rows]
+                    assert shown == [
+                        ("SubmitJob", "alice", "of-alice", "ok"),
+                        ("CancelJob", "operator", "of-alice", "ok"),
+                    ]
+                if caller == "operator":
+                    assert [r["outcome"] for r in rows] == ["ok", "ok", "not_found", "ok", "ok"]
+                    assert all(r["source"].startswith("ipv") for r in rows)
+
+    run(tmp_path, security, scenario)
+
+
+async def events_until(stub: pb_grpc.ControllerStub, target: str) -> list[dict[str, str]]:
+    """The events up to the last one of a target, which a thread may still be writing."""
+    rows: list[dict[str, str]] = []
+    ends = {"h6": 1, "of-alice": 2, "of-bob": 2}
+    async for answer in stub.WatchEvents(pb.WatchEventsRequest(follow=True), timeout=20):
+        rows += map(json.loads, answer.lines)
+        if sum(row["target"] == target for row in rows) >= ends[target]:
+            return rows
+    return rows
+
+
+KEY = b"k" * 32
+
+
+def test_access_of_a_forged_token_of_a_job():
+    token = job_token(KEY, "digits", 7)
+    assert verified_job(KEY, token.encode()) == ("digits", 7)
+    head, job, seq, proof = token.split(":")
+    for forged in (
+        f"{head}:other:{seq}:{proof}",
+        f"{head}:{job}:8:{proof}",
+        f"{head}:{job}:+7:{proof}",
+        f"{head}:{job}:07:{proof}",
+        f"{head}:{job}:{'9' * 5000}:{proof}",
+        f"{head}:{job}:{seq}:",
+        f"{head}:{job}:{seq}",
+        "\N{GREEK SMALL LETTER ALPHA}",
+    ):
+        assert verified_job(KEY, forged.encode()) is None
+    assert verified_job(KEY, b"\xff:\xff") is None
+    assert verified_job(b"other" * 8, token.encode()) is None
+
+
+def test_a_token_of_the_longest_name_fits_in_a_name_of_an_mpi_program():
+    assert len(job_token(KEY, "j" * 64, 10**9)) < 128
+
+
+def test_access_of_a_member_token_of_all_jobs_ends_none():
+    member = Identity("", "", Role.MEMBER)
+    assert decide(member, "JoinJob", "digits") is None
+    assert decide(member, "CancelJob", "digits") is not None

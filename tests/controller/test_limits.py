@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of a tenant: each refuses what is one too much, with its name and value, and concerns no other tenant."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import pytest
+
+from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
+from netfold.controller.service.call_rates import CallRates
+from netfold.controller.service.identities import Identity, Role
+from netfold.topologies.generators import single_switch
+from tests.controller.deployment import Deployment, deployed
+
+
+def spec(name: str, hosts: str, extra: str = "rate: 5\n") -> str:
+    return f"name: {name}\nworkers: [{hosts}]\nscheme: switchml\nlease_ms: 60000\n{extra}"
+
+
+def run(tmp_path, scenario) -> None:
+    async def whole() -> None:
+        async with deployed(single_switch(8), tmp_path) as deployment:
+            await deployment.settled()
+            await scenario(deployment)
+
+    asyncio.run(whole())
+
+
+async def refused(deployment: Deployment, caller: Submitter, text: str, *, queue: bool = False) -> str:
+    with pytest.raises(LimitError) as caught:
+        await deployment.controller.requests.submit(text, caller, queue=queue)
+    return str(caught.value)
+
+
+def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
+    async def scenario(deployment: Deployment) -> None:
+        submit, registry = deployment.controller.requests.submit, deployment.controller.state.registry
+
+        def of(**limits: float) -> Submitter:
+            return Submitter("alice", "vision", TenantLimits(**limits))  # type: ignore[arg-type]
+
+        await submit(spec("first", "h1, h2"), of(jobs=1), queue=False)
+        second = spec("second", "h3, h4")
+        assert "1 jobs have not ended; its limit is jobs=1" in await refused(deployment, of(jobs=1), second)
+        high = spec("second", "h3, h4", "rate: 5\npriority: 7\n")
+        assert "priority is 7; its limit is priority=0" in await refused(deployment, of(priority=0), high)
+        message = await refused(deployment, of(rate=15.0), second)
+        assert "its jobs would have 20 at second's rate of 5; its limit is rate=15" in message
+        message = await refused(deployment, of(rate=100.0), spec("second", "h3, h4", ""))
+        assert "job 'second' has no `rate`; its limit is rate=100" in message
+        await submit(second, Submitter("bob", "speech", TenantLimits(jobs=1, rate=10.0)), queue=False)
+        full = spec("full", "h1, h2", "rate: 1000\nmin_rate: 100\n")
+        assert (await submit(full, of(queued=1), queue=True)).state is JobState.QUEUED
+        again = full.replace("full", "again")
+        assert "1 jobs are queued; its limit is queued=1" in await refused(
+            deployment, of(queued=1), again, queue=True
+        )
+        with pytest.raises(LimitError, match="its limit is rate=10"):
+            registry.check_workers(of(rate=10.0), "first", 1)
+        registry.check_workers(of(), "first", 1)
+
+    run(tmp_path, scenario)
+
+
+def test_a_flood_of_calls_is_refused_and_a_pause_ends_that():
+    now = [0.0]
+    rates = CallRates(lambda: now[0])
+    flooding = Identity("alice", "vision", Role.USER, limits=TenantLimits(calls=10))
+    other = Identity("bob", "speech", Role.USER)
+    assert [rates.refusal(flooding, "GetJob") for _ in range(10)] == [None] * 10
+    refusal = rates.refusal(flooding, "GetJob")
+    assert refusal is not None
+    assert refusal.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "its limit is calls=10" in refusal.message
+    assert rates.refusal(flooding, "JoinJob") is None, "a refused member would end its job"
+    assert rates.refusal(other, "GetJob") is None
+    now[0] = 0.1
+    assert rates.refusal(flooding, "GetJob") is None
+    assert rates.refusal(flooding, "GetJob") is not None
