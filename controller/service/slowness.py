@@ -78,7 +78,8 @@ def _link_to(ranked: Sequence[MemberView], job: JobView) -> tuple[str, str, tupl
         path = next((n.paths[leaf] for n in job.glimpses if leaf in n.paths), ())
     if not path:
         return None
-    why = f": {listing(losing)} retransmits {worst.losses:.1%}, others at most {others[0].losses:.1%}"
+    verb = "retransmits" if len(losing) == 1 else "retransmit up to"
+    why = f": {listing(losing)} {verb} {worst.losses:.1%}, others at most {others[0].losses:.1%}"
     return link_name(path), why, losing
 
 
