@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from netfold.topologies.fabric import Fabric, FabricError, Switch
-from netfold.topologies.numbers import Numbers, numbered
+from netfold.topologies.numbers import Numbers
 from netfold.topologies.spec import parse_fabric
 from netfold.topologies.yaml_locations import parse_document
 
@@ -33,9 +33,17 @@ def pinned_text(text: str, source: str, full: Fabric) -> str:
         edits[at] = inserted
     for at in sorted(edits, reverse=True):
         text = text[:at] + edits[at] + text[at:]
-    if Numbers.of(numbered(parse_fabric(text, source))) != Numbers.of(full):
+    if not _gives(text, source, Numbers.of(full)):
         raise FabricError(f"{source}: its form does not take the numbers; give them by hand")
     return text
+
+
+def _gives(text: str, source: str, numbers: Numbers) -> bool:
+    """Whether the file alone has these numbers. Its text may be none of a fabric, as where a key is there as null."""
+    try:
+        return Numbers.of(parse_fabric(text, source)) == numbers
+    except FabricError:
+        return False
 
 
 def _places(root: Any) -> Iterator[tuple[tuple[str, str], yaml.MappingNode]]:
@@ -64,12 +72,16 @@ def _numbers(switch: Switch) -> dict[str, Any]:
 
 
 def _insertion(text: str, node: yaml.MappingNode, added: dict[str, Any]) -> tuple[int, str]:
-    """Where entries are inserted into a mapping, and their text: JSON, which is YAML, too."""
+    """Where entries are inserted into a mapping, and their text: JSON, which is YAML, too. A mapping starts with its
+    anchor or tag where it has one."""
     entries = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in added.items()]
+    if node.flow_style and not node.value:
+        return node.end_mark.index - 1, ", ".join(entries)
+    start = node.start_mark
+    if node.flow_style or text[start.index] in "&!":
+        start = node.value[0][0].start_mark
     if node.flow_style:
-        start = node.start_mark.index + 1
-        return start, ", ".join(entries) + (", " if node.value else "")
+        return start.index, "".join(f"{entry}, " for entry in entries)
     entries = [f"{key}: {json.dumps(value)}" for key, value in added.items()]
-    start = node.start_mark.index
-    indent = " " * node.start_mark.column
-    return start, "".join(f"{entry}\n{indent}" for entry in entries)
+    indent = " " * start.column
+    return start.index, "".join(f"{entry}\n{indent}" for entry in entries)

@@ -297,10 +297,15 @@ def fabric_from_spec(text: str) -> Fabric:
 
 
 def spec_text(fabric: Fabric) -> str:
-    """A spec, in JSON, which `load_fabric` reads as this fabric. It numbers all ports. Raises FabricError for a unit
-    that specs do not have."""
+    """A spec, in JSON, which `load_fabric` reads as this fabric. It numbers all ports. Raises FabricError for what
+    specs do not have: another unit, or a switch with more neighbors than ports."""
     if UNITS.get(fabric.unit.name) != fabric.unit:
         raise FabricError(f"{fabric.name}: unit {fabric.unit}; expected one of {', '.join(UNITS)}")
+    for s in fabric.switches:
+        if (neighbors := len(fabric.neighbors[s.name])) > LAST_PORT:
+            raise FabricError(
+                f"{fabric.name}: '{s.name}' has {neighbors} neighbors; a switch has at most {LAST_PORT} ports"
+            )
     links = [(x, {"rate": x.rate, "queue": x.queue, "delay_ms": x.delay_ms}) for x in fabric.links]
     of_host = {end: values for x, values in links for end in (x.a, x.b) if fabric.is_host(end)}
     spec = {

@@ -144,7 +144,10 @@ class Members:
         member = job.member(host)
         if job.state.is_terminal or member is None or host in job.excluded:
             return
-        if not is_new or (process and process == member.process):
+        if not is_new:
+            self._member_status.set_assigned(name, host)  # by an earlier controller, if not by this one
+            return
+        if process and process == member.process:
             return
         continues = self._continues(job) and self._takes_newcomers(job, host)
         if member.left:

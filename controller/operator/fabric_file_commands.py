@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -81,12 +82,26 @@ def _pin(
         if changed == text:
             typer.echo(f"{file} has all numbers")
         else:
-            file.write_text(changed)
+            _write(file.resolve(), changed)
             typer.echo(f"{file}: numbers of {len(full.switches)} switches and {len(full.hosts)} hosts")
     except FabricError as error:
         fail(BAD_INPUT, str(error))
     except OSError as error:
         fail(BAD_INPUT, f"{file} cannot be written: {error.strerror}")
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace the text of a file that may be written. A full disk leaves the old one. Raises OSError."""
+    with file.open("r+b") as old:
+        owner = os.fstat(old.fileno())
+    part = file.with_name(f".{file.name}.part")
+    try:
+        part.write_bytes(text.encode())
+        part.chmod(owner.st_mode)
+        os.chown(part, owner.st_uid, owner.st_gid)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _change(where: ControllerOptions, fabric: str, *, dry_run: bool) -> pb.FabricChange:

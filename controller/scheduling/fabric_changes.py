@@ -76,13 +76,14 @@ class FabricChanges:
         old = await asyncio.to_thread(fabric_from_spec, stored.fabric)
         known = known_numbers(stored)
         new = await asyncio.to_thread(self._read, text, source, known)
+        spec = await asyncio.to_thread(spec_text, new)
         unfit: dict[str, str] = {}
         while unread := [j for j in registry.all() if not j.state.is_terminal and j.name not in unfit]:
             unfit |= await asyncio.to_thread(lambda: {j.name: _unfit_because(j, new) for j in unread})
         # nothing is awaited from here on: what is checked is so when it is stored
         live = [j for j in registry.all() if not j.state.is_terminal]
         elements = tuple(self._checked(old, new, live, unfit))
-        change = FabricChange(spec_text(new), known | Numbers.of(new), elements)
+        change = FabricChange(spec, known | Numbers.of(new), elements)
         if dry_run or change.is_refused or not elements:
             return change
         registry.replace_fabric(change.spec, change.numbers.text, change.removed)

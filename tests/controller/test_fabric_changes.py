@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
+from pathlib import Path
 
 import grpc
 import pytest
+from typer.testing import CliRunner
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.operator.fabric_file_commands import pin
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
@@ -37,6 +41,7 @@ hosts:
 """
 OUTSIDE = FILE.replace("leaf,", "leaf, prefix: 10.7.0.0/24,").replace("h3: {", "h3: {address: 10.8.0.1, ")
 HUGE = "name: x\ngenerate: {leaf_spine: {leaves: 65000, spines: 65000, hosts_per_leaf: 9}}"
+WIDE = "name: one\ngenerate: {single_switch: {hosts: 510, rate: 100}}"
 JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\nlease_ms: 600000\n"
 
 
@@ -109,11 +114,12 @@ def test_a_job_that_waits_keeps_what_it_needs(tmp_path):
         (FILE.replace("h3: {at: s1}", "h3: {at: s1, address: 10.1.0.1}\n  h4: {at: s1, address: 10.1.0.1}"), ":11:"),
         (OUTSIDE, "is outside of 10.7.0.0/24"),
         (HUGE, "a generator makes at most 250,000"),
+        (WIDE, "'s1' has 510 neighbors; a switch has at most 509 ports"),
         ("name: &a [" + "*a," * 10 + "]", "/etc/one.yaml:"),
         ("name: one\nswitches: {" + "".join(f"s{i}: {{}}, " for i in range(210_000)) + "}", "more than 200000 values"),
         ("a: " + "[" * 100_000, "nested more than 64 deep"),
     ],
-    ids=["empty", "no-yaml", "twice", "both", "address", "outside", "generator", "loop", "huge", "deep"],
+    ids=["empty", "no-yaml", "twice", "both", "address", "outside", "generator", "ports", "loop", "huge", "deep"],
 )  # fmt: skip
 def test_a_hostile_file_is_refused_and_changes_nothing(tmp_path, text, message):
     async def scenario():
@@ -252,3 +258,24 @@ async def _hosts(stub: pb_grpc.ControllerStub) -> dict[str, object]:
 def test_a_large_generator_is_refused_before_it_is_built() -> None:
     with pytest.raises(FabricError, match="a generator makes at most"):
         _one(HUGE)
+
+
+def test_a_file_that_cannot_be_written_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, link = tmp_path / "one.yaml", tmp_path / "link.yaml"
+    file.write_text(FILE)
+    file.chmod(0o640)
+    link.symlink_to(file)
+
+    def fail(path: Path, data: bytes) -> int:
+        with path.open("wb") as part:
+            part.write(data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", fail)
+        full = CliRunner().invoke(pin, [str(link), "--offline"])
+    assert (full.exit_code, file.read_text()) == (2, FILE)
+    assert CliRunner().invoke(pin, [str(link), "--offline"]).exit_code == 0
+    assert numbered(load_fabric(file)) == load_fabric(file)
+    assert (link.is_symlink(), file.stat().st_mode & 0o777) == (True, 0o640)
+    assert {*tmp_path.iterdir()} == {file, link}

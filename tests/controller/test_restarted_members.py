@@ -75,6 +75,29 @@ def test_so_it_does_where_the_controller_was_started_again_too(tmp_path):
     asyncio.run(scenario())
 
 
+def test_so_it_does_where_its_first_process_was_back_between_two_epochs(tmp_path):
+    """Another controller has received its stream, and could not assign an epoch to it yet."""
+
+    async def scenario() -> None:
+        async with a_deployment(tmp_path) as deployment:
+            async with asked(deployment) as stub:
+                streams = await first_epoch(deployment, stub, "fail")
+            await deployment.switches["s1"].stop()
+            controller = deployment.controller
+            controller.jobs.epochs.start(controller.state.registry.get("job"), "for the test")
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                back = {h: MemberStream(stub, "job", h, streams[h]) for h in ("h1", "h2")}
+                for host, stream in back.items():
+                    await stream.say(epoch=1)
+                    while not deployment.controller.state.member_status.is_connected("job", host):
+                        await asyncio.sleep(0)
+                await expect_loss(MemberStream(stub, "job", "h2"), back["h1"])
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("policy", ["fail", "continue"])
 def test_a_parameter_server_that_is_started_again_has_a_new_epoch(tmp_path, policy):
     async def scenario() -> None:

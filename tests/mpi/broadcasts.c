@@ -71,6 +71,20 @@ static void test_no_items(void) {
     MPI_Type_free(&four);
 }
 
+/* Three integers of a datatype that the MPI library owns, though it has no name. A call that frees it is an error. */
+static void test_fortrans_datatypes(void) {
+    MPI_Datatype of_nine_digits, three;
+    MPI_Type_create_f90_integer(9, &of_nine_digits);
+    MPI_Type_contiguous(3, of_nine_digits, &three);
+    MPI_Type_commit(&three);
+    for (int i = 0; i < 2; i++) {
+        int32_t numbers[3] = {rank ? 0 : 1, rank ? 0 : 2, rank ? 0 : 3};
+        MPI_Bcast(numbers, 1, three, 0, MPI_COMM_WORLD);
+        check(numbers[0] == 1 && numbers[1] == 2 && numbers[2] == 3, "a broadcast of Fortran's integers");
+    }
+    MPI_Type_free(&three);
+}
+
 /* Items with gaps, and without, of more than 2 GiB together. */
 static void test_large(int has_gaps) {
     MPI_Datatype item, row;
@@ -99,6 +113,7 @@ int main(int argc, char **argv) {
     test_read_only(200000, 0);
     test_huge_extent();
     test_no_items();
+    test_fortrans_datatypes();
     if (argc > 1) {
         test_large(0);
         test_large(1);

@@ -22,6 +22,8 @@ static int call_and_fail(const char *reason) {
     if (is(reason, "root")) return MPI_Bcast(numbers, 8, MPI_INT, rank == 1 ? 1 : 0, MPI_COMM_WORLD);
     if (is(reason, "operation"))
         return rank == 1 ? MPI_Barrier(MPI_COMM_WORLD) : MPI_Bcast(numbers, 8, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is(reason, "sent more")) return MPI_Allgather(numbers, rank == 1 ? 9 : 8, MPI_INT, sums, 8, MPI_INT, MPI_COMM_WORLD);
+    if (is(reason, "sent less")) return MPI_Allgather(numbers, 7, MPI_INT, sums, 8, MPI_INT, MPI_COMM_WORLD);
     if (is(reason, "nonblocking")) {
         MPI_Request request;
         MPI_Iallreduce(numbers, sums, rank == 1 ? 64 : 63, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);

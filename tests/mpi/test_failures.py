@@ -83,6 +83,16 @@ def test_different_calls_are_an_error_at_all_ranks(mpi: Mpi, reason: str, hosts:
             assert "different calls" in text
 
 
+@pytest.mark.parametrize("reason", ["sent more", "sent less"])
+def test_a_gather_of_more_or_less_than_is_received_is_an_error_at_all_ranks(
+    mpi: Mpi, reason: str, tmp_path: Path
+):
+    hosts = ["h1", "h2", "h3", "h4"]  # with fewer the MPI library gathers
+    with launcher(hosts, tmp_path) as programs:
+        for text in other_errors(programs, mpi, reason, hosts, [0, 1, 2, 3]):
+            assert "different calls" in text
+
+
 def test_an_error_ends_a_program_without_a_handler(mpi: Mpi, tmp_path: Path):
     hosts = ["h1", "h2", "h3"]
     with launcher(hosts, tmp_path) as programs:

@@ -210,6 +210,14 @@ static struct part received(void *recv, struct nm_counts counts, struct nm_count
     return (struct part){(char *)recv + first * extent, count_of(counts, rank), datatype};
 }
 
+/* -1: the datatype is none. */
+static int64_t bytes_of(struct part part) {
+    MPI_Count size = -1;
+    if (part.count == 0) return 0;
+    if (part.datatype != MPI_DATATYPE_NULL) PMPI_Type_size_x(part.datatype, &size);
+    return size < 0 ? -1 : part.count * size;
+}
+
 /* Copies between a user's part and consecutive bytes. */
 static void copy_part(struct part part, char *bytes, int64_t size, int is_packed, MPI_Comm comm) {
     int at = 0;
@@ -242,9 +250,12 @@ int nm_allgather(const void *send, int64_t count, MPI_Datatype datatype, void *r
     if (!all) PMPI_Abort(MPI_COMM_WORLD, 1);
     struct part own = {(char *)send, count, datatype};
     if (send == MPI_IN_PLACE) own = received(recv, counts, places, recv_datatype, c->rank);
-    copy_part(own, (char *)(all + own_at), count_of(counts, c->rank) * size, 1, comm);
+    int64_t own_bytes = count_of(counts, c->rank) * size;
+    int is_as_received = bytes_of(own) == own_bytes;
+    if (is_as_received) copy_part(own, (char *)(all + own_at), own_bytes, 1, comm);
     struct nm_call call = call_of(c, NM_ALLGATHER, words, NF_INT32);
-    call.bytes = (size_t)bytes;
+    /* A rank that sends more or less than it receives from itself makes a call that differs from all others. */
+    call.bytes = is_as_received ? (size_t)bytes : SIZE_MAX - 1 - (size_t)c->rank;
     call.blocks = blocks;
     call.input = call.output = all;
     *code = finish(&call, places.each ? "MPI_Allgatherv" : "MPI_Allgather");

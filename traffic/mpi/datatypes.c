@@ -52,6 +52,12 @@ static int has_no_gaps(MPI_Datatype datatype) {
     return bound == 0 && extent == size_of(datatype);
 }
 
+/* Whether the MPI library owns a datatype. A call that frees it is an error then. */
+static int is_predefined(int combiner) {
+    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_INTEGER || combiner == MPI_COMBINER_F90_REAL ||
+           combiner == MPI_COMBINER_F90_COMPLEX;
+}
+
 /* The one datatype that a derived one repeats. */
 static int inner_is_contiguous(MPI_Datatype datatype, int integers, int addresses) {
     int counts[2];
@@ -61,7 +67,7 @@ static int inner_is_contiguous(MPI_Datatype datatype, int integers, int addresse
     int is_contiguous = nm_is_contiguous(inner);
     int combiner;
     PMPI_Type_get_envelope(inner, &integers, &addresses, counts, &combiner);
-    if (combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
+    if (!is_predefined(combiner)) PMPI_Type_free(&inner);
     return is_contiguous;
 }
 
