@@ -147,6 +147,7 @@ class MemberStatus:
         """Take the answer of a member to the newest request."""
         request = self._requests.get(job)
         if request is not None and dump.number == request.number and host in request.awaited:
+            del dump.calls[: max(0, len(dump.calls) - request.max_calls)]
             request.answers[host] = dump
             if len(request.answers) == len(request.awaited):
                 request.is_complete.set()

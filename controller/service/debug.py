@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
-
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import CallsRequest, Progress
@@ -29,12 +27,15 @@ from netfold.protocol.wire import Verdict
 
 LOOK_S = 1.0
 """Seconds between two looks at the members."""
-GLIMPSES = 5
-"""Readings of the slots that workers wait for, between the two looks: where a job only is slow, each shows others."""
+GLIMPSES = 10
+"""Readings, at most, of the slots that workers wait for, between the two looks. Each of a slow job shows others."""
 ANSWER_S = 2.0
 """Seconds that a member has to answer a request."""
 CALLS = 256
-"""Calls that are requested of each member."""
+"""Calls that are requested of each member, at most."""
+CALLS_OF_ALL = 16_384
+"""Calls that are requested of all members together: a document of more takes seconds, and many megabytes."""
+CALL_FIELDS = tuple(f.name for f in pb.CallRecord.DESCRIPTOR.fields)
 HARMLESS = frozenset({Verdict.STALE_CHUNK, Verdict.DUPLICATE})
 """Verdicts of retransmissions, which a job that hangs for another reason has, too."""
 
@@ -50,10 +51,7 @@ class Debugger:
         """Raises UnknownJobError."""
         async with self._one_at_a_time:
             view = await self._look(self._state.registry.get(name))
-        found = diagnose(view)
-        return pb.Diagnosis(
-            verdict=found.verdict, evidence=found.evidence, document_json=json.dumps(_document(view, found))
-        )
+        return await asyncio.to_thread(_diagnosis, view)  # of many members it takes long
 
     async def _look(self, job: JobRecord) -> JobView:
         state, name = self._state, job.name
@@ -63,11 +61,15 @@ class Debugger:
         await self._request(job, 0)
         before = state.member_status.of(name)
         glimpses: list[OpenSlots] = []
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LOOK_S
         for _ in range(GLIMPSES):
             await asyncio.sleep(LOOK_S / GLIMPSES)
             await self._request(job, 0, LOOK_S / GLIMPSES)
             glimpses += await self._slots(job, spread=0)
-        request = await self._request(job, CALLS)
+            if any(n.error for n in glimpses) or loop.time() > until:
+                break  # a switch that does not answer, or slowly, would be waited for again
+        request = await self._request(job, min(CALLS, max(1, CALLS_OF_ALL // len(job.members))))
         counts = await read_counters(self._switches.counters)
         job = state.registry.get(name)
         after = state.member_status.of(name)
@@ -109,7 +111,7 @@ class Debugger:
         now, ranks = self._state.clock.monotonic_s(), {h: i for i, h in enumerate(job.workers)}
         for member in job.members:
             host = member.host
-            if not registry.needs(job, host):
+            if not (registry.needs(job, host) or member.left):
                 continue
             old, new = before.get(host), after.get(host)
             connected = status.is_connected(job.name, host)
@@ -133,7 +135,7 @@ class Debugger:
                 call,
                 old is not None and _has_moved(old, progress),
                 0 if old is None else max(0, _retransmits(progress) - _retransmits(old)),
-                max((t.losses for t in progress.lately), default=0.0),
+                0.0 if old is None else _losses(old, progress),
                 () if answer is None else tuple(answer.calls),
                 "" if answer is None else answer.location,
             )
@@ -148,9 +150,23 @@ class Debugger:
         return [node for nodes in found for node in nodes]
 
 
+def _diagnosis(view: JobView) -> pb.Diagnosis:
+    found = diagnose(view)
+    return pb.Diagnosis(
+        verdict=found.verdict, evidence=found.evidence, document_json=json.dumps(_document(view, found))
+    )
+
+
 def _has_moved(old: Progress, new: Progress) -> bool:
     results = {t.tree: t.results for t in old.trees}
     return new.next_call != old.next_call or any(t.results > results.get(t.tree, 0) for t in new.trees)
+
+
+def _losses(old: Progress, new: Progress) -> float:
+    """Retransmissions over packets sent between two looks. A heartbeat alone has too few of a job that loses."""
+    retransmits = max(0, _retransmits(new) - _retransmits(old))
+    results = max(0, sum(t.results for t in new.trees) - sum(t.results for t in old.trees))
+    return retransmits / (results + retransmits) if retransmits else 0.0
 
 
 def _retransmits(progress: Progress) -> int:
@@ -176,7 +192,7 @@ def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal
 
 def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
     """The shape follows that of NCCL RAS: a job is a communicator, with ranks and missing ranks."""
-    workers = [m for m in view.members if not m.parameter_server]
+    workers = [m for m in view.members if not (m.parameter_server or m.left)]
     present = [m for m in workers if m.connected]
     return {
         "verdict": found.verdict,
@@ -228,5 +244,5 @@ def _rank(member: MemberView) -> dict[str, Any]:
         "retransmitted": member.retransmitted,
         "location": member.location,
         "collective_counts": dict(finished),
-        "calls": [MessageToDict(r, preserving_proto_field_name=True) for r in member.calls],
+        "calls": [{name: getattr(r, name) for name in CALL_FIELDS} for r in member.calls],
     }

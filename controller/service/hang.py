@@ -19,12 +19,14 @@ from netfold.protocol.listing import listing
 
 SILENT_S = 2.0
 """Seconds after which the process of a worker counts as stopped: it sends something every 0.3 s."""
+MAX_EVIDENCE = 32
+"""Lines of evidence: a job has up to 1,024 members, of which each may have one."""
 
 
 def diagnose(job: JobView) -> HangFinding:
     found = next(filter(None, (check(job) for check in _CHECKS)), None)
     assert found is not None, "the last check always finds"
-    return HangFinding(found.cause, found.verdict, found.elements, (*found.evidence, *_always(job)))
+    return HangFinding(found.cause, found.verdict, found.elements, (*_first(found.evidence), *_always(job)))
 
 
 # ---- the job, its members and its switches -------------------------------------------------------------------
@@ -218,6 +220,22 @@ def _described(key: tuple[str, int, str, int]) -> str:
     )
 
 
+def _worker_left(job: JobView) -> HangFinding | None:
+    """Calls that failed because a worker has left the job, after which programs may wait for something else."""
+    left = tuple(m.host for m in job.members if m.left)
+    failed = [
+        m for m in job.workers if not m.waits and m.last is not None and m.last.status == "workers_left"
+    ]
+    if job.moves or not left or not failed:
+        return None
+    return HangFinding(
+        Cause.LEFT,
+        f"{listing(left)} {_have(left)} left the job, and calls of {listing([m.host for m in failed])} failed for it",
+        left,
+        tuple(map(_idle_evidence, failed)),
+    )
+
+
 def _mismatch(job: JobView) -> HangFinding | None:
     """Calls that failed because they differ, after which programs may wait for something else."""
     if job.moves:
@@ -274,31 +292,44 @@ def _refused(job: JobView) -> HangFinding | None:
 
 
 def _lost(job: JobView) -> HangFinding | None:
-    """The deepest children whose contributions open slots lack although they were sent."""
+    """Children whose contributions open slots lack although they were sent, else workers that lack a sum."""
     if job.moves:
         return None
-    open_nodes = {(n.tree, n.switch): n for n in job.slots if n.waiting}
     views = {m.host: m for m in job.members}
     links: dict[str, str] = {}
-    for (tree, switch), node in open_nodes.items():
+    for node in job.slots:
         for child, count in node.lost.items():
-            below = open_nodes.get((tree, child))
-            if below is not None and below.lost:
-                continue  # the child waits itself
-            link = link_name(node.paths.get(child, (child, switch)))
+            link = link_name(node.paths.get(child, (child, node.switch)))
             sender = views.get(child)
             did = f"; {child} has retransmitted {sender.retransmitted} packets meanwhile" if sender else ""
             links[link] = (
-                f"Of {node.waiting} open slots of tree {tree} at {switch}, {count} lack {child}{did}."
+                f"Of {node.waiting} open slots of tree {node.tree} at {node.switch}, {count} lack {child}{did}."
             )
     if not links:
-        return None
+        return _undelivered(job)
     return HangFinding(
         Cause.LINK,
         f"link {listing(list(links))} loses packets, in one of its directions: sums lack contributions that come by it",
         tuple(links),
         tuple(links.values()),
     )
+
+
+def _undelivered(job: JobView) -> HangFinding | None:
+    """Workers that wait for a slot that has its sum, where others do not."""
+    lacking = {h for n in job.slots for h in n.undelivered}
+    hosts = tuple(m.host for m in job.workers if m.waits and m.host in lacking)
+    if not hosts or len(hosts) == len(job.workers):
+        return None
+    links = _common_links(job, hosts)
+    evidence = tuple(
+        f"{m.host} waits in call {m.next_call:,} for a sum that the root of its tree has, and has retransmitted "
+        f"{m.retransmitted} packets meanwhile."
+        for m in job.workers
+        if m.host in hosts
+    )
+    verdict = f"sums do not reach {listing(hosts)}: link {listing(links)} loses packets"
+    return HangFinding(Cause.LINK, verdict, (*links, *hosts), evidence)
 
 
 def _unclear(job: JobView) -> HangFinding | None:
@@ -332,6 +363,12 @@ def _unclear(job: JobView) -> HangFinding | None:
         (),
         tuple(evidence),
     )
+
+
+def _first(evidence: Sequence[str]) -> Iterator[str]:
+    yield from evidence[:MAX_EVIDENCE]
+    if len(evidence) > MAX_EVIDENCE:
+        yield f"And {len(evidence) - MAX_EVIDENCE:,} more."
 
 
 # ---- helpers -------------------------------------------------------------------------------------------------
@@ -384,6 +421,7 @@ _CHECKS: tuple[Callable[[JobView], HangFinding | None], ...] = (
     _result_missing,
     _not_called,
     _other_call,
+    _worker_left,
     _mismatch,
     _no_call,
     _refused,

@@ -19,6 +19,7 @@ class Cause(StrEnum):
     ABSENT = "worker absent"
     PROCESS = "process gone"
     STOPPED = "process stopped"
+    LEFT = "worker left"
     SWITCH = "switch not ready"
     NOT_CALLED = "rank never called"
     OTHER_CALL = "rank calls another collective"

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from netfold.controller.health.slot_access import SlotAccess
@@ -13,6 +13,7 @@ from netfold.controller.jobs.records import AllocatedTree
 from netfold.controller.lifecycle.member_status import Progress
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
+from netfold.controller.switches.management import SlotView
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol.wire import Kind
 from netfold.topologies.fabric import Fabric
@@ -26,7 +27,8 @@ MAX_AWAITED = 16
 class OpenSlots:
     """A sample of a tree's slots at one node. `used`: those of the epoch; `waiting`: those of them that lack a child;
     `missing`: in how many each child is missing. `lost`: in how many of them although it was sent, as the worker waits
-    for that slot, or one below a switch does. `paths`: of each child to the node. `error`: why they cannot be read."""
+    for that slot, or the switch has added it up. `undelivered`: workers that wait for a slot which has its sum.
+    `paths`: of each child to the node. `error`: why they cannot be read."""
 
     switch: str
     tree: int
@@ -35,6 +37,7 @@ class OpenSlots:
     waiting: int = 0
     missing: Mapping[str, int] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
+    undelivered: tuple[str, ...] = ()
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     error: str = ""
 
@@ -60,40 +63,69 @@ async def read_open_slots(
     awaited = [slot for slot, _ in Counter(awaited_by.values()).most_common(MAX_AWAITED)]
     sample = range(0, planned.slots, max(1, planned.slots // spread)) if spread else ()
     offsets = sorted({o for o in (*awaited, *sample) if o < planned.slots})
-    return [
-        await _read_node(fabric, slots, planned, tree, epoch, switch, offsets, awaited_by)
-        for switch in planned.bases
-    ]
+    nodes: dict[str, _Node] = {}
+    found = []
+    for switch in _children_first(tree, planned.bases):
+        try:
+            pipe = pipe_of_node(fabric, tree, switch)
+            views = {
+                o: await slots.manage(switch, Kind.READ, planned.bases[switch] + o, pipe) for o in offsets
+            }
+        except SwitchUnreachableError as error:
+            found.append(OpenSlots(switch, planned.tree, error=f"{error}"))
+            continue
+        used = {o: v for o, v in views.items() if v.epoch == epoch}
+        nodes[switch] = _Node(used, (1 << len(tree.children(switch))) - 1)
+        found.append(_open_slots(switch, planned.tree, tree, len(views), nodes, awaited_by))
+    return found
 
 
-async def _read_node(
-    fabric: Fabric,
-    slots: SlotAccess,
-    planned: AllocatedTree,
-    tree: Tree,
-    epoch: int,
-    switch: str,
-    offsets: Sequence[int],
-    awaited_by: Mapping[str, int],
+def _children_first(tree: Tree, nodes: Container[str]) -> list[str]:
+    """A child is read before its parent: what it has added up has been sent by the time its parent is read."""
+
+    def below(node: str) -> Iterator[str]:
+        for child in tree.children(node):
+            yield from below(child)
+        if node in nodes:
+            yield node
+
+    return list(below(tree.root))
+
+
+@dataclass(frozen=True)
+class _Node:
+    """The slots of a switch that the epoch uses, by their offsets. `full`: contributors of a slot that has its sum."""
+
+    used: Mapping[int, SlotView]
+    full: int
+
+    def has_sum(self, offset: int, round_: int) -> bool:
+        view = self.used.get(offset)
+        return view is not None and view.bitmap == self.full and view.round == round_
+
+
+def _open_slots(
+    switch: str, number: int, tree: Tree, read: int, nodes: Mapping[str, _Node], awaited_by: Mapping[str, int]
 ) -> OpenSlots:
-    children = tree.children(switch)
-    full = (1 << len(children)) - 1
-    try:
-        pipe = pipe_of_node(fabric, tree, switch)
-        views = [await slots.manage(switch, Kind.READ, planned.bases[switch] + o, pipe) for o in offsets]
-    except SwitchUnreachableError as error:
-        return OpenSlots(switch, planned.tree, error=f"{error}")
-    used = [(o, v) for o, v in zip(offsets, views, strict=True) if v.epoch == epoch]
-    waiting = [(o, v) for o, v in used if v.bitmap != full]
-    missing = [(c, o) for o, v in waiting for i, c in enumerate(children) if not v.bitmap >> i & 1]
-    sent = {c: {awaited_by[w] for w in tree.workers_below(c) if w in awaited_by} for c in children}
+    """The open slots of the last of `nodes`, whose children are among them."""
+    node, children = nodes[switch], tree.children(switch)
+
+    def has_sent(child: str, offset: int, view: SlotView) -> bool:
+        if child in nodes:
+            return nodes[child].has_sum(offset, view.round)
+        return awaited_by.get(child) == offset
+
+    waiting = [(o, v) for o, v in node.used.items() if v.bitmap != node.full]
+    missing = [(c, o, v) for o, v in waiting for i, c in enumerate(children) if not v.bitmap >> i & 1]
+    sums = {o for o, v in node.used.items() if v.bitmap == node.full} if switch == tree.root else set()
     return OpenSlots(
         switch,
-        planned.tree,
-        len(views),
-        len(used),
+        number,
+        read,
+        len(node.used),
         len(waiting),
-        dict(Counter(c for c, _ in missing).most_common()),
-        dict(Counter(c for c, o in missing if o in sent[c])),
+        dict(Counter(c for c, _, _ in missing).most_common()),
+        dict(Counter(c for c, o, v in missing if has_sent(c, o, v))),
+        tuple(w for w in tree.workers_below(switch) if awaited_by.get(w) in sums),
         {e.child: e.path for e in tree.edges if e.parent == switch},
     )

@@ -9,15 +9,22 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, link_name
+from netfold.protocol.listing import listing
 
 MIN_COMMON_CALLS = 5
 """Finished calls that all workers have, from which the last caller is found."""
+RECENT_CALLS = 32
+"""Finished calls of each worker that are compared: a worker that is late since a short time stands out."""
 MIN_LAST_SHARE = 0.6
 """Fraction of the calls in which one worker has to call last, to be named."""
 MIN_LAG = 0.2
 """Fraction of the duration of calls by which it has to be late, to be named."""
 MIN_LOSSES = 0.02
-"""Retransmissions over results of a worker that is named for them, which has three times the others' as well."""
+"""Retransmissions over packets of a worker that is named for them, which has three times the next one's as well."""
+MIN_RETRANSMITTED = 5
+"""Packets that it has retransmitted at least: fewer say nothing."""
+MIN_GLIMPSES = 2
+"""Open slots that lack what comes by a link, to name it first: a worker retransmits what others have lost, too."""
 
 
 def slow(job: JobView) -> HangFinding | None:
@@ -33,41 +40,47 @@ def slow(job: JobView) -> HangFinding | None:
 
 
 def _losing(workers: Sequence[MemberView], job: JobView) -> HangFinding | None:
-    if len(workers) < 2:
+    ranked = sorted(workers, key=lambda m: m.losses, reverse=True)
+    if len(ranked) < 2 or ranked[0].losses < MIN_LOSSES or ranked[0].retransmitted < MIN_RETRANSMITTED:
         return None
-    ranked = sorted(workers, key=lambda m: m.losses)
-    worst, others = ranked[-1], median(m.losses for m in ranked[:-1])
-    evidence = [f"{m.host} retransmits {m.losses:.1%} of its packets." for m in reversed(ranked)]
-    if worst.losses < MIN_LOSSES:
-        return None
-    if worst.losses >= 3 * others:
-        link = link_name((worst.host, job.attachments.get(worst.host, "?")))
-        return HangFinding(
-            Cause.SLOW,
-            f"slow only: link {link} loses packets: {worst.host} retransmits {worst.losses:.1%}, others {others:.1%}",
-            (link, worst.host),
-            tuple(evidence),
-        )
-    missing: Counter[str] = Counter()
-    for node in job.glimpses:
-        open_below = {n.switch for n in job.glimpses if n.tree == node.tree and n.missing}
-        for child, count in node.lost.items():
-            if child in open_below:
-                continue
-            missing[link_name(node.paths.get(child, (child, node.switch)))] += count
-    if missing:
-        link, count = missing.most_common(1)[0]
-        if count > 0.5 * sum(missing.values()):
-            return HangFinding(
-                Cause.SLOW,
-                f"slow only: link {link} loses packets, most likely: {count} of {sum(missing.values())} open slots "
-                "lack what comes by it",
-                (link,),
-                tuple(evidence),
-            )
-    return HangFinding(
-        Cause.SLOW, "slow only: packets are lost, and it is unclear on which link", (), tuple(evidence)
+    evidence = tuple(f"{m.host} retransmits {m.losses:.1%} of its packets." for m in ranked)
+    link, why, hosts = (
+        _link_lacking(job, MIN_GLIMPSES) or _link_to(ranked, job) or _link_lacking(job, 1) or ("", "", ())
     )
+    if not link:
+        verdict = "slow only: packets are lost, and it is unclear on which link"
+        return HangFinding(Cause.SLOW, verdict, (), evidence)
+    return HangFinding(Cause.SLOW, f"slow only: link {link} loses packets{why}", (link, *hosts), evidence)
+
+
+def _link_lacking(job: JobView, least: int) -> tuple[str, str, tuple[str, ...]] | None:
+    """The link by which most of what open slots lack comes, why, and no hosts."""
+    lacking = Counter[str]()
+    for node in job.glimpses:
+        for child, count in node.lost.items():
+            lacking[link_name(node.paths.get(child, (child, node.switch)))] += count
+    link, count = next(iter(lacking.most_common(1)), ("", 0))
+    if count < least or 2 * count <= lacking.total():
+        return None
+    return link, f", most likely: {count} of {lacking.total()} open slots lack what comes by it", ()
+
+
+def _link_to(ranked: Sequence[MemberView], job: JobView) -> tuple[str, str, tuple[str, ...]] | None:
+    """The link by which results come to the workers that lose by far most, and to no others, why, and their hosts."""
+    worst = ranked[0]
+    losing = tuple(m.host for m in ranked if 3 * m.losses > worst.losses)
+    (leaf, *more) = {job.attachments.get(h, "?") for h in losing}
+    others = ranked[len(losing) :]
+    path: Sequence[str] = ()
+    if len(losing) == 1:
+        path = (worst.host, leaf)
+    elif others and not more and leaf not in {job.attachments.get(m.host) for m in others}:
+        path = next((n.paths[leaf] for n in job.glimpses if leaf in n.paths), ())
+    if not path:
+        return None
+    verb = "retransmits" if len(losing) == 1 else "retransmit up to"
+    why = f": {listing(losing)} {verb} {worst.losses:.1%}, others at most {others[0].losses:.1%}"
+    return link_name(path), why, losing
 
 
 def _late(workers: Sequence[MemberView]) -> HangFinding | None:
@@ -91,9 +104,9 @@ def _late(workers: Sequence[MemberView]) -> HangFinding | None:
 
 
 def _waits(member: MemberView) -> dict[int, float]:
-    """Seconds from the submission to the end of each finished call."""
-    done = (r for r in member.calls if r.status == "done")
-    return {r.number: r.submitted_ago_s - r.ended_ago_s for r in done}
+    """Seconds from the submission to the end of each of the last calls."""
+    done = [r for r in member.calls if r.status == "done"]
+    return {r.number: r.submitted_ago_s - r.ended_ago_s for r in done[-RECENT_CALLS:]}
 
 
 def _durations(workers: Sequence[MemberView]) -> Iterator[str]:

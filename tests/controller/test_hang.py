@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from netfold.controller.lifecycle.member_status import CallStatus
+from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus, OpenStream
 from netfold.controller.service.hang import diagnose
 from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, Refusal
 from netfold.controller.service.open_slots import OpenSlots
@@ -36,7 +36,7 @@ def but(host: str, **change: object) -> dict[str, MemberView]:
 
 
 def waits_for(switch: str, child: str) -> OpenSlots:
-    return OpenSlots(switch, 1, 32, 4, 4, {child: 4}, {child: 4}, {child: (child, switch)})
+    return OpenSlots(switch, 1, 32, 4, 4, {child: 4}, {child: 4}, (), {child: (child, switch)})
 
 
 def done(number: int, waited_s: float, kind: str = "all_reduce", status: str = "done") -> pb.CallRecord:
@@ -99,15 +99,18 @@ def test_a_result_that_others_have_is_lost_on_the_way_to_its_worker() -> None:
     assert finding.elements == ("h2-leaf1", "h2")
 
 
-def test_the_deepest_child_that_slots_lack_names_the_link() -> None:
-    slots = [
-        waits_for("spine1", "leaf2"),
-        waits_for("leaf2", "h3"),
-    ]
+def test_a_child_whose_contributions_are_lost_names_the_link() -> None:
+    slots = [waits_for("leaf2", "h3"), replace(waits_for("spine1", "leaf2"), lost={})]
     finding = found(ALL_WAIT, slots=slots)
     assert (finding.cause, finding.elements) == (Cause.LINK, ("h3-leaf2",))
-    complete = [slots[0], replace(slots[1], waiting=0, missing={}, lost={})]
-    assert found(ALL_WAIT, slots=complete).elements == ("leaf2-spine1",)
+    assert found(ALL_WAIT, slots=[waits_for("spine1", "leaf2")]).elements == ("leaf2-spine1",)
+
+
+def test_a_sum_that_does_not_reach_its_worker_names_the_link() -> None:
+    slots = [OpenSlots("spine1", 1, 32, 4, undelivered=("h3",)), replace(waits_for("leaf2", "h3"), lost={})]
+    finding = found(ALL_WAIT, slots=slots)
+    assert (finding.cause, finding.elements) == (Cause.LINK, ("h3-leaf2", "h3"))
+    assert found(ALL_WAIT, slots=[replace(slots[0], undelivered=HOSTS)]).cause is Cause.UNCLEAR
 
 
 def test_a_child_that_may_not_have_sent_yet_is_not_accused() -> None:
@@ -142,13 +145,49 @@ def test_the_last_caller_of_a_job_that_moves_is_named() -> None:
     assert "190 ms" in finding.verdict
 
 
+def test_a_worker_that_is_late_since_some_calls_is_named() -> None:
+    members = {
+        h: MemberView(
+            h,
+            call=IDLE,
+            moved=True,
+            calls=[done(n, 0.2 if n > 200 and h != "h4" else 0.01) for n in range(230)],
+        )
+        for h in HOSTS
+    }
+    assert found(members).elements == ("h4",)
+
+
+def test_a_worker_that_has_left_is_named_where_calls_fail_for_it() -> None:
+    failed = {h: MemberView(h, call=IDLE, calls=[done(7, 1, status="workers_left")]) for h in HOSTS}
+    finding = found({**failed, "h3": MemberView("h3", left=True, connected=False)})
+    assert (finding.cause, finding.elements) == (Cause.LEFT, ("h3",))
+    assert finding.verdict == "h3 has left the job, and calls of h1, h2, h4 failed for it"
+
+
 def test_a_worker_whose_link_loses_is_named_where_it_stands_out() -> None:
-    members = {h: replace(m, moved=True, losses=0.3 if h == "h1" else 0.01) for h, m in ALL_WAIT.items()}
-    assert found(members).elements == ("h1-leaf1", "h1")
-    alike = {h: replace(m, losses=0.3) for h, m in members.items()}
-    assert "unclear" in found(alike).verdict
-    slots = [waits_for("leaf2", "h3")] * 3
-    assert found(alike, glimpses=slots).elements == ("h3-leaf2",)
+    def losing(**losses: float) -> dict[str, MemberView]:
+        return {
+            h: replace(m, moved=True, losses=losses.get(h, 0.01), retransmitted=9)
+            for h, m in ALL_WAIT.items()
+        }
+
+    assert found(losing(h1=0.3)).elements == ("h1-leaf1", "h1")
+    assert "unclear" in found(losing(h1=0.3, h3=0.2)).verdict
+    behind = OpenSlots("spine1", 1, paths={leaf: (leaf, "spine1") for leaf in ("leaf1", "leaf2")})
+    assert found(losing(h3=0.3, h4=0.2), glimpses=[behind]).elements == ("leaf2-spine1", "h3", "h4")
+    few = {h: replace(m, retransmitted=1) for h, m in losing(h1=0.5).items()}
+    assert found(few).cause is Cause.NONE
+
+
+def test_slots_that_lack_what_was_sent_come_before_counts_of_retransmissions() -> None:
+    members = {
+        h: replace(m, moved=True, losses=0.5 if h == "h1" else 0.02, retransmitted=9)
+        for h, m in ALL_WAIT.items()
+    }
+    lost = [replace(waits_for("leaf2", "h3"), lost={"h3": 1})]
+    assert found(members, glimpses=lost * 3).elements == ("h3-leaf2",)
+    assert found(members, glimpses=lost).elements == ("h1-leaf1", "h1")
 
 
 def test_workers_in_no_call_and_complete_slots_accuse_nothing() -> None:
@@ -167,3 +206,18 @@ def test_calls_that_are_not_reported_are_unknown() -> None:
 def test_a_job_that_has_ended_has_its_reason() -> None:
     job = JobView("j", "failed", "the lease of h3 expired", 0.0)
     assert diagnose(job).verdict == "the job has ended (failed): the lease of h3 expired"
+
+
+def test_the_evidence_of_many_members_is_bounded() -> None:
+    members = {f"h{n}": MemberView(f"h{n}", call=IDLE) for n in range(1024)}
+    evidence = found(members).evidence
+    assert len(evidence) == 33
+    assert evidence[-1] == "And 992 more."
+
+
+def test_a_member_that_answers_with_more_calls_than_requested_has_the_last_ones() -> None:
+    status = MemberStatus()
+    with status.connected(OpenStream("j", "h1")):
+        request = status.request_calls("j", ["h1"], 2)
+        status.set_calls("j", "h1", pb.CallDump(number=request.number, calls=[done(n, 1) for n in range(9)]))
+    assert [r.number for r in request.answers["h1"].calls] == [7, 8]

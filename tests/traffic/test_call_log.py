@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 
 from netfold.traffic.engine.call_log import CALLS_MAX
 from netfold.traffic.errors import AllReduceTimeoutError
-from netfold.traffic.worker.call_dump import CALL_DUMPS
+from netfold.traffic.worker.call_dump import CALL_DUMPS, new_file, program_location, write_calls
 from tests.traffic.rig import Faults, rig
 
 
@@ -120,3 +121,57 @@ def test_without_a_folder_nothing_is_taken(monkeypatch: pytest.MonkeyPatch) -> N
         handler = signal.getsignal(signal.SIGUSR1)
         CALL_DUMPS.dump(r.workers[0], "a reason")
         assert signal.getsignal(signal.SIGUSR1) is handler
+
+
+class Numbers:
+    """A dumper of some calls."""
+
+    def dump_to(self, folder: Path, reason: str) -> None:
+        write_calls(folder / "netfold-calls-j-0-1.jsonl", {"reason": reason}, [])
+
+
+def test_links_in_the_folder_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, precious = tmp_path / "dumps", tmp_path / "precious"
+    folder.mkdir()
+    precious.write_text("as before")
+    monkeypatch.setenv("NETFOLD_DUMP_DIR", str(folder))
+    for name in (".netfold-calls-j-0-1.jsonl.part", "netfold-calls-j-0-1.jsonl"):
+        (folder / name).symlink_to(precious)
+    CALL_DUMPS.dump(Numbers(), "a reason")
+    assert precious.read_text() == "as before"
+    (file,) = folder.iterdir()
+    assert not file.is_symlink()
+    assert "a reason" in file.read_text()
+
+
+def test_a_dump_that_fails_leaves_the_last_one_alone(tmp_path: Path) -> None:
+    path = tmp_path / "dump"
+    path.write_text("as before")
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="Circular"), new_file(path) as file:
+        json.dump(["half of it", endless], file)
+    assert [path] == list(tmp_path.iterdir())
+    assert path.read_text() == "as before"
+
+
+def test_a_folder_that_cannot_be_made_fails_no_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NETFOLD_DUMP_DIR", str(tmp_path / "file"))
+    before = signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    try:
+        with rig(2):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            await_true(lambda: len(caplog.records) >= 3)  # two workers, and the stacks
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert all("cannot be written" in r.message for r in caplog.records)
+
+
+def test_the_location_is_in_the_program_not_in_a_library() -> None:
+    """Also where the main thread waits in the standard library, such as for a data loader."""
+    with ThreadPoolExecutor(1) as pool:
+        location = pool.submit(program_location).result()
+    assert location.endswith(" in test_the_location_is_in_the_program_not_in_a_library")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from netfold.traffic.engine.call_log import CALLS_MAX, CallKind
+from netfold.traffic.worker.call_dump import new_file
 
 VERSION = "2.10"
 """Version of the format (FlightRecorder.hpp of torch)."""
@@ -64,10 +65,8 @@ class FlightRecorder:
     def dump_to(self, folder: Path, reason: str) -> None:
         """Writes the file of this rank, in place of its last one. Raises OSError."""
         path = folder / f"netfold-fr-{self._job}-rank_{self._ranks[self._rank]}"
-        part = folder / f".{path.name}.part"
-        with part.open("wb") as file:
+        with new_file(path, "b") as file:
             pickle.dump(self.document(), file)
-        part.replace(path)
 
     def document(self) -> dict[str, Any]:
         config = {"name": self._group, "desc": "netfold", "ranks": f"{list(self._ranks)}"}

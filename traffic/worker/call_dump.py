@@ -15,9 +15,10 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import IO, Any, Literal, Protocol
 
 from netfold.protocol.environment import Variable
 from netfold.traffic.membership.calls import CallRecord
@@ -25,7 +26,8 @@ from netfold.traffic.membership.calls import CallRecord
 log = logging.getLogger("netfold.dump")
 
 SIGNAL = signal.SIGUSR1
-_PACKAGES = (f"{os.sep}netfold{os.sep}", f"{os.sep}torch{os.sep}")
+_LIBRARY_FOLDERS = (f"{Path(__file__).parents[2]}{os.sep}", f"{Path(os.__file__).parent}{os.sep}", "<frozen ")
+_LIBRARY_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 class Dumper(Protocol):
@@ -41,6 +43,7 @@ class CallDumps:
     def __init__(self) -> None:
         self._dumpers: weakref.WeakSet[Dumper] = weakref.WeakSet()
         self._lock = threading.Lock()
+        self._writing = threading.Lock()  # as two dumps at once would write to one file
 
     def add(self, dumper: Dumper) -> None:
         """Dumps it, too, from now on. Takes SIGUSR1 where the program has no handler of its own."""
@@ -58,8 +61,9 @@ class CallDumps:
         if folder is None:
             return
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            dumper.dump_to(folder, reason)
+            with self._writing:
+                folder.mkdir(parents=True, exist_ok=True)
+                dumper.dump_to(folder, reason)
         except OSError as error:
             log.warning("the calls cannot be written to %s: %s", folder, error)
 
@@ -70,12 +74,16 @@ class CallDumps:
     def _dump_all(self) -> None:
         with self._lock:
             dumpers = list(self._dumpers)
-        for dumper in dumpers:
+        for dumper in (*dumpers, _Stacks()):
             self.dump(dumper, f"{SIGNAL.name}")
-        folder = dump_folder()
-        if folder is not None:
-            with (folder / f"netfold-stacks-{os.getpid()}.txt").open("w") as file:
-                faulthandler.dump_traceback(file)
+
+
+class _Stacks:
+    """Where the threads of this process are."""
+
+    def dump_to(self, folder: Path, reason: str) -> None:
+        with new_file(folder / f"netfold-stacks-{os.getpid()}.txt") as file:
+            faulthandler.dump_traceback(file)
 
 
 CALL_DUMPS = CallDumps()
@@ -86,14 +94,26 @@ def dump_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
+@contextmanager
+def new_file(path: Path, kind: Literal["t", "b"] = "t") -> Iterator[IO[Any]]:
+    """A file that replaces the one of `path` once it is whole. It follows no link that another user has planted in the
+    folder. Raises OSError."""
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with part.open(f"x{kind}") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def write_calls(path: Path, header: dict[str, Any], calls: Sequence[CallRecord]) -> None:
     """Writes JSON lines: the header, then the calls in the order of submission, with times in seconds since 1970.
     Raises OSError."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w") as file:
+    with new_file(path) as file:
         for line in _lines(header, calls):
             file.write(f"{json.dumps(line)}\n")
-    part.replace(path)
 
 
 def _lines(header: dict[str, Any], calls: Sequence[CallRecord]) -> Iterator[dict[str, Any]]:
@@ -113,10 +133,14 @@ def _lines(header: dict[str, Any], calls: Sequence[CallRecord]) -> Iterator[dict
 
 
 def program_location() -> str:
-    """File, line and function in which the main thread is, outside netfold and torch; empty: unknown."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    innermost = frame
-    while frame is not None and any(part in frame.f_code.co_filename for part in _PACKAGES):
+    """File, line and function in which the main thread is, outside of libraries if there is such a place; empty:
+    unknown."""
+    frame = innermost = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None and _is_library(frame.f_code.co_filename):
         frame = frame.f_back
     found = frame or innermost
     return "" if found is None else f"{found.f_code.co_filename}:{found.f_lineno} in {found.f_code.co_name}"
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARY_FOLDERS) or any(part in file for part in _LIBRARY_PARTS)
