@@ -17,6 +17,7 @@ from rich.table import Table
 
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, FabricError
+from netfold.topologies.numbers import numbered
 from netfold.topologies.spec import load_fabric, schema_text, spec_names
 
 P = ParamSpec("P")
@@ -113,17 +114,12 @@ def _summary(f: Fabric) -> str:
 
 def _as_json(f: Fabric) -> dict[str, Any]:
     a = addresses(f)
+    f = numbered(f)
     return {
         "name": f.name,
         "unit": asdict(f.unit),
-        "hosts": [
-            {**asdict(h), "at": f.attachment(h.name), "ip": str(a.ip(h.name)), "mac": a.hosts[h.name].mac}
-            for h in f.hosts
-        ],
-        "switches": [
-            {**asdict(s), "loopback": str(a.ip(s.name)), "grpc_port": a.switches[s.name].grpc_port}
-            for s in f.switches
-        ],
+        "hosts": [{**asdict(h), "at": f.attachment(h.name), "mac": a.hosts[h.name].mac} for h in f.hosts],
+        "switches": [{**asdict(s), "grpc_port": a.switches[s.name].grpc_port} for s in f.switches],
         "links": [{**asdict(x), "ports": [f.ports[x.a][x.b], f.ports[x.b][x.a]]} for x in f.links],
     }
 

@@ -272,7 +272,7 @@ def test_fabric_commands() -> None:
     assert "9 hosts, 3 switches, 12 links" in run(fabric_cli.check, ["grid-fig1"]).output
     shown = json.loads(run(fabric_cli.show, ["inart-fig1", "--json"]).output)
     assert shown["hosts"][0] == {
-        "name": "W1", "parameter_server": False, "capacity": None, "at": "V1", "ip": "10.1.0.1",
+        "name": "W1", "parameter_server": False, "capacity": None, "address": "10.1.0.1", "at": "V1",
         "mac": "02:00:0a:01:00:01",
     }  # fmt: skip
     assert "10.255.0.2" in run(fabric_cli.show, ["inart-fig1"]).output
