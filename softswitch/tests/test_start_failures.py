@@ -83,7 +83,8 @@ def test_an_error_inside_grpc_is_logged_in_one_line() -> None:
     canceled = record(asyncio.CancelledError())
     assert shorten_grpc_tracebacks(canceled)
     assert canceled.exc_info is None
-    stopped = "Unexpected in Write: CancelledError: \nTraceback (most recent call last):\n  File x\nasyncio.exceptions.CancelledError"
+    trace = "Traceback (most recent call last):\n  File x\nasyncio.exceptions.CancelledError"
+    stopped = f"Unexpected in Write: CancelledError: \n{trace}"
     written = logging.LogRecord("grpc._cython.cygrpc", logging.ERROR, "", 0, stopped, (), None)
     assert shorten_grpc_tracebacks(written)
     assert written.getMessage() == "Unexpected in Write: CancelledError: "
