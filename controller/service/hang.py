@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from netfold.controller.service.call_status import size, what
 from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, link_name
@@ -24,9 +25,8 @@ MAX_EVIDENCE = 32
 
 
 def diagnose(job: JobView) -> HangFinding:
-    found = next(filter(None, (check(job) for check in _CHECKS)), None)
-    assert found is not None, "the last check always finds"
-    return HangFinding(found.cause, found.verdict, found.elements, (*_first(found.evidence), *_always(job)))
+    found = next(finding for check in _CHECKS if (finding := check(job)))
+    return replace(found, evidence=(*_first(found.evidence), *_always(job)))
 
 
 # ---- the job, its members and its switches -------------------------------------------------------------------
@@ -108,9 +108,7 @@ def _unready(job: JobView) -> HangFinding | None:
 def _result_missing(job: JobView) -> HangFinding | None:
     """Workers that wait for a call that others have finished: its sum exists, and has not reached them."""
     workers = job.workers
-    if job.moves or not workers:
-        return None
-    newest = max(m.next_call for m in workers)
+    newest = max((m.next_call for m in workers), default=0)
     behind = tuple(m for m in workers if m.waits and m.next_call < newest)
     if not behind or len(behind) == len(workers):
         return None
@@ -129,7 +127,7 @@ def _result_missing(job: JobView) -> HangFinding | None:
 def _not_called(job: JobView) -> HangFinding | None:
     workers = job.workers
     waiting = [m for m in workers if m.waits]
-    if job.moves or not waiting:
+    if not waiting:
         return None
     number = max(m.next_call for m in waiting)
     idle = [m for m in workers if not m.waits and m.next_call <= number]
@@ -178,8 +176,6 @@ def _other_call(job: JobView) -> HangFinding | None:
     """Workers whose call of the same number is another one. Where no call is refused for it, sizes differ so much that
     the packets do not meet."""
     groups: dict[tuple[str, int, str, int], list[MemberView]] = defaultdict(list)
-    if job.moves:
-        return None
     waiting = [m for m in job.workers if m.waits and m.call is not None and m.call.kind]
     for m in waiting:
         assert m.call is not None
@@ -226,7 +222,7 @@ def _worker_left(job: JobView) -> HangFinding | None:
     failed = [
         m for m in job.workers if not m.waits and m.last is not None and m.last.status == "workers_left"
     ]
-    if job.moves or not left or not failed:
+    if not left or not failed:
         return None
     return HangFinding(
         Cause.LEFT,
@@ -238,8 +234,6 @@ def _worker_left(job: JobView) -> HangFinding | None:
 
 def _mismatch(job: JobView) -> HangFinding | None:
     """Calls that failed because they differ, after which programs may wait for something else."""
-    if job.moves:
-        return None
     ends = {m.host: m.last for m in job.workers if m.last is not None and not m.waits}
     failed = {h: r for h, r in ends.items() if r.status in ("mismatch", "call_desync")}
     if not failed:
@@ -260,7 +254,7 @@ def _mismatch(job: JobView) -> HangFinding | None:
 
 def _no_call(job: JobView) -> HangFinding | None:
     workers = job.workers
-    if job.moves or not workers or any(m.waits for m in workers):
+    if not workers or any(m.waits for m in workers):
         return None
     numbers = sorted({m.next_call for m in workers})
     finished = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
@@ -277,7 +271,7 @@ def _no_call(job: JobView) -> HangFinding | None:
 
 
 def _refused(job: JobView) -> HangFinding | None:
-    if job.moves or not job.refusals:
+    if not job.refusals:
         return None
     switches = tuple(dict.fromkeys(r.switch for r in job.refusals))
     evidence = tuple(
@@ -293,8 +287,6 @@ def _refused(job: JobView) -> HangFinding | None:
 
 def _lost(job: JobView) -> HangFinding | None:
     """Children whose contributions open slots lack although they were sent, else workers that lack a sum."""
-    if job.moves:
-        return None
     views = {m.host: m for m in job.members}
     links: dict[str, str] = {}
     for node in job.slots:
@@ -332,11 +324,11 @@ def _undelivered(job: JobView) -> HangFinding | None:
     return HangFinding(Cause.LINK, verdict, (*links, *hosts), evidence)
 
 
-def _unclear(job: JobView) -> HangFinding | None:
-    """All are in one call, and no slot lacks a worker."""
+def _unclear(job: JobView) -> HangFinding:
+    """All are in one call, and no slot lacks a worker, or no worker reports its calls."""
     workers = job.workers
-    if job.moves or not any(m.waits for m in workers):
-        return None
+    if not workers:
+        return HangFinding(Cause.UNCLEAR, "unclear: no worker reports its calls")
     unread = [n for n in job.slots if n.error]
     evidence = [f"The slots of {n.switch} cannot be read: {n.error}." for n in unread]
     evidence += [
@@ -417,7 +409,7 @@ _CHECKS: tuple[Callable[[JobView], HangFinding | None], ...] = (
     _process_ended,
     _stopped,
     _unready,
-    slow,
+    slow,  # it has a finding whenever results arrive, so in the checks below none do
     _result_missing,
     _not_called,
     _other_call,
@@ -427,5 +419,4 @@ _CHECKS: tuple[Callable[[JobView], HangFinding | None], ...] = (
     _refused,
     _lost,
     _unclear,
-    lambda job: HangFinding(Cause.UNCLEAR, "unclear: no worker reports its calls"),
 )
