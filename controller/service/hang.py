@@ -115,8 +115,7 @@ def _result_missing(job: JobView) -> HangFinding | None:
     hosts = tuple(m.host for m in behind)
     links = _common_links(job, hosts)
     evidence = [
-        f"{m.host} waits in call {m.next_call:,} {_for(m)}, and has retransmitted {m.retransmitted} packets meanwhile; "
-        f"{len(workers) - len(behind)} of {len(workers)} workers have finished that call."
+        f"{_waiting(m)}; {len(workers) - len(behind)} of {len(workers)} workers have finished that call."
         for m in behind
     ]
     lost = f"the result of call {behind[0].next_call:,} does not reach {listing(hosts)}"
@@ -315,10 +314,7 @@ def _undelivered(job: JobView) -> HangFinding | None:
         return None
     links = _common_links(job, hosts)
     evidence = tuple(
-        f"{m.host} waits in call {m.next_call:,} for a sum that the root of its tree has, and has retransmitted "
-        f"{m.retransmitted} packets meanwhile."
-        for m in job.workers
-        if m.host in hosts
+        f"{_waiting(m)}; the root of its tree has the sum." for m in job.workers if m.host in hosts
     )
     verdict = f"sums do not reach {listing(hosts)}: link {listing(links)} loses packets"
     return HangFinding(Cause.LINK, verdict, (*links, *hosts), evidence)
@@ -336,11 +332,7 @@ def _unclear(job: JobView) -> HangFinding:
         for n in job.slots
         for child, count in n.missing.items()
     ]
-    evidence += [
-        f"{m.host} waits in call {m.next_call:,} {_for(m)}, and has retransmitted {m.retransmitted} packets meanwhile."
-        for m in workers
-        if m.waits
-    ]
+    evidence += [f"{_waiting(m)}." for m in workers if m.waits]
     if any(m.call is not None and m.call.in_call and not m.call.kind for m in workers):
         return HangFinding(
             Cause.UNCLEAR,
@@ -367,7 +359,7 @@ def _first(evidence: Sequence[str]) -> Iterator[str]:
 
 
 def _always(job: JobView) -> Iterator[str]:
-    """The limits of the verdict."""
+    """Name the members whose calls are unknown, which limits the verdict."""
     if silent := _hosts(
         job, lambda m: not m.parameter_server and m.call is None and m.connected and m.answered
     ):
@@ -383,10 +375,7 @@ def _common_links(job: JobView, hosts: Sequence[str]) -> tuple[str, ...]:
     leaves = {job.attachments.get(h, "?") for h in hosts}
     if len(leaves) == 1 and len(hosts) > 1:
         (leaf,) = leaves
-        neighbors = [
-            h for h, a in job.attachments.items() if a == leaf and h in {m.host for m in job.workers}
-        ]
-        if set(neighbors) <= set(hosts):
+        if {m.host for m in job.workers if job.attachments.get(m.host) == leaf} <= set(hosts):
             return (f"to {leaf}",)
     return tuple(link_name((job.attachments.get(h, "?"), h)) for h in hosts)
 
@@ -399,8 +388,10 @@ def _ago(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds:.1f} s ago"
 
 
-def _for(member: MemberView) -> str:
-    return "" if member.call is None else f"for {member.call.for_s:.1f} s"
+def _waiting(member: MemberView) -> str:
+    assert member.call is not None
+    waits = f"{member.host} waits in call {member.next_call:,} for {member.call.for_s:.1f} s"
+    return f"{waits}, and has retransmitted {member.retransmitted} packets meanwhile"
 
 
 _CHECKS: tuple[Callable[[JobView], HangFinding | None], ...] = (
