@@ -207,8 +207,7 @@ class MemberStatus:
         """Delete the rows of all other jobs."""
         for ended in [j for j in self._reported if j not in jobs]:
             del self._reported[ended]
-        for ended in [j for j in self._requests if j not in jobs]:
-            del self._requests[ended]
+        self._requests = {j: r for j, r in self._requests.items() if j in jobs}
         self._assigned = {t for t in self._assigned if t[0] in jobs}
         self._latest = {t: s for t, s in self._latest.items() if t[0] in jobs}
 
