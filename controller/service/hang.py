@@ -290,7 +290,7 @@ def _lost(job: JobView) -> HangFinding | None:
     links: dict[str, str] = {}
     for node in job.slots:
         for child, count in node.lost.items():
-            link = link_name(node.paths.get(child, (child, node.switch)))
+            link = link_name(node.paths[child])
             sender = views.get(child)
             did = f"; {child} has retransmitted {sender.retransmitted} packets meanwhile" if sender else ""
             links[link] = (

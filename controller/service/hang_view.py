@@ -32,7 +32,7 @@ class Cause(StrEnum):
 
 
 def link_name(path: Sequence[str]) -> str:
-    """The name of a link as others give it; of a longer path all nodes from the child to the parent."""
+    """The name of a link has its two ends in order; that of a longer path has all nodes, from child to parent."""
     return "-".join(sorted(path) if len(path) == 2 else path)
 
 

@@ -44,12 +44,11 @@ def _losing(workers: Sequence[MemberView], job: JobView) -> HangFinding | None:
     if len(ranked) < 2 or ranked[0].losses < MIN_LOSSES or ranked[0].retransmitted < MIN_RETRANSMITTED:
         return None
     evidence = tuple(f"{m.host} retransmits {m.losses:.1%} of its packets." for m in ranked)
-    link, why, hosts = (
-        _link_lacking(job, MIN_GLIMPSES) or _link_to(ranked, job) or _link_lacking(job, 1) or ("", "", ())
-    )
-    if not link:
+    named = _link_lacking(job, MIN_GLIMPSES) or _link_to(ranked, job) or _link_lacking(job, 1)
+    if named is None:
         verdict = "slow only: packets are lost, and it is unclear on which link"
         return HangFinding(Cause.SLOW, verdict, (), evidence)
+    link, why, hosts = named
     return HangFinding(Cause.SLOW, f"slow only: link {link} loses packets{why}", (link, *hosts), evidence)
 
 
@@ -58,7 +57,7 @@ def _link_lacking(job: JobView, least: int) -> tuple[str, str, tuple[str, ...]] 
     lacking = Counter[str]()
     for node in job.glimpses:
         for child, count in node.lost.items():
-            lacking[link_name(node.paths.get(child, (child, node.switch)))] += count
+            lacking[link_name(node.paths[child])] += count
     link, count = next(iter(lacking.most_common(1)), ("", 0))
     if count < least or 2 * count <= lacking.total():
         return None
