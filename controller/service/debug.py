@@ -14,7 +14,7 @@ from typing import Any
 
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
-from netfold.controller.lifecycle.member_status import CallsRequest, Progress
+from netfold.controller.lifecycle.member_status import CallsRequest, Progress, progress_delta
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.service.explain import PROBLEMS, Counts, read_counters, trees_of
 from netfold.controller.service.hang import diagnose
@@ -36,6 +36,7 @@ CALLS = 256
 CALLS_OF_ALL = 16_384
 """Calls that are requested of all members together: a document of more takes seconds, and many megabytes."""
 CALL_FIELDS = tuple(f.name for f in pb.CallRecord.DESCRIPTOR.fields)
+SLOT_KEYS = ("switch", "tree", "read", "waiting", "missing", "lost", "error")
 HARMLESS = frozenset({Verdict.STALE_CHUNK, Verdict.DUPLICATE})
 """Verdicts of retransmissions, which a job that hangs for another reason has, too."""
 
@@ -117,6 +118,8 @@ class Debugger:
             connected = status.is_connected(job.name, host)
             answer = request.answers.get(host)
             progress = Progress() if new is None else new
+            lately = () if old is None else progress_delta(old, progress)
+            results, retransmits = sum(t.results for t in lately), max(0, sum(t.retransmits for t in lately))
             age_s = None if new is None else max(0.0, now - progress.at_s)
             call = progress.call
             if call is not None and call.in_call and age_s is not None:
@@ -133,9 +136,9 @@ class Debugger:
                 progress.silent_s,
                 progress.next_call,
                 call,
-                old is not None and _has_moved(old, progress),
-                0 if old is None else max(0, _retransmits(progress) - _retransmits(old)),
-                0.0 if old is None else _losses(old, progress),
+                results > 0 or (old is not None and old.next_call != progress.next_call),
+                retransmits,
+                retransmits / (results + retransmits) if retransmits else 0.0,
                 () if answer is None else tuple(answer.calls),
                 "" if answer is None else answer.location,
             )
@@ -155,22 +158,6 @@ def _diagnosis(view: JobView) -> pb.Diagnosis:
     return pb.Diagnosis(
         verdict=found.verdict, evidence=found.evidence, document_json=json.dumps(_document(view, found))
     )
-
-
-def _has_moved(old: Progress, new: Progress) -> bool:
-    results = {t.tree: t.results for t in old.trees}
-    return new.next_call != old.next_call or any(t.results > results.get(t.tree, 0) for t in new.trees)
-
-
-def _losses(old: Progress, new: Progress) -> float:
-    """Retransmissions over packets sent between two looks. A heartbeat alone has too few of a job that loses."""
-    retransmits = max(0, _retransmits(new) - _retransmits(old))
-    results = max(0, sum(t.results for t in new.trees) - sum(t.results for t in old.trees))
-    return retransmits / (results + retransmits) if retransmits else 0.0
-
-
-def _retransmits(progress: Progress) -> int:
-    return sum(t.retransmits for t in progress.trees)
 
 
 def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal]:
@@ -214,18 +201,7 @@ def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
                 ],
             }
         ],
-        "slots": [
-            {
-                "switch": n.switch,
-                "tree": n.tree,
-                "read": n.read,
-                "waiting": n.waiting,
-                "missing": dict(n.missing),
-                "lost": dict(n.lost),
-                "error": n.error,
-            }
-            for n in view.slots
-        ],
+        "slots": [{key: getattr(n, key) for key in SLOT_KEYS} for n in view.slots],
         "refusals": [
             {"switch": r.switch, "verdict": r.verdict, "per_second": r.per_second} for r in view.refusals
         ],
@@ -233,7 +209,6 @@ def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
 
 
 def _rank(member: MemberView) -> dict[str, Any]:
-    finished = Counter(r.kind for r in member.calls if r.status == "done")
     return {
         "rank": member.rank,
         "host": member.host,
@@ -243,6 +218,6 @@ def _rank(member: MemberView) -> dict[str, Any]:
         "in_call": None if member.call is None else member.call._asdict(),
         "retransmitted": member.retransmitted,
         "location": member.location,
-        "collective_counts": dict(finished),
+        "collective_counts": Counter(r.kind for r in member.calls if r.status == "done"),
         "calls": [{name: getattr(r, name) for name in CALL_FIELDS} for r in member.calls],
     }
