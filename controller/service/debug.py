@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from netfold.controller.jobs.records import JobRecord
+from netfold.controller.lifecycle.capacity import failed_in
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import CallsRequest, Progress, progress_delta
 from netfold.controller.lifecycle.states import Lifecycle
@@ -76,7 +77,6 @@ class Debugger:
         after = state.member_status.of(name)
         fleet = self._switches.fleet
         switches = self._lifecycle.switches_of(job)
-        touched = {s for _, tree, _ in trees_of(job) for s in tree.touched}
         return JobView(
             name,
             f"{job.state}",
@@ -84,7 +84,7 @@ class Debugger:
             state.registry.resolved_job(name).lease_ms / 1000,
             tuple(self._members(job, request, before, after)),
             {s: f"{fleet.health(s).error}" for s in switches if not fleet.health(s).ready},
-            [e for e in state.failures.of(name).names if touched.intersection((e, *e.split("-", 1)))],
+            [] if job.placement is None else failed_in(job.placement.plan, state.failures.of(name)).names,
             await self._slots(job),
             glimpses,
             tuple(_refusals(job, before_counts, counts)),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What holds a job up, decided from views made by hand."""
+"""A job's view, made by hand, leads to what holds the job up."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from netfold.controller.lifecycle.capacity import failed_in
 from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus, OpenStream
+from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
 from netfold.controller.service.hang import diagnose
 from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, Refusal
 from netfold.controller.service.open_slots import OpenSlots
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol import netfold_pb2 as pb
 
 IN_CALL = CallStatus(True, "all_reduce", 25_000_000, 41.0)
@@ -131,6 +134,14 @@ def test_a_switch_that_is_not_ready_is_named_unless_results_arrive() -> None:
     assert found(ALL_WAIT, unready=unready).elements == ("leaf2",)
     moving = {h: replace(m, moved=True) for h, m in ALL_WAIT.items()}
     assert found(moving, unready=unready).cause is Cause.NONE
+
+
+def test_of_failed_links_only_those_of_the_trees_are_named() -> None:
+    tree = Tree("leaf-1", 1.0, (Edge("h1", "leaf-1", ("h1", "leaf-1")),), ())
+    plan = Plan("j", "fabric", "scheme", "Gbit/s", (tree,), 1.0, Loads())
+    links = frozenset(map(frozenset, (("h1", "leaf-1"), ("leaf-1", "spine1"))))
+    failed = FailedElements(links, frozenset(("leaf-1", "spine1")))
+    assert failed_in(plan, failed).names == ["h1-leaf-1", "leaf-1"]
 
 
 def test_the_last_caller_of_a_job_that_moves_is_named() -> None:
