@@ -66,7 +66,7 @@ class Debugger:
         loop = asyncio.get_running_loop()
         until = loop.time() + LOOK_S
         for _ in range(GLIMPSES):
-            await asyncio.sleep(LOOK_S / GLIMPSES)
+            await asyncio.sleep(LOOK_S / GLIMPSES)  # a slot is open for a moment, and nothing notifies of it
             await self._request(job, 0, LOOK_S / GLIMPSES)
             glimpses += await self._slots(job, spread=0)
             if any(n.error for n in glimpses) or loop.time() > until:
@@ -92,7 +92,7 @@ class Debugger:
         )
 
     async def _request(self, job: JobRecord, max_calls: int, answer_s: float = ANSWER_S) -> CallsRequest:
-        """Request the last calls of the members, and wait for those that answer."""
+        """Request the last calls of the members. Those that do not answer in time are not in its answers."""
         hosts = [m.host for m in job.members if not m.left]
         request = self._state.member_status.request_calls(job.name, hosts, max_calls)
         self._state.changes.notify(job.name)
