@@ -19,7 +19,7 @@ from netfold.controller.lifecycle.member_status import CallsRequest, Progress, p
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.service.explain import PROBLEMS, Counts, read_counters, trees_of
 from netfold.controller.service.hang import diagnose
-from netfold.controller.service.hang_view import HangFinding, JobView, MemberView, Refusal
+from netfold.controller.service.hang_view import Diagnosis, JobView, MemberView, Refusal
 from netfold.controller.service.open_slots import SAMPLED_SLOTS, OpenSlots, read_open_slots
 from netfold.controller.subsystems import Switches
 from netfold.controller.switches.tables import NO_TREE
@@ -156,7 +156,7 @@ class Debugger:
 def _diagnosis(view: JobView) -> pb.Diagnosis:
     found = diagnose(view)
     return pb.Diagnosis(
-        verdict=found.verdict, evidence=found.evidence, document_json=json.dumps(_document(view, found))
+        finding=found.finding, evidence=found.evidence, document_json=json.dumps(_document(view, found))
     )
 
 
@@ -177,12 +177,12 @@ def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal
                 yield Refusal(switch, Verdict.UNADMITTED.label, new / LOOK_S, meaning)
 
 
-def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
+def _document(view: JobView, found: Diagnosis) -> dict[str, Any]:
     """The shape follows that of NCCL RAS: a job is a communicator, with ranks and missing ranks."""
     workers = [m for m in view.members if not (m.parameter_server or m.left)]
     present = [m for m in workers if m.connected]
     return {
-        "verdict": found.verdict,
+        "finding": found.finding,
         "cause": found.cause.value,
         "elements": list(found.elements),
         "evidence": list(found.evidence),

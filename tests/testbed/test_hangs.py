@@ -86,14 +86,14 @@ def test_what_holds_a_job_up_is_named(system: Testbed, tmp_path: Path, seed: int
 
 
 def await_named(system: Testbed, job: str, cause: str, elements: set[str]) -> None:
-    """Wait until the verdict has the cause and no other element: at first it may be of the time before the hang."""
+    """Wait until the finding has the cause and no other element: at first it may be of the time before the hang."""
     deadline = time.monotonic() + 60
     while True:
         document = debug(system, job)
         if document["cause"] == cause and document["elements"] and set(document["elements"]) <= elements:
             break
         assert time.monotonic() < deadline, (
-            f"{elements} as {cause}: {document['verdict']} {document['evidence']}"
+            f"{elements} as {cause}: {document['finding']} {document['evidence']}"
         )
     (ranks,) = document["communicators"]
     assert ranks["size"] == WORKERS
