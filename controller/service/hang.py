@@ -16,6 +16,7 @@ from dataclasses import replace
 from netfold.controller.service.call_status import size, what
 from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, link_name
 from netfold.controller.service.slowness import slow
+from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
 
 SILENT_S = 2.0
@@ -178,10 +179,8 @@ def _other_call(job: JobView) -> Diagnosis | None:
     waiting = [m for m in job.workers if m.waits and m.call is not None and m.call.kind]
     for m in waiting:
         assert m.call is not None
-        record = next((r for r in m.calls if r.status == "pending"), None)
-        groups[
-            (m.call.kind, m.call.bytes, record.dtype if record else "", record.context if record else 0)
-        ].append(m)
+        record = next((r for r in m.calls if r.status == "pending"), pb.CallRecord())
+        groups[m.call.kind, m.call.bytes, record.dtype, record.context].append(m)
     if len(groups) < 2:
         return None
     by_size = sorted(groups.items(), key=lambda g: len(g[1]))
@@ -333,29 +332,22 @@ def _unclear(job: JobView) -> Diagnosis:
         for child, count in n.missing.items()
     ]
     evidence += [f"{_waiting(m)}." for m in workers if m.waits]
-    if any(m.call is not None and m.call.in_call and not m.call.kind for m in workers):
-        return Diagnosis(
-            Cause.UNCLEAR,
-            "calls wait for a new job epoch, which the controller has not started",
-            (),
-            tuple(evidence),
-        )
-    return Diagnosis(
-        Cause.UNCLEAR,
+    finding = (
         "unclear: all workers are in one call, and no slot that was read lacks what was sent: results may be lost on "
-        "their way from the root, or a parameter server adds up",
-        (),
-        tuple(evidence),
+        "their way from the root, or a parameter server adds up"
     )
+    if any(m.waits and m.call is not None and not m.call.kind for m in workers):
+        finding = "calls wait for a new job epoch, which the controller has not started"
+    return Diagnosis(Cause.UNCLEAR, finding, (), tuple(evidence))
+
+
+# ---- helpers -------------------------------------------------------------------------------------------------
 
 
 def _first(evidence: Sequence[str]) -> Iterator[str]:
     yield from evidence[:MAX_EVIDENCE]
     if len(evidence) > MAX_EVIDENCE:
         yield f"And {len(evidence) - MAX_EVIDENCE:,} more."
-
-
-# ---- helpers -------------------------------------------------------------------------------------------------
 
 
 def _always(job: JobView) -> Iterator[str]:
