@@ -107,7 +107,7 @@ def _unready(job: JobView) -> Diagnosis | None:
 
 
 def _result_missing(job: JobView) -> Diagnosis | None:
-    """Workers that wait for a call that others have finished: its sum exists, and has not reached them."""
+    """Find workers that wait for a call that others have finished: its sum exists, and has not reached them."""
     workers = job.workers
     newest = max((m.next_call for m in workers), default=0)
     behind = tuple(m for m in workers if m.waits and m.next_call < newest)
@@ -173,8 +173,8 @@ def _where_waiting(waiting: Sequence[MemberView]) -> Iterator[str]:
 
 
 def _other_call(job: JobView) -> Diagnosis | None:
-    """Workers whose call of the same number is another one. Where no call is refused for it, sizes differ so much that
-    the packets do not meet."""
+    """Find workers whose call of the same number is another one. Where no call is refused for it, sizes differ so much
+    that the packets do not meet."""
     groups: dict[tuple[str, int, str, int], list[MemberView]] = defaultdict(list)
     waiting = [m for m in job.workers if m.waits and m.call is not None and m.call.kind]
     for m in waiting:
@@ -215,7 +215,7 @@ def _described(key: tuple[str, int, str, int]) -> str:
 
 
 def _worker_left(job: JobView) -> Diagnosis | None:
-    """Calls that failed because a worker has left the job, after which programs may wait for something else."""
+    """Find calls that failed because a worker has left the job, after which programs may wait for something else."""
     left = tuple(m.host for m in job.members if m.left)
     failed = [
         m for m in job.workers if not m.waits and m.last is not None and m.last.status == "workers_left"
@@ -231,7 +231,7 @@ def _worker_left(job: JobView) -> Diagnosis | None:
 
 
 def _mismatch(job: JobView) -> Diagnosis | None:
-    """Calls that failed because they differ, after which programs may wait for something else."""
+    """Find calls that failed because they differ, after which programs may wait for something else."""
     ends = {m.host: m.last for m in job.workers if m.last is not None and not m.waits}
     failed = {h: r for h, r in ends.items() if r.status in ("mismatch", "call_desync")}
     if not failed:
@@ -284,7 +284,7 @@ def _refused(job: JobView) -> Diagnosis | None:
 
 
 def _lost(job: JobView) -> Diagnosis | None:
-    """Children whose contributions open slots lack although they were sent, else workers that lack a sum."""
+    """Find children whose contributions open slots lack although they were sent, else workers that lack a sum."""
     views = {m.host: m for m in job.members}
     links: dict[str, str] = {}
     for node in job.slots:
@@ -306,7 +306,7 @@ def _lost(job: JobView) -> Diagnosis | None:
 
 
 def _undelivered(job: JobView) -> Diagnosis | None:
-    """Workers that wait for a slot that has its sum, where others do not."""
+    """Find workers that wait for a slot that has its sum, where others do not."""
     lacking = {h for n in job.slots for h in n.undelivered}
     hosts = tuple(m.host for m in job.workers if m.waits and m.host in lacking)
     if not hosts or len(hosts) == len(job.workers):
@@ -320,7 +320,7 @@ def _undelivered(job: JobView) -> Diagnosis | None:
 
 
 def _unclear(job: JobView) -> Diagnosis:
-    """All are in one call, and no slot lacks a worker, or no worker reports its calls."""
+    """Give the evidence where all are in one call, and no slot lacks what was sent."""
     workers = job.workers
     if not workers:
         return Diagnosis(Cause.UNCLEAR, "unclear: no worker reports its calls")
