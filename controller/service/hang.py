@@ -208,7 +208,7 @@ def _other_call(job: JobView) -> Diagnosis | None:
 def _described(key: tuple[str, int, str, int]) -> str:
     kind, nbytes, dtype, context = key
     return (
-        f"{kind} of {size(nbytes)}"
+        f"{kind} of {nbytes:,} bytes"  # exact: calls that differ are compared
         + (f" {dtype}" if dtype else "")
         + (f", context {context}" if context else "")
     )

@@ -80,10 +80,16 @@ def test_a_process_that_is_away_is_the_cause_of_what_follows(change: dict[str, o
     assert (diagnosis.cause, diagnosis.elements) == (cause, ("h2",))
 
 
+def test_calls_that_differ_by_a_few_bytes_differ() -> None:
+    diagnosis = found(but("h4", call=CallStatus(True, "all_reduce", 25_000_004, 41.0)))
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.OTHER_CALL, ("h4",))
+    assert "25,000,004 bytes in place of all_reduce of 25,000,000 bytes" in diagnosis.finding
+
+
 def test_another_call_of_the_same_number_is_named() -> None:
     diagnosis = found(but("h4", call=CallStatus(True, "all_gather", 400, 41.0)))
     assert (diagnosis.cause, diagnosis.elements) == (Cause.OTHER_CALL, ("h4",))
-    assert "all_gather of 400 B in place of all_reduce of 25 MB" in diagnosis.finding
+    assert "all_gather of 400 bytes in place of all_reduce of 25,000,000 bytes" in diagnosis.finding
 
 
 def test_calls_that_failed_as_they_differ_name_the_odd_one() -> None:
