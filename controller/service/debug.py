@@ -59,11 +59,11 @@ class Debugger:
         state, name = self._state, job.name
         if not job.state.is_installed:
             return JobView(name, f"{job.state}", job.reason, 0.0)
-        before_counts = await read_counters(self._switches.counters)
+        loop = asyncio.get_running_loop()
+        began, before_counts = loop.time(), await read_counters(self._switches.counters)
         await self._request(job, 0)
         before = state.member_status.of(name)
         glimpses: list[OpenSlots] = []
-        loop = asyncio.get_running_loop()
         until = loop.time() + LOOK_S
         for _ in range(GLIMPSES):
             await asyncio.sleep(LOOK_S / GLIMPSES)  # a slot is open for a moment, and nothing notifies of it
@@ -72,7 +72,7 @@ class Debugger:
             if any(n.error for n in glimpses) or loop.time() > until:
                 break  # a switch that does not answer, or slowly, would be waited for again
         request = await self._request(job, min(CALLS, max(1, CALLS_OF_ALL // len(job.members))))
-        counts = await read_counters(self._switches.counters)
+        took_s, counts = loop.time() - began, await read_counters(self._switches.counters)
         job = state.registry.get(name)
         after = state.member_status.of(name)
         fleet = self._switches.fleet
@@ -87,7 +87,7 @@ class Debugger:
             [] if job.placement is None else failed_in(job.placement.plan, state.failures.of(name)).names,
             await self._slots(job),
             glimpses,
-            tuple(_refusals(job, before_counts, counts)),
+            tuple(_refusals(job, before_counts, counts, took_s)),
             {m.host: state.fabric.attachment(m.host) for m in job.members},
         )
 
@@ -160,8 +160,8 @@ def _diagnosis(view: JobView) -> pb.Diagnosis:
     )
 
 
-def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal]:
-    """The packets of the job, or of no known tree at its switches, that were not added up in between."""
+def _refusals(job: JobRecord, before: Counts, after: Counts, took_s: float) -> Iterator[Refusal]:
+    """The packets of the job, or of no known tree at its switches, that were not added up in these seconds."""
     trees = {planned.tree for planned, _, _ in trees_of(job)}
     switches = {s for _, tree, _ in trees_of(job) for s in tree.touched}
     for (switch, tree), counts in sorted(after.items()):
@@ -169,12 +169,12 @@ def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal
         for verdict, meaning in PROBLEMS.items():
             new = counts.get(verdict, 0) - old.get(verdict, 0)
             if tree in trees and verdict not in HARMLESS and new > 0:
-                yield Refusal(switch, verdict.label, new / LOOK_S, meaning)
+                yield Refusal(switch, verdict.label, new / took_s, meaning)
         if tree == NO_TREE and switch in switches:
             new = counts.get(Verdict.UNADMITTED, 0) - old.get(Verdict.UNADMITTED, 0)
             if new > 0:
                 meaning = "are of no job that is admitted at the port they came by"
-                yield Refusal(switch, Verdict.UNADMITTED.label, new / LOOK_S, meaning)
+                yield Refusal(switch, Verdict.UNADMITTED.label, new / took_s, meaning)
 
 
 def _document(view: JobView, found: Diagnosis) -> dict[str, Any]:
