@@ -45,7 +45,7 @@ def check_same(store: FabricStore, fabric: Fabric) -> None:
     """Raises OtherFabricError if the store has another fabric than `fabric`, and FabricError."""
     changed = differences(fabric_from_spec(store.fabric), numbered(fabric, known_numbers(store)))
     if changed:
-        found = listing([f"{d.name or 'the fabric'}: {d.text}" for d in changed])
+        found = listing([str(d) for d in changed])
         raise OtherFabricError(
             f"the file has another fabric than the store ({found}). Start with --stored-fabric, then see "
             "`netfold fabric diff` and `netfold fabric apply`; or give another --state, which ends all jobs"

@@ -87,7 +87,7 @@ class FabricChanges:
         if dry_run or change.is_refused or not elements:
             return change
         registry.replace_fabric(change.spec, change.numbers.text, change.removed)
-        log.warning("the fabric has changed: %s", listing([_line(e.difference) for e in elements]))
+        log.warning("the fabric has changed: %s", listing([str(e.difference) for e in elements]))
         self.applied.set()
         return replace(change, is_applied=True)
 
@@ -108,10 +108,6 @@ class FabricChanges:
                 yield ChangedElement(Difference("", f"job {name} would not fit", takes=True), (name,), why)
         for withdrawal in self._state.registry.withdrawals if found else ():
             yield from _unclear(new, withdrawal.element, {d.name for d in found if d.text == "goes"})
-
-
-def _line(difference: Difference) -> str:
-    return f"{difference.name or 'the fabric'}: {difference.text}"
 
 
 def _uses(job: JobRecord, difference: Difference, old: Fabric) -> bool:
