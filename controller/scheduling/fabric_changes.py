@@ -74,7 +74,7 @@ class FabricChanges:
         registry = self._state.registry
         stored = registry.fabric_store
         old = await asyncio.to_thread(fabric_from_spec, stored.fabric)
-        known = known_numbers(stored)
+        known = known_numbers(stored.numbers, old)
         new = await asyncio.to_thread(self._read, text, source, known)
         spec = await asyncio.to_thread(spec_text, new)
         unfit: dict[str, str] = {}
