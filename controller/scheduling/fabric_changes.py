@@ -80,7 +80,7 @@ class FabricChanges:
         unfit: dict[str, str] = {}
         while unread := [j for j in registry.all() if not j.state.is_terminal and j.name not in unfit]:
             unfit |= await asyncio.to_thread(lambda: {j.name: _unfit_because(j, new) for j in unread})
-        # nothing is awaited from here on: what is checked is so when it is stored
+        # Nothing is awaited from here on, so no job changes between the check and the store.
         live = [j for j in registry.all() if not j.state.is_terminal]
         elements = tuple(self._checked(old, new, live, unfit))
         change = FabricChange(spec, known | Numbers.of(new), elements)

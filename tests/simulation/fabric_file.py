@@ -57,7 +57,7 @@ class FabricFile:
         self._ask(wanted, is_harmless=is_harmless)
 
     def wrong(self, found: Fabric) -> str:
-        """What is wrong with the fabric that a controller starts with; empty: nothing."""
+        """Name what is wrong with the fabric that a controller starts with; empty: nothing is."""
         allowed = [_essence(f) for f in (self.stored, self.wanted) if f is not None]
         if _essence(found) not in allowed:
             return "the controller starts with a fabric that is in no file"

@@ -119,7 +119,7 @@ async def _whole(world: World, jobs: int) -> None:
         process = world.process
         world._add_switches(wanted)
         world.file.replace(wanted, is_harmless=True)
-        await _until(lambda: world.process not in (process, None), BACK_S, "a new controller leads")  # noqa: B023
+        await _until(lambda old=process: world.process not in (old, None), BACK_S, "a new controller leads")
         await _until(lambda: _are_back(world), BACK_S, "all members are back")
         await asyncio.sleep(20.0)  # an audit of all switches
         assert not world.violations
