@@ -111,7 +111,7 @@ class FabricFile:
                 leaf = Switch(name, SwitchRole.LEAF, 400.0)
                 return replace(f, hosts=(*hosts, *f.hosts), switches=(leaf, *f.switches), links=links)
             case "node goes":
-                return _without(f, _at([e.name for e in f.elements], where))
+                return without(f, _at([e.name for e in f.elements], where))
             case "slots":
                 chosen = _at(f.switches, where)
                 return replace(
@@ -133,8 +133,9 @@ def _at(choices: Any, where: float | str) -> Any:
     return choices[int(where * len(choices))]
 
 
-def _without(f: Fabric, name: str) -> Fabric:
-    gone = {name, *(h.name for h in f.hosts if f.attachment(h.name) == name)}
+def without(f: Fabric, *names: str) -> Fabric:
+    """The fabric without these elements, and without the hosts of switches among them."""
+    gone = {*names, *(h.name for h in f.hosts if f.attachment(h.name) in names)}
     return replace(
         f,
         hosts=tuple(h for h in f.hosts if h.name not in gone),

@@ -106,10 +106,8 @@ async def _whole(world: World, jobs: int) -> None:
         spec = job(f"j{number}", f"h{2 * number + 1}", f"h{2 * number + 4}", work_s=1e6, rate=20)
         actions.do(Step(0.0, "submit", (spec,)))
     await _until(lambda: _runs(world, jobs), RUN_S, "all jobs run")
-    before, epochs = (
-        addresses(world.fabric),
-        {p.spec.name: max(p.placements) for p in world.programs.values()},
-    )
+    before = addresses(world.fabric)
+    epochs = {p.spec.name: max(p.placements) for p in world.programs.values()}
     entries, writes = _entries(world), _Writes(world)
     assert entries
 
