@@ -4,14 +4,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from netfold.topologies.faults import Fault
 
-if TYPE_CHECKING:
-    from netfold.topologies.fabric import Fabric
+
+class HostNumbers(Protocol):
+    """A host, as far as it has a number."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def address(self) -> IPv4Address | None: ...
+
+
+class SwitchNumbers(Protocol):
+    """A switch, as far as it has numbers."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def prefix(self) -> IPv4Network | None: ...
+
+    @property
+    def loopback(self) -> IPv4Address | None: ...
+
+    @property
+    def device_id(self) -> int | None: ...
+
+
+class NumberedFabric(Protocol):
+    """The part of a fabric that has numbers."""
+
+    @property
+    def hosts(self) -> Sequence[HostNumbers]: ...
+
+    @property
+    def switches(self) -> Sequence[SwitchNumbers]: ...
+
+    def attachment(self, host: str) -> str: ...
 
 
 def gateway_of(prefix: IPv4Network) -> IPv4Address:
@@ -19,7 +54,7 @@ def gateway_of(prefix: IPv4Network) -> IPv4Address:
     return prefix[-2]
 
 
-def number_faults(fabric: Fabric) -> Iterator[Fault]:
+def number_faults(fabric: NumberedFabric) -> Iterator[Fault]:
     """The errors of the numbers that a fabric gives, each with its place."""
     faults = [*_prefix_faults(fabric)]
     yield from faults
@@ -28,7 +63,7 @@ def number_faults(fabric: Fabric) -> Iterator[Fault]:
     yield from _repeated((("switches", s.name, "device_id"), s.device_id) for s in fabric.switches)
 
 
-def _prefix_faults(fabric: Fabric) -> Iterator[Fault]:
+def _prefix_faults(fabric: NumberedFabric) -> Iterator[Fault]:
     given = [(s.prefix, s.name) for s in fabric.switches if s.prefix is not None]
     for prefix, name in given:
         if prefix.prefixlen > 29 or prefix.prefixlen < 8 or not _is_unicast(prefix[1]):
@@ -48,7 +83,7 @@ def _prefix_faults(fabric: Fabric) -> Iterator[Fault]:
             last = prefix, name
 
 
-def _address_faults(fabric: Fabric) -> Iterator[Fault]:
+def _address_faults(fabric: NumberedFabric) -> Iterator[Fault]:
     loopbacks = [(("switches", s.name, "loopback"), s.loopback) for s in fabric.switches]
     hosts = [(("hosts", h.name, "address"), h.address) for h in fabric.hosts]
     yield from _repeated([*loopbacks, *hosts])
@@ -74,7 +109,7 @@ def _address_faults(fabric: Fabric) -> Iterator[Fault]:
     yield from _inside(fabric)
 
 
-def _inside(fabric: Fabric) -> Iterator[Fault]:
+def _inside(fabric: NumberedFabric) -> Iterator[Fault]:
     """Loopbacks in a prefix, where hosts would look for them by ARP."""
     lengths = {s.prefix.prefixlen for s in fabric.switches if s.prefix is not None}
     owners = {s.prefix: s.name for s in fabric.switches if s.prefix is not None}
