@@ -27,6 +27,9 @@ class Difference:
     def name(self) -> str:
         return f"{self.element}-{self.end}" if self.end else self.element
 
+    def __str__(self) -> str:
+        return f"{self.name or 'the fabric'}: {self.text}"
+
     @property
     def link(self) -> frozenset[str]:
         """The ends of the link; empty for other elements."""

@@ -74,7 +74,8 @@ def _numbers(switch: Switch) -> dict[str, Any]:
 def _insertion(text: str, node: yaml.MappingNode, added: dict[str, Any]) -> tuple[int, str]:
     """Where entries are inserted into a mapping, and their text: JSON, which is YAML, too. A mapping starts with its
     anchor or tag where it has one."""
-    entries = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in added.items()]
+    key_text = json.dumps if node.flow_style else str
+    entries = [f"{key_text(key)}: {json.dumps(value)}" for key, value in added.items()]
     if node.flow_style and not node.value:
         return node.end_mark.index - 1, ", ".join(entries)
     start = node.start_mark
@@ -82,6 +83,5 @@ def _insertion(text: str, node: yaml.MappingNode, added: dict[str, Any]) -> tupl
         start = node.value[0][0].start_mark
     if node.flow_style:
         return start.index, "".join(f"{entry}, " for entry in entries)
-    entries = [f"{key}: {json.dumps(value)}" for key, value in added.items()]
     indent = " " * start.column
     return start.index, "".join(f"{entry}\n{indent}" for entry in entries)

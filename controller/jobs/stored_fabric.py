@@ -35,17 +35,18 @@ def fabric_text(fabric: Fabric) -> str:
     return spec_text(numbered(fabric))
 
 
-def known_numbers(store: FabricStore) -> Numbers:
-    """The numbers of all names that the store's fabric has or had."""
-    own = Numbers.of(fabric_from_spec(store.fabric))
-    return Numbers.from_text(store.numbers) | own if store.numbers else own
+def known_numbers(numbers: str, fabric: Fabric) -> Numbers:
+    """The numbers of all names that a store's fabric has or had. `numbers`: the text that the store has of them."""
+    own = Numbers.of(fabric)
+    return Numbers.from_text(numbers) | own if numbers else own
 
 
 def check_same(store: FabricStore, fabric: Fabric) -> None:
     """Raises OtherFabricError if the store has another fabric than `fabric`, and FabricError."""
-    changed = differences(fabric_from_spec(store.fabric), numbered(fabric, known_numbers(store)))
+    stored = fabric_from_spec(store.fabric)
+    changed = differences(stored, numbered(fabric, known_numbers(store.numbers, stored)))
     if changed:
-        found = listing([f"{d.name or 'the fabric'}: {d.text}" for d in changed])
+        found = listing([str(d) for d in changed])
         raise OtherFabricError(
             f"the file has another fabric than the store ({found}). Start with --stored-fabric, then see "
             "`netfold fabric diff` and `netfold fabric apply`; or give another --state, which ends all jobs"

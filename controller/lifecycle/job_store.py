@@ -10,10 +10,11 @@ from typing import Protocol
 
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
+from netfold.controller.jobs.stored_fabric import FabricStore
 from netfold.controller.jobs.withdrawal import Withdrawal
 
 
-class JobStore(Protocol):
+class JobStore(FabricStore, Protocol):
     """A store of jobs. Writes take place within a `change`, which is committed as a whole or not at all."""
 
     @property
@@ -21,12 +22,6 @@ class JobStore(Protocol):
 
     @property
     def key(self) -> bytes: ...
-
-    @property
-    def fabric(self) -> str: ...
-
-    @property
-    def numbers(self) -> str: ...
 
     def set_fabric(self, fabric: str, numbers: str) -> None: ...
 

@@ -74,20 +74,20 @@ class FabricChanges:
         registry = self._state.registry
         stored = registry.fabric_store
         old = await asyncio.to_thread(fabric_from_spec, stored.fabric)
-        known = known_numbers(stored)
+        known = known_numbers(stored.numbers, old)
         new = await asyncio.to_thread(self._read, text, source, known)
         spec = await asyncio.to_thread(spec_text, new)
         unfit: dict[str, str] = {}
         while unread := [j for j in registry.all() if not j.state.is_terminal and j.name not in unfit]:
             unfit |= await asyncio.to_thread(lambda: {j.name: _unfit_because(j, new) for j in unread})
-        # nothing is awaited from here on: what is checked is so when it is stored
+        # Nothing is awaited from here on, so no job changes between the check and the store.
         live = [j for j in registry.all() if not j.state.is_terminal]
         elements = tuple(self._checked(old, new, live, unfit))
         change = FabricChange(spec, known | Numbers.of(new), elements)
         if dry_run or change.is_refused or not elements:
             return change
         registry.replace_fabric(change.spec, change.numbers.text, change.removed)
-        log.warning("the fabric has changed: %s", listing([_line(e.difference) for e in elements]))
+        log.warning("the fabric has changed: %s", listing([str(e.difference) for e in elements]))
         self.applied.set()
         return replace(change, is_applied=True)
 
@@ -108,10 +108,6 @@ class FabricChanges:
                 yield ChangedElement(Difference("", f"job {name} would not fit", takes=True), (name,), why)
         for withdrawal in self._state.registry.withdrawals if found else ():
             yield from _unclear(new, withdrawal.element, {d.name for d in found if d.text == "goes"})
-
-
-def _line(difference: Difference) -> str:
-    return f"{difference.name or 'the fabric'}: {difference.text}"
 
 
 def _uses(job: JobRecord, difference: Difference, old: Fabric) -> bool:

@@ -21,7 +21,7 @@ from netfold.controller.operator.fabric_file_commands import pin
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
-from netfold.topologies.fabric import Fabric, FabricError
+from netfold.topologies.fabric import Fabric
 from netfold.topologies.numbers import numbered
 from netfold.topologies.spec import load_fabric, parse_fabric
 from tests.controller.deployment import Deployment, MemberStream, asked, code_of, deployed
@@ -253,11 +253,6 @@ def test_jobs_go_on_while_a_real_controller_takes_another_file(tmp_path):
 async def _hosts(stub: pb_grpc.ControllerStub) -> dict[str, object]:
     answer = await stub.ListHosts(pb.ListHostsRequest())
     return {h.name: h.SerializeToString() for h in answer.hosts}
-
-
-def test_a_large_generator_is_refused_before_it_is_built() -> None:
-    with pytest.raises(FabricError, match="a generator makes at most"):
-        _one(HUGE)
 
 
 def test_a_file_that_cannot_be_written_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch, SwitchRole
+from netfold.topologies.spec import spec_text
 
 ASK_AGAIN_S = 1.0
 """The operator applies again, where no controller has answered."""
@@ -57,9 +58,9 @@ class FabricFile:
         self._ask(wanted, is_harmless=is_harmless)
 
     def wrong(self, found: Fabric) -> str:
-        """What is wrong with the fabric that a controller starts with; empty: nothing."""
-        allowed = [_essence(f) for f in (self.stored, self.wanted) if f is not None]
-        if _essence(found) not in allowed:
+        """Name what is wrong with the fabric that a controller starts with; empty: nothing is."""
+        allowed = [_document(f) for f in (self.stored, self.wanted) if f is not None]
+        if _document(found) not in allowed:
             return "the controller starts with a fabric that is in no file"
         for what, number in _numbers_of(found).items():
             if self._numbers.setdefault(what, number) != number:
@@ -110,7 +111,7 @@ class FabricFile:
                 leaf = Switch(name, SwitchRole.LEAF, 400.0)
                 return replace(f, hosts=(*hosts, *f.hosts), switches=(leaf, *f.switches), links=links)
             case "node goes":
-                return _without(f, _at([e.name for e in f.elements], where))
+                return without(f, _at([e.name for e in f.elements], where))
             case "slots":
                 chosen = _at(f.switches, where)
                 return replace(
@@ -132,8 +133,9 @@ def _at(choices: Any, where: float | str) -> Any:
     return choices[int(where * len(choices))]
 
 
-def _without(f: Fabric, name: str) -> Fabric:
-    gone = {name, *(h.name for h in f.hosts if f.attachment(h.name) == name)}
+def without(f: Fabric, *names: str) -> Fabric:
+    """The fabric without these elements, and without the hosts of switches among them."""
+    gone = {*names, *(h.name for h in f.hosts if f.attachment(h.name) in names)}
     return replace(
         f,
         hosts=tuple(h for h in f.hosts if h.name not in gone),
@@ -144,35 +146,17 @@ def _without(f: Fabric, name: str) -> Fabric:
 
 def file_text(f: Fabric) -> str:
     """A file that gives no numbers."""
-    rates = {end: k for k in f.links for end in (k.a, k.b) if f.is_host(end)}
-    document = {
-        "name": f.name,
-        "switches": {s.name: {"role": s.role, "capacity": s.capacity, "slots": s.slots} for s in f.switches},
-        "hosts": {
-            h.name: {
-                "at": f.attachment(h.name),
-                "parameter_server": h.parameter_server,
-                "rate": rates[h.name].rate,
-                "queue": rates[h.name].queue,
-            }
-            for h in f.hosts
-        },
-        "links": [
-            {"between": [k.a, k.b], "rate": k.rate, "queue": k.queue}
-            for k in f.links
-            if not f.is_host(k.a) and not f.is_host(k.b)
-        ],
-    }
-    return json.dumps(document)
+    return json.dumps(_document(f))
 
 
-def _essence(f: Fabric) -> object:
-    """All that a file of this operator says."""
-    return (
-        frozenset((s.name, s.role, s.capacity, s.slots) for s in f.switches),
-        frozenset((h.name, h.parameter_server) for h in f.hosts),
-        frozenset((frozenset((k.a, k.b)), k.rate, k.queue) for k in f.links),
-    )
+def _document(f: Fabric) -> Any:
+    document = json.loads(spec_text(f))
+    for switch in document["switches"].values():
+        for number in ("prefix", "loopback", "device_id", "ports"):
+            del switch[number]
+    for host in document["hosts"].values():
+        del host["address"]
+    return document
 
 
 def _numbers_of(f: Fabric) -> dict[object, object]:

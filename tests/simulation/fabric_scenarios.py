@@ -48,7 +48,7 @@ FABRIC_SCENARIOS = {
         Step(5.0, "submit", (long_job("c", "h2", "h4", rate=20),)),
         Step(9.9, "submit", (long_job("a", "h1", "h3", rate=20),)),
         Step(9.95, "submit", (long_job("b", "h2", "h4", rate=20),)),
-        Step(12.4, "change_fabric", ("node goes", "spine2")),
+        Step(12.0, "change_fabric", ("node goes", "spine2")),
     ),
     "the queue of a link changes while a job runs": (
         _RUNS,

@@ -106,10 +106,8 @@ async def _whole(world: World, jobs: int) -> None:
         spec = job(f"j{number}", f"h{2 * number + 1}", f"h{2 * number + 4}", work_s=1e6, rate=20)
         actions.do(Step(0.0, "submit", (spec,)))
     await _until(lambda: _runs(world, jobs), RUN_S, "all jobs run")
-    before, epochs = (
-        addresses(world.fabric),
-        {p.spec.name: max(p.placements) for p in world.programs.values()},
-    )
+    before = addresses(world.fabric)
+    epochs = {p.spec.name: max(p.placements) for p in world.programs.values()}
     entries, writes = _entries(world), _Writes(world)
     assert entries
 
@@ -119,7 +117,7 @@ async def _whole(world: World, jobs: int) -> None:
         process = world.process
         world._add_switches(wanted)
         world.file.replace(wanted, is_harmless=True)
-        await _until(lambda: world.process not in (process, None), BACK_S, "a new controller leads")  # noqa: B023
+        await _until(lambda old=process: world.process not in (old, None), BACK_S, "a new controller leads")
         await _until(lambda: _are_back(world), BACK_S, "all members are back")
         await asyncio.sleep(20.0)  # an audit of all switches
         assert not world.violations

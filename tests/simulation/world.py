@@ -70,7 +70,7 @@ BUSY_AFTER_S = 30.0
 """After the machine was busy, for what was put off."""
 
 MAX_REPLACED_S = 0.5
-"""For so long a controller may go on beside the store's new fabric."""
+"""The longest time that a controller runs when its store has another fabric."""
 
 NO_PIPELINE = Pipeline(Path("/nonexistent"), Path("/nonexistent"))
 

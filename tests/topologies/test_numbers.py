@@ -16,6 +16,7 @@ from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch
 from netfold.topologies.numbers import Numbers, numbered
 from netfold.topologies.spec import fabric_from_spec, parse_fabric, spec_text
+from tests.simulation.fabric_file import without
 
 RACK = """
 name: own
@@ -30,15 +31,6 @@ hosts:
 links:
   - between: [leaf1, leaf2]
 """
-
-
-def _without(fabric: Fabric, *gone: str) -> Fabric:
-    return replace(
-        fabric,
-        hosts=tuple(h for h in fabric.hosts if h.name not in gone),
-        switches=tuple(s for s in fabric.switches if s.name not in gone),
-        links=tuple(k for k in fabric.links if not {k.a, k.b} & set(gone)),
-    )
 
 
 def _with_host(fabric: Fabric, name: str, leaf: str) -> Fabric:
@@ -64,7 +56,7 @@ def test_a_name_keeps_its_numbers_and_no_other_gets_them(changes: list[tuple[boo
         if is_new:
             fabric = _with_host(fabric, f"new{number}", f"leaf{place % 3 + 1}")
         else:
-            fabric = _without(fabric, ["h1", "h4", "new0", "spine2"][place])
+            fabric = without(fabric, ["h1", "h4", "new0", "spine2"][place])
         full = numbered(fabric, known)
         known = Numbers.from_text((known | Numbers.of(full)).text)
         for name, value in _of_names(full).items():
