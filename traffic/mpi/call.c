@@ -8,22 +8,16 @@
 
 #include "datatypes.h"
 #include "world.h"
+#include "../engine/numerics/mix.h"
 
-static uint64_t mix(uint64_t hash, uint64_t part) {
-    hash += part + UINT64_C(0x9e3779b97f4a7c15);
-    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
-    return hash ^ hash >> 31;
-}
-
-/* What the ranks have to agree on, in 61 bits. */
+/* Hashes what the ranks have to agree on to 61 bits. */
 static int64_t context_of(const struct nm_call *call) {
     const uint64_t parts[] = {
         (uint64_t)call->communicator->id, (uint64_t)call->operation, (uint64_t)call->root, call->elements, call->bytes,
         (uint64_t)nm_op_number(call->op)};
     uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = mix(hash, parts[i]);
-    for (int i = 0; call->blocks && i < call->communicator->size; i++) hash = mix(hash, (uint64_t)call->blocks[i].elements);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = nf_mix(hash, parts[i]);
+    for (int i = 0; call->blocks && i < call->communicator->size; i++) hash = nf_mix(hash, (uint64_t)call->blocks[i].elements);
     return (int64_t)(hash >> 3);
 }
 
