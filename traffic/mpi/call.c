@@ -31,7 +31,7 @@ static struct nm_reduction reduction_of(const struct nm_call *call) {
                                  .is_gathered = call->is_gathered};
 }
 
-/* By the MPI library: the numbers do not fit, and wrap as they do there. */
+/* Lets the MPI library reduce: the numbers do not fit, and wrap as they do there. */
 static struct nm_result reduce_by_mpi(const struct nm_call *call, const void *input, void *output, size_t elements) {
     struct nm_result result = {NM_FAILED, "no memory"};
     size_t bytes = elements * (size_t)nf_itemsize(call->dtype);
@@ -121,7 +121,7 @@ static void take_own_block(const struct nm_call *call, const struct cut *cut, ch
     memcpy(own + cut->own_first * size, piece + cut->own_at * size, bytes);
 }
 
-/* Pieces of all blocks, so that in each the blocks' owners take turns. */
+/* Reduces the blocks piece by piece. A piece has a part of every block, so that the owners take turns in each. */
 static struct nm_result reduce_blocks(const struct nm_call *call) {
     struct nm_result result = {NM_FAILED, "no memory"};
     struct cut cut = {.itemsize = (size_t)nf_itemsize(call->dtype)};

@@ -36,7 +36,7 @@ static int raise_error(MPI_Comm comm, const char *operation, const struct nm_res
     return code;
 }
 
-/* Of a nonblocking call: the MPI library calls the handler. */
+/* Prints the error of a nonblocking call, for which the MPI library calls the handler. */
 static int print_error(const struct nm_result *result) {
     fprintf(stderr, "netfold: rank %d: a nonblocking call: %s\n", nm_world.rank, result->message);
     return error_code(result);
@@ -49,7 +49,7 @@ static int finish(const struct nm_call *call, const char *operation) {
 
 /* ---- calls ---- */
 
-/* What becomes of a reduction: the same at all ranks that make the same call. */
+/* Decides what becomes of a reduction: the same at all ranks that make the same call. */
 enum way { BY_MPI, SUMMED /* by switches */, GATHERED };
 
 static enum way way_of(int64_t count, MPI_Datatype datatype, MPI_Op op) {
@@ -128,7 +128,7 @@ static int64_t total_of(struct nm_counts counts, int ranks, int64_t size) {
     return __builtin_mul_overflow(total, size, &total) ? -1 : total;
 }
 
-/* Of `size` bytes an element, in units of `unit`. The last unit of a block is padded. */
+/* Returns the blocks of the ranks in units of `unit` bytes. An element has `size` bytes. The last unit of a block is padded. */
 static struct nf_block *blocks_of(const struct nm_communicator *c, struct nm_counts counts, int64_t size, int64_t unit) {
     struct nf_block *blocks = malloc((size_t)c->size * sizeof *blocks);
     if (!blocks) PMPI_Abort(MPI_COMM_WORLD, 1);
@@ -157,7 +157,7 @@ int nm_reduce_scatter(const void *send, void *recv, struct nm_counts counts, MPI
 
 /* ---- broadcasts ---- */
 
-/* Of data with gaps: a copy of their bytes. */
+/* Broadcasts a copy of the bytes of data with gaps. */
 static int broadcast_packed(struct nm_call *call, void *buffer, int count, MPI_Datatype datatype) {
     int capacity, packed = 0, unpacked = 0, is_root = call->root == call->communicator->rank;
     PMPI_Pack_size(count, datatype, call->own, &capacity);
@@ -210,7 +210,7 @@ static struct part received(void *recv, struct nm_counts counts, struct nm_count
     return (struct part){(char *)recv + first * extent, count_of(counts, rank), datatype};
 }
 
-/* -1: the datatype is none. */
+/* Returns the bytes of a part; -1: the datatype is none. */
 static int64_t bytes_of(struct part part) {
     MPI_Count size = -1;
     if (part.count == 0) return 0;
@@ -230,7 +230,7 @@ static void copy_part(struct part part, char *bytes, int64_t size, int is_packed
         PMPI_Unpack(bytes, (int)size, &at, part.at, (int)part.count, part.datatype, comm);
 }
 
-/* By the sizes alone, since a rank may have another datatype of the same size than the others. */
+/* Goes by sizes alone: a rank may have another datatype than the others, of the same size. */
 int nm_allgather(const void *send, int64_t count, MPI_Datatype datatype, void *recv, struct nm_counts counts,
                  struct nm_counts places, MPI_Datatype recv_datatype, MPI_Comm comm, int *code) {
     if (!nm_world.is_active || !nm_world.has_targets || nm_world.host_count < MIN_GATHER_HOSTS) return 0;
