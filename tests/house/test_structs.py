@@ -16,7 +16,7 @@ from netfold.simulator.flow import native as flow
 from netfold.simulator.packet import native as packet
 from netfold.traffic.agent import messages
 from netfold.traffic.congestion import Congestion
-from netfold.traffic.engine import engine
+from netfold.traffic.engine import blocks, call_log, engine
 from netfold.traffic.roce import worker as roce
 from tests.traffic import cores, test_codec, test_congestion
 
@@ -30,6 +30,7 @@ SHARED = {
         "nf_outcome": engine.CallOutcome,
         "nf_totals": engine.Totals,
         "nf_tree_report": engine.TreeReport,
+        "nf_call_record": call_log.RawCallRecord,
         "nf_out": cores._Out,
     },
     "traffic/engine/congestion/window.h": {
@@ -95,6 +96,9 @@ NUMBERS = {
         )
     ),
     "NF_TREES_MAX": engine.TREES_MAX,
+    "NF_CALL_LOG": call_log.CALLS_MAX,
+    **{f"NF_{member.name}": int(member) for member in (*call_log.CallKind, *blocks.CallForm)},
+    **{f"CALL_{name.upper().replace('-', '')}": number for number, name in enumerate(call_log._STATES)},
 }
 """Constants of the engine that Python states, by their names in C."""
 
@@ -132,7 +136,7 @@ def test_structures_of_c_and_python_are_the_same(header, tmp_path):
 def test_constants_of_c_and_python_are_the_same(tmp_path):
     source, program = tmp_path / "numbers.c", tmp_path / "numbers"
     prints = "".join(f'printf("{name} %d\\n", (int){name});' for name in NUMBERS)
-    header = ROOT / "traffic/engine/session/core.h"
+    header = ROOT / "traffic/engine/session/state.h"
     source.write_text(f'#include <stdio.h>\n#include "{header}"\nint main(void) {{ {prints} }}\n')
     subprocess.run(["gcc", "-std=gnu11", "-o", program, source], check=True, timeout=60)
     found = dict(line.split() for line in subprocess.check_output([program], text=True).splitlines())
@@ -146,6 +150,7 @@ def test_messages_of_agents_have_the_same_numbers_in_c_and_python(tmp_path):
         "NA_BODY_BYTES": messages.BODY_BYTES,
         "NA_RINGS_MAX": messages.RINGS_MAX,
         "NA_HOSTS_BYTES": messages.HOSTS_BYTES,
+        "NA_CALLS_MAX": messages.CALLS_MAX,
     }
     prints = "".join(f'printf("{name} %d\\n", (int){name});' for name in types)
     header = ROOT / "traffic/agent/messages.h"

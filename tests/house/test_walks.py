@@ -36,6 +36,7 @@ DEFINITION = re.compile(
       ^\s*(?:async\ )?(?:def|class)\ (\w+)                              # Python
     | ^\s*(?:@\w+\ )*(?:action|table|control|parser|state)\ (\w+)       # P4
     | ^(?:[A-Za-z_][\w ]*[ *])(\w+)\((?![^()]*\);)                       # a function in C
+    | [ *](\w+)\#\#\w+\([^()]*\)\ \{                                    # the same, whose name a macro ends
     | ^\s*(?:self\.)?(\w+)(?::\ |\ =\ )                                 # an attribute in Python
     | ^\s*rpc\ (\w+) | ^\s*message\ (\w+)                               # the service
     | [ *](\w+)(?:\[\w*\])?;                                            # a field of C or P4

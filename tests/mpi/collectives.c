@@ -176,7 +176,7 @@ static void test_gathers(MPI_Comm comm) {
         int found = rank == 0 ? matrix[i % ROWS][i / ROWS] : rows[i];
         if (found != element(i / ROWS, i % ROWS)) check(0, "MPI_Allgather of columns", i);
     }
-    check(matrix[0][size] == -1, "what is beside the columns", matrix[0][size]);
+    check(matrix[0][size] == -1, "the bytes next to the columns", matrix[0][size]);
     MPI_Type_free(&vector);
     MPI_Type_free(&resized);
 }

@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,11 +21,12 @@ from netfold.traffic.worker.call_dump import CALL_DUMPS, new_file, program_locat
 from tests.traffic.rig import Faults, rig
 
 
-def await_true(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def send_signal() -> None:
+    """Returns when the files are written."""
+    signal.raise_signal(signal.SIGUSR1)
+    for thread in threading.enumerate():
+        if thread.name == "netfold dump":
+            thread.join()
 
 
 def test_a_record_has_the_call_and_its_times() -> None:
@@ -64,7 +65,8 @@ def test_a_call_that_others_do_not_make_is_present_and_lacks_results() -> None:
         present = progress().present
         assert present is not None
         assert (present.kind, present.bytes) == ("all_reduce", 256)
-        await_true(lambda: worker.stats.recent(1)[0].started > 0)
+        while not worker.stats.recent(1)[0].started:  # the engine's thread starts it
+            assert not handle.wait(0.01)
         (record,) = worker.stats.recent(1)
         assert (record.status, record.ended) == ("pending", 0.0)
         assert record.outstanding > 0
@@ -96,9 +98,8 @@ def test_a_signal_writes_the_calls_and_the_stacks(tmp_path: Path, monkeypatch: p
     try:
         with rig(2) as r:
             r.all_reduce([np.ones(8, np.float32)] * 2)
-            os.kill(os.getpid(), signal.SIGUSR1)
-            stacks = tmp_path / f"netfold-stacks-{os.getpid()}.txt"
-            await_true(stacks.exists)
+            send_signal()
+        stacks = tmp_path / f"netfold-stacks-{os.getpid()}.txt"
         assert len(list(tmp_path.glob("netfold-calls-test-*.jsonl"))) == 2
         assert "test_call_log" in stacks.read_text()
     finally:
@@ -163,10 +164,10 @@ def test_a_folder_that_cannot_be_made_fails_no_signal(
     before = signal.signal(signal.SIGUSR1, signal.SIG_DFL)
     try:
         with rig(2):
-            os.kill(os.getpid(), signal.SIGUSR1)
-            await_true(lambda: len(caplog.records) >= 3)  # two workers, and the stacks
+            send_signal()
     finally:
         signal.signal(signal.SIGUSR1, before)
+    assert len(caplog.records) >= 3  # two workers, and the stacks
     assert all("cannot be written" in r.message for r in caplog.records)
 
 

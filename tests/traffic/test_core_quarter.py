@@ -412,8 +412,8 @@ def submit_each(fabric: Fabric, kind: str, arrays: list[np.ndarray]) -> list[int
 
 
 def blocks_of_owners(kinds: list[str], **how) -> list[bytes]:
-    """What each worker owns of the result of each call. Two calls are in flight at a time. Blocks differ in size by 4,
-    and so do workers."""
+    """Returns each worker's own block of the result of each call. Two calls are in flight at a time. Values of blocks
+    differ by a factor of 4, and so do those of workers."""
     workers = 3
     fabric, found = team(workers, lanes=2 * LANES, targets=Targets.ON, **how), []
     sizes = np.repeat(4.0 ** np.arange(workers), BLOCK).astype(np.float32)

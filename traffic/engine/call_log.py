@@ -39,19 +39,10 @@ class RawCallRecord(ctypes.Structure):
 
 def record_of(raw: Any, statuses: type[IntEnum]) -> CallRecord:
     """The record of C. `statuses`: names of `enum nf_status`."""
-    return CallRecord(
-        raw.number,
-        CallKind(raw.kind).label,
-        raw.bytes,
-        str(DTYPES[raw.dtype]),
-        raw.context,
-        raw.epoch,
-        raw.trees,
-        raw.outstanding,
-        raw.retransmits,
-        _STATES[raw.state],
-        statuses(raw.status).name.lower(),
-        raw.submitted,
-        raw.started,
-        raw.ended,
+    record = CallRecord(*(getattr(raw, name) for name in CallRecord._fields))
+    return record._replace(
+        kind=CallKind(raw.kind).label,
+        dtype=str(DTYPES[raw.dtype]),
+        state=_STATES[raw.state],
+        status=statuses(raw.status).name.lower(),
     )

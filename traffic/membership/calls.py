@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from netfold.protocol import netfold_pb2 as pb
 
+CALL_TIMES = ("submitted", "started", "ended")
+"""Fields of a CallRecord."""
+
 
 class CallRecord(NamedTuple):
     """One call. `number`: in the job; -1: it has not started. `outstanding`: results that it lacks, or lacked when it
@@ -59,29 +62,11 @@ def calls_message(number: int, calls: Sequence[CallRecord], location: str) -> pb
     """The answer to the request `number` of the controller."""
     now = time.monotonic()
 
-    def ago(then: float) -> float:
-        return max(0.0, now - then) if then else -1.0
+    def message(call: CallRecord) -> pb.CallRecord:
+        fields = call._asdict()
+        for name in CALL_TIMES:
+            then = fields.pop(name)
+            fields[f"{name}_ago_s"] = max(0.0, now - then) if then else -1.0
+        return pb.CallRecord(**fields)
 
-    return pb.CallDump(
-        number=number,
-        location=location,
-        calls=[
-            pb.CallRecord(
-                number=c.number,
-                kind=c.kind,
-                bytes=c.bytes,
-                dtype=c.dtype,
-                context=c.context,
-                epoch=c.epoch,
-                trees=c.trees,
-                outstanding=c.outstanding,
-                retransmits=c.retransmits,
-                state=c.state,
-                status=c.status,
-                submitted_ago_s=ago(c.submitted),
-                started_ago_s=ago(c.started),
-                ended_ago_s=ago(c.ended),
-            )
-            for c in calls
-        ],
-    )
+    return pb.CallDump(number=number, location=location, calls=map(message, calls))

@@ -8,48 +8,30 @@
 
 #include "datatypes.h"
 #include "world.h"
+#include "../engine/numerics/mix.h"
 
-static uint64_t mix(uint64_t hash, uint64_t part) {
-    hash += part + UINT64_C(0x9e3779b97f4a7c15);
-    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
-    return hash ^ hash >> 31;
-}
-
-/* What the ranks have to agree on, in 61 bits. */
+/* Hashes what the ranks have to agree on to 61 bits. */
 static int64_t context_of(const struct nm_call *call) {
     const uint64_t parts[] = {
-        (uint64_t)call->communicator->id, (uint64_t)call->operation, (uint64_t)call->root, call->elements, call->bytes,
+        (uint64_t)call->communicator->id, (uint64_t)call->kind, (uint64_t)call->root, call->elements, call->bytes,
         (uint64_t)nm_op_number(call->op)};
     uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = mix(hash, parts[i]);
-    for (int i = 0; call->blocks && i < call->communicator->size; i++) hash = mix(hash, (uint64_t)call->blocks[i].elements);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = nf_mix(hash, parts[i]);
+    for (int i = 0; call->blocks && i < call->communicator->size; i++) hash = nf_mix(hash, (uint64_t)call->blocks[i].elements);
     return (int64_t)(hash >> 3);
-}
-
-static enum nf_kind kind_of(enum nm_operation operation) {
-    static const enum nf_kind kinds[] = {
-        [NM_ALLREDUCE] = NF_ALL_REDUCE,
-        [NM_REDUCE] = NF_REDUCE,
-        [NM_BCAST] = NF_BROADCAST,
-        [NM_BARRIER] = NF_BARRIER,
-        [NM_REDUCE_SCATTER] = NF_REDUCE_SCATTER,
-        [NM_ALLGATHER] = NF_ALL_GATHER,
-    };
-    return kinds[operation];
 }
 
 static struct nm_reduction reduction_of(const struct nm_call *call) {
     return (struct nm_reduction){.communicator = call->communicator,
                                  .context = context_of(call),
-                                 .kind = kind_of(call->operation),
+                                 .kind = call->kind,
                                  .dtype = call->dtype,
                                  .op = call->op,
                                  .datatype = call->datatype,
                                  .is_gathered = call->is_gathered};
 }
 
-/* By the MPI library: the numbers do not fit, and wrap as they do there. */
+/* Lets the MPI library reduce: the numbers do not fit, and wrap as they do there. */
 static struct nm_result reduce_by_mpi(const struct nm_call *call, const void *input, void *output, size_t elements) {
     struct nm_result result = {NM_FAILED, "no memory"};
     size_t bytes = elements * (size_t)nf_itemsize(call->dtype);
@@ -139,13 +121,13 @@ static void take_own_block(const struct nm_call *call, const struct cut *cut, ch
     memcpy(own + cut->own_first * size, piece + cut->own_at * size, bytes);
 }
 
-/* Pieces of all blocks, so that in each the blocks' owners take turns. */
+/* Reduces the blocks piece by piece. A piece has a part of every block, so that the owners take turns in each. */
 static struct nm_result reduce_blocks(const struct nm_call *call) {
     struct nm_result result = {NM_FAILED, "no memory"};
     struct cut cut = {.itemsize = (size_t)nf_itemsize(call->dtype)};
     size_t size = (size_t)call->communicator->size, most = nm_world.segment_bytes / cut.itemsize;
     size_t own_bytes = (size_t)call->blocks[call->communicator->rank].elements * cut.itemsize;
-    int is_gather = call->operation == NM_ALLGATHER;
+    int is_gather = call->kind == NF_ALL_GATHER;
     cut.pieces = call->elements <= most ? 1 : call->elements / (most - size) + 1; /* each block is rounded up */
     cut.blocks = malloc(size * sizeof *cut.blocks);
     char *piece = malloc((call->elements / cut.pieces + size) * cut.itemsize);
@@ -175,7 +157,7 @@ static struct nm_result reduce_blocks(const struct nm_call *call) {
 
 struct nm_result nm_call_run(const struct nm_call *call) {
     if (call->elements == 0) return meet(call);
-    if (call->operation == NM_BCAST) return broadcast(call);
+    if (call->kind == NF_BROADCAST) return broadcast(call);
     if (call->blocks) return reduce_blocks(call);
-    return reduce_segments(call, call->operation == NM_REDUCE ? NF_SCATTER : NF_TO_ALL, call->input, call->output);
+    return reduce_segments(call, call->kind == NF_REDUCE ? NF_SCATTER : NF_TO_ALL, call->input, call->output);
 }

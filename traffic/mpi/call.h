@@ -8,11 +8,9 @@
 
 #include "reduce.h"
 
-enum nm_operation { NM_ALLREDUCE, NM_REDUCE, NM_BCAST, NM_BARRIER, NM_REDUCE_SCATTER, NM_ALLGATHER };
-
 struct nm_call {
     const struct nm_communicator *communicator;
-    enum nm_operation operation;
+    enum nf_kind kind;
     int root;
     const void *input; /* NULL: zeros. Of a broadcast: at the root only */
     void *output;      /* NULL: not wanted. May be the input */

@@ -36,7 +36,7 @@ static int raise_error(MPI_Comm comm, const char *operation, const struct nm_res
     return code;
 }
 
-/* Of a nonblocking call: the MPI library calls the handler. */
+/* Prints the error of a nonblocking call, for which the MPI library calls the handler. */
 static int print_error(const struct nm_result *result) {
     fprintf(stderr, "netfold: rank %d: a nonblocking call: %s\n", nm_world.rank, result->message);
     return error_code(result);
@@ -49,7 +49,7 @@ static int finish(const struct nm_call *call, const char *operation) {
 
 /* ---- calls ---- */
 
-/* What becomes of a reduction: the same at all ranks that make the same call. */
+/* Decides what becomes of a reduction: the same at all ranks that make the same call. */
 enum way { BY_MPI, SUMMED /* by switches */, GATHERED };
 
 static enum way way_of(int64_t count, MPI_Datatype datatype, MPI_Op op) {
@@ -60,18 +60,18 @@ static enum way way_of(int64_t count, MPI_Datatype datatype, MPI_Op op) {
     return nm_can_gather((size_t)count, (enum nf_dtype)dtype) ? GATHERED : BY_MPI;
 }
 
-static struct nm_call call_of(const struct nm_communicator *c, enum nm_operation operation, int64_t count, int dtype) {
+static struct nm_call call_of(const struct nm_communicator *c, enum nf_kind kind, int64_t count, int dtype) {
     return (struct nm_call){.communicator = c,
-                            .operation = operation,
+                            .kind = kind,
                             .elements = (size_t)count,
                             .dtype = (enum nf_dtype)dtype,
                             .op = MPI_SUM,
                             .own = c->comm};
 }
 
-static struct nm_call reduction_of(const struct nm_communicator *c, enum nm_operation operation, int64_t count,
-                                   MPI_Datatype datatype, MPI_Op op) {
-    struct nm_call call = call_of(c, operation, count, nm_dtype_of(datatype));
+static struct nm_call reduction_of(const struct nm_communicator *c, enum nf_kind kind, int64_t count, MPI_Datatype datatype,
+                                   MPI_Op op) {
+    struct nm_call call = call_of(c, kind, count, nm_dtype_of(datatype));
     call.op = op;
     call.datatype = datatype;
     call.is_gathered = way_of(count, datatype, op) == GATHERED;
@@ -81,7 +81,7 @@ static struct nm_call reduction_of(const struct nm_communicator *c, enum nm_oper
 int nm_allreduce(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *code) {
     const struct nm_communicator *c = way_of(count, datatype, op) == BY_MPI ? NULL : nm_communicator_of(comm);
     if (!c) return 0;
-    struct nm_call call = reduction_of(c, NM_ALLREDUCE, count, datatype, op);
+    struct nm_call call = reduction_of(c, NF_ALL_REDUCE, count, datatype, op);
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = recv;
     *code = finish(&call, "MPI_Allreduce");
@@ -92,7 +92,7 @@ int nm_reduce_to(const void *send, void *recv, int64_t count, MPI_Datatype datat
                  int *code) {
     const struct nm_communicator *c = way_of(count, datatype, op) == BY_MPI ? NULL : nm_communicator_of(comm);
     if (!c || root < 0 || root >= c->size) return 0;
-    struct nm_call call = reduction_of(c, NM_REDUCE, count, datatype, op);
+    struct nm_call call = reduction_of(c, NF_REDUCE, count, datatype, op);
     call.root = root;
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = root == c->rank ? recv : NULL;
@@ -103,7 +103,7 @@ int nm_reduce_to(const void *send, void *recv, int64_t count, MPI_Datatype datat
 int nm_barrier(MPI_Comm comm, int *code) {
     const struct nm_communicator *c = nm_communicator_of(comm);
     if (!c) return 0;
-    struct nm_call call = call_of(c, NM_BARRIER, 0, NF_INT32);
+    struct nm_call call = call_of(c, NF_BARRIER, 0, NF_INT32);
     *code = finish(&call, "MPI_Barrier");
     return 1;
 }
@@ -128,7 +128,7 @@ static int64_t total_of(struct nm_counts counts, int ranks, int64_t size) {
     return __builtin_mul_overflow(total, size, &total) ? -1 : total;
 }
 
-/* Of `size` bytes an element, in units of `unit`. The last unit of a block is padded. */
+/* Returns the blocks of the ranks in units of `unit` bytes. An element has `size` bytes. The last unit of a block is padded. */
 static struct nf_block *blocks_of(const struct nm_communicator *c, struct nm_counts counts, int64_t size, int64_t unit) {
     struct nf_block *blocks = malloc((size_t)c->size * sizeof *blocks);
     if (!blocks) PMPI_Abort(MPI_COMM_WORLD, 1);
@@ -145,7 +145,7 @@ int nm_reduce_scatter(const void *send, void *recv, struct nm_counts counts, MPI
     int64_t elements = total_of(counts, ranks, 1);
     const struct nm_communicator *c = way_of(elements, datatype, op) == BY_MPI ? NULL : nm_communicator_of(comm);
     if (!c) return 0;
-    struct nm_call call = reduction_of(c, NM_REDUCE_SCATTER, elements, datatype, op);
+    struct nm_call call = reduction_of(c, NF_REDUCE_SCATTER, elements, datatype, op);
     struct nf_block *blocks = blocks_of(c, counts, 1, 1);
     call.blocks = blocks;
     call.input = send == MPI_IN_PLACE ? recv : send;
@@ -157,7 +157,7 @@ int nm_reduce_scatter(const void *send, void *recv, struct nm_counts counts, MPI
 
 /* ---- broadcasts ---- */
 
-/* Of data with gaps: a copy of their bytes. */
+/* Broadcasts a copy of the bytes of data with gaps. */
 static int broadcast_packed(struct nm_call *call, void *buffer, int count, MPI_Datatype datatype) {
     int capacity, packed = 0, unpacked = 0, is_root = call->root == call->communicator->rank;
     PMPI_Pack_size(count, datatype, call->own, &capacity);
@@ -180,7 +180,7 @@ int nm_bcast(void *buffer, int64_t count, MPI_Datatype datatype, int root, MPI_C
     if (size < 0 || __builtin_mul_overflow(count, size, &bytes) || bytes > PACKED_BYTES) return 0;
     const struct nm_communicator *c = nm_communicator_of(comm);
     if (!c || root < 0 || root >= c->size) return 0;
-    struct nm_call call = call_of(c, NM_BCAST, (bytes + 3) / 4, NF_INT32);
+    struct nm_call call = call_of(c, NF_BROADCAST, (bytes + 3) / 4, NF_INT32);
     call.bytes = (size_t)bytes;
     call.root = root;
     if (bytes > 0 && !nm_is_contiguous(datatype)) {
@@ -210,7 +210,7 @@ static struct part received(void *recv, struct nm_counts counts, struct nm_count
     return (struct part){(char *)recv + first * extent, count_of(counts, rank), datatype};
 }
 
-/* -1: the datatype is none. */
+/* Returns the bytes of a part; -1: the datatype is none. */
 static int64_t bytes_of(struct part part) {
     MPI_Count size = -1;
     if (part.count == 0) return 0;
@@ -230,7 +230,7 @@ static void copy_part(struct part part, char *bytes, int64_t size, int is_packed
         PMPI_Unpack(bytes, (int)size, &at, part.at, (int)part.count, part.datatype, comm);
 }
 
-/* By the sizes alone, since a rank may have another datatype of the same size than the others. */
+/* Goes by sizes alone: a rank may have another datatype than the others, of the same size. */
 int nm_allgather(const void *send, int64_t count, MPI_Datatype datatype, void *recv, struct nm_counts counts,
                  struct nm_counts places, MPI_Datatype recv_datatype, MPI_Comm comm, int *code) {
     if (!nm_world.is_active || !nm_world.has_targets || nm_world.host_count < MIN_GATHER_HOSTS) return 0;
@@ -253,7 +253,7 @@ int nm_allgather(const void *send, int64_t count, MPI_Datatype datatype, void *r
     int64_t own_bytes = count_of(counts, c->rank) * size;
     int is_as_received = bytes_of(own) == own_bytes;
     if (is_as_received) copy_part(own, (char *)(all + own_at), own_bytes, 1, comm);
-    struct nm_call call = call_of(c, NM_ALLGATHER, words, NF_INT32);
+    struct nm_call call = call_of(c, NF_ALL_GATHER, words, NF_INT32);
     /* A rank that sends more or less than it receives from itself makes a call that differs from all others. */
     call.bytes = is_as_received ? (size_t)bytes : SIZE_MAX - 1 - (size_t)c->rank;
     call.blocks = blocks;
@@ -276,7 +276,7 @@ int nm_iallreduce(const void *send, void *recv, int64_t count, MPI_Datatype data
     int is_mpis = way_of(count, datatype, op) == BY_MPI;
     const struct nm_communicator *c = is_mpis ? NULL : nm_communicator_of_nonblocking(comm);
     if (!c) return 0;
-    struct nm_call call = reduction_of(c, NM_ALLREDUCE, count, datatype, op);
+    struct nm_call call = reduction_of(c, NF_ALL_REDUCE, count, datatype, op);
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = recv;
     call.own = c->shadow;
@@ -287,7 +287,7 @@ int nm_iallreduce(const void *send, void *recv, int64_t count, MPI_Datatype data
 int nm_ibarrier(MPI_Comm comm, MPI_Request *request, int *code) {
     const struct nm_communicator *c = nm_communicator_of_nonblocking(comm);
     if (!c) return 0;
-    struct nm_call call = call_of(c, NM_BARRIER, 0, NF_INT32);
+    struct nm_call call = call_of(c, NF_BARRIER, 0, NF_INT32);
     call.own = c->shadow;
     *code = nm_queue_start(&call, print_error, request);
     return 1;

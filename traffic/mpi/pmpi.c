@@ -51,70 +51,9 @@ NM_API int MPI_Comm_disconnect(MPI_Comm *comm) {
     return PMPI_Comm_disconnect(comm);
 }
 
-NM_API int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
-    int code;
-    return nm_allreduce(send, recv, count, datatype, op, comm, &code) ? code
-                                                                      : PMPI_Allreduce(send, recv, count, datatype, op, comm);
-}
-
-NM_API int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm) {
-    int code;
-    return nm_reduce_to(send, recv, count, datatype, op, root, comm, &code)
-               ? code
-               : PMPI_Reduce(send, recv, count, datatype, op, root, comm);
-}
-
-NM_API int MPI_Bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm) {
-    int code;
-    return nm_bcast(buffer, count, datatype, root, comm, &code) ? code : PMPI_Bcast(buffer, count, datatype, root, comm);
-}
-
 NM_API int MPI_Barrier(MPI_Comm comm) {
     int code;
     return nm_barrier(comm, &code) ? code : PMPI_Barrier(comm);
-}
-
-NM_API int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
-    int code;
-    struct nm_counts counts = {count, NULL, 0};
-    return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code)
-               ? code
-               : PMPI_Reduce_scatter_block(send, recv, count, datatype, op, comm);
-}
-
-NM_API int MPI_Reduce_scatter(const void *send, void *recv, const int given[], MPI_Datatype datatype, MPI_Op op,
-                              MPI_Comm comm) {
-    int code;
-    struct nm_counts counts = {0, given, sizeof *given};
-    return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code)
-               ? code
-               : PMPI_Reduce_scatter(send, recv, given, datatype, op, comm);
-}
-
-NM_API int MPI_Allgather(const void *send, int count, MPI_Datatype datatype, void *recv, int recv_count,
-                         MPI_Datatype recv_datatype, MPI_Comm comm) {
-    int code;
-    struct nm_counts counts = {recv_count, NULL, 0}, places = {0};
-    return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code)
-               ? code
-               : PMPI_Allgather(send, count, datatype, recv, recv_count, recv_datatype, comm);
-}
-
-NM_API int MPI_Allgatherv(const void *send, int count, MPI_Datatype datatype, void *recv, const int given[],
-                          const int displacements[], MPI_Datatype recv_datatype, MPI_Comm comm) {
-    int code;
-    struct nm_counts counts = {0, given, sizeof *given}, places = {0, displacements, sizeof *displacements};
-    return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code)
-               ? code
-               : PMPI_Allgatherv(send, count, datatype, recv, given, displacements, recv_datatype, comm);
-}
-
-NM_API int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                          MPI_Request *request) {
-    int code;
-    return nm_iallreduce(send, recv, count, datatype, op, comm, request, &code)
-               ? code
-               : PMPI_Iallreduce(send, recv, count, datatype, op, comm, request);
 }
 
 NM_API int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request) {
@@ -122,69 +61,69 @@ NM_API int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request) {
     return nm_ibarrier(comm, request, &code) ? code : PMPI_Ibarrier(comm, request);
 }
 
-#if MPI_VERSION >= 4 /* the same with large counts */
+/* The functions that MPI has with counts of two widths. */
+#define COLLECTIVES(suffix, count_type, place_type) \
+    NM_API int MPI_Allreduce##suffix(const void *send, void *recv, count_type count, MPI_Datatype datatype, MPI_Op op, \
+                                     MPI_Comm comm) { \
+        int code; \
+        return nm_allreduce(send, recv, count, datatype, op, comm, &code) \
+                   ? code \
+                   : PMPI_Allreduce##suffix(send, recv, count, datatype, op, comm); \
+    } \
+    NM_API int MPI_Reduce##suffix(const void *send, void *recv, count_type count, MPI_Datatype datatype, MPI_Op op, int root, \
+                                  MPI_Comm comm) { \
+        int code; \
+        return nm_reduce_to(send, recv, count, datatype, op, root, comm, &code) \
+                   ? code \
+                   : PMPI_Reduce##suffix(send, recv, count, datatype, op, root, comm); \
+    } \
+    NM_API int MPI_Bcast##suffix(void *buffer, count_type count, MPI_Datatype datatype, int root, MPI_Comm comm) { \
+        int code; \
+        return nm_bcast(buffer, count, datatype, root, comm, &code) ? code \
+                                                                    : PMPI_Bcast##suffix(buffer, count, datatype, root, comm); \
+    } \
+    NM_API int MPI_Reduce_scatter_block##suffix(const void *send, void *recv, count_type count, MPI_Datatype datatype, \
+                                                MPI_Op op, MPI_Comm comm) { \
+        int code; \
+        struct nm_counts counts = {count, NULL, 0}; \
+        return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code) \
+                   ? code \
+                   : PMPI_Reduce_scatter_block##suffix(send, recv, count, datatype, op, comm); \
+    } \
+    NM_API int MPI_Reduce_scatter##suffix(const void *send, void *recv, const count_type given[], MPI_Datatype datatype, \
+                                          MPI_Op op, MPI_Comm comm) { \
+        int code; \
+        struct nm_counts counts = {0, given, sizeof *given}; \
+        return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code) \
+                   ? code \
+                   : PMPI_Reduce_scatter##suffix(send, recv, given, datatype, op, comm); \
+    } \
+    NM_API int MPI_Allgather##suffix(const void *send, count_type count, MPI_Datatype datatype, void *recv, \
+                                     count_type recv_count, MPI_Datatype recv_datatype, MPI_Comm comm) { \
+        int code; \
+        struct nm_counts counts = {recv_count, NULL, 0}, places = {0}; \
+        return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code) \
+                   ? code \
+                   : PMPI_Allgather##suffix(send, count, datatype, recv, recv_count, recv_datatype, comm); \
+    } \
+    NM_API int MPI_Allgatherv##suffix(const void *send, count_type count, MPI_Datatype datatype, void *recv, \
+                                      const count_type given[], const place_type displacements[], MPI_Datatype recv_datatype, \
+                                      MPI_Comm comm) { \
+        int code; \
+        struct nm_counts counts = {0, given, sizeof *given}, places = {0, displacements, sizeof *displacements}; \
+        return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code) \
+                   ? code \
+                   : PMPI_Allgatherv##suffix(send, count, datatype, recv, given, displacements, recv_datatype, comm); \
+    } \
+    NM_API int MPI_Iallreduce##suffix(const void *send, void *recv, count_type count, MPI_Datatype datatype, MPI_Op op, \
+                                      MPI_Comm comm, MPI_Request *request) { \
+        int code; \
+        return nm_iallreduce(send, recv, count, datatype, op, comm, request, &code) \
+                   ? code \
+                   : PMPI_Iallreduce##suffix(send, recv, count, datatype, op, comm, request); \
+    }
 
-NM_API int MPI_Allreduce_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
-    int code;
-    return nm_allreduce(send, recv, count, datatype, op, comm, &code) ? code
-                                                                      : PMPI_Allreduce_c(send, recv, count, datatype, op, comm);
-}
-
-NM_API int MPI_Reduce_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op, int root,
-                        MPI_Comm comm) {
-    int code;
-    return nm_reduce_to(send, recv, count, datatype, op, root, comm, &code)
-               ? code
-               : PMPI_Reduce_c(send, recv, count, datatype, op, root, comm);
-}
-
-NM_API int MPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm) {
-    int code;
-    return nm_bcast(buffer, count, datatype, root, comm, &code) ? code : PMPI_Bcast_c(buffer, count, datatype, root, comm);
-}
-
-NM_API int MPI_Reduce_scatter_block_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
-                                      MPI_Comm comm) {
-    int code;
-    struct nm_counts counts = {count, NULL, 0};
-    return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code)
-               ? code
-               : PMPI_Reduce_scatter_block_c(send, recv, count, datatype, op, comm);
-}
-
-NM_API int MPI_Reduce_scatter_c(const void *send, void *recv, const MPI_Count given[], MPI_Datatype datatype, MPI_Op op,
-                                MPI_Comm comm) {
-    int code;
-    struct nm_counts counts = {0, given, sizeof *given};
-    return nm_reduce_scatter(send, recv, counts, datatype, op, comm, &code)
-               ? code
-               : PMPI_Reduce_scatter_c(send, recv, given, datatype, op, comm);
-}
-
-NM_API int MPI_Allgather_c(const void *send, MPI_Count count, MPI_Datatype datatype, void *recv, MPI_Count recv_count,
-                           MPI_Datatype recv_datatype, MPI_Comm comm) {
-    int code;
-    struct nm_counts counts = {recv_count, NULL, 0}, places = {0};
-    return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code)
-               ? code
-               : PMPI_Allgather_c(send, count, datatype, recv, recv_count, recv_datatype, comm);
-}
-
-NM_API int MPI_Allgatherv_c(const void *send, MPI_Count count, MPI_Datatype datatype, void *recv, const MPI_Count given[],
-                            const MPI_Aint displacements[], MPI_Datatype recv_datatype, MPI_Comm comm) {
-    int code;
-    struct nm_counts counts = {0, given, sizeof *given}, places = {0, displacements, sizeof *displacements};
-    return nm_allgather(send, count, datatype, recv, counts, places, recv_datatype, comm, &code)
-               ? code
-               : PMPI_Allgatherv_c(send, count, datatype, recv, given, displacements, recv_datatype, comm);
-}
-
-NM_API int MPI_Iallreduce_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                            MPI_Request *request) {
-    int code;
-    return nm_iallreduce(send, recv, count, datatype, op, comm, request, &code)
-               ? code
-               : PMPI_Iallreduce_c(send, recv, count, datatype, op, comm, request);
-}
-
+COLLECTIVES(, int, int)
+#if MPI_VERSION >= 4
+COLLECTIVES(_c, MPI_Count, MPI_Aint)
 #endif

@@ -17,7 +17,7 @@ enum nm_status {
     NM_UNFIT /* the network does not add these numbers: MPI's own reduction has to. The same at all ranks */
 };
 
-/* `context`: what has to be equal at all ranks beside the elements: operation, communicator, root.
+/* `context`: what has to be equal at all ranks besides the elements: operation, communicator, root.
  *
  * Switches add. A reduction that is gathered is made by the hosts: each adds its values to zeros, in a field of its own. Then it has those of all
  * hosts, and reduces them, in the same order as the others. */

@@ -496,25 +496,16 @@ class Collectives:
             work = NetfoldWork(results, f"rank {self.rank()}: {name}", self.session.reporter.waiting)
             deadline = time.monotonic() + self._timeout_of(opts)
             self.session.reporter.by_netfold(name)
-            kind = kind_of(name)
             context = zlib.crc32(f"{self._group_id} {name} {detail}".encode())
             if flat.numel() == 0:
                 work.finish(None)
-            elif flat.is_cuda:
-                call = self._staging.call(flat, op, deadline, work, copy_back, context)
-                self.session.submit(replace(call, gradient=gradient, blocks=blocks, kind=kind))
+                return work
+            if flat.is_cuda:
+                call = self._staging.call(flat, op, deadline, work, copy_back)
             else:
-                call = TensorCall(
-                    flat,
-                    op,
-                    deadline,
-                    lambda error: work.finish(error, copy_back),
-                    context=context,
-                    gradient=gradient,
-                    blocks=blocks,
-                    kind=kind,
-                )
-                self.session.submit(call)
+                call = TensorCall(flat, op, deadline, lambda error: work.finish(error, copy_back))
+            kind = kind_of(name)
+            self.session.submit(replace(call, context=context, gradient=gradient, blocks=blocks, kind=kind))
         return work
 
     def _timeout_of(self, opts: Any) -> float:

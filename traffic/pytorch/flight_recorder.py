@@ -13,6 +13,8 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from netfold.traffic.engine.call_log import CALLS_MAX, CallKind
 from netfold.traffic.worker.call_dump import new_file
 
@@ -33,7 +35,7 @@ class FlightEntry:
 
     __slots__ = ("created", "dtype", "elements", "ended", "failed", "kind", "number", "started")
 
-    def __init__(self, number: int, kind: CallKind, elements: int, dtype: str) -> None:
+    def __init__(self, number: int, kind: CallKind, elements: int, dtype: torch.dtype) -> None:
         self.number, self.kind, self.elements, self.dtype = number, kind, elements, dtype
         self.created = time.time_ns()
         self.started = self.ended = 0
@@ -56,7 +58,7 @@ class FlightRecorder:
         self._count = 0
         self._entries: deque[FlightEntry] = deque(maxlen=CALLS_MAX)
 
-    def begin(self, kind: CallKind, elements: int, dtype: Any) -> FlightEntry:
+    def begin(self, kind: CallKind, elements: int, dtype: torch.dtype) -> FlightEntry:
         self._count += 1
         entry = FlightEntry(self._count, kind, elements, dtype)
         self._entries.append(entry)

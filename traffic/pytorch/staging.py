@@ -32,7 +32,6 @@ class Staging:
         deadline: float,
         work: NetfoldWork,
         back: Callable[[], None] | None,
-        context: int = 0,
     ) -> TensorCall:
         """The call of a CUDA tensor: `ready` waits for the copy to the host; `done` copies the result back and finishes
         `work` in the stream of that copy."""
@@ -54,7 +53,7 @@ class Staging:
             with self._lock:
                 self._free.append(pinned)
 
-        return TensorCall(host, op, deadline, done, arrived.synchronize, context)
+        return TensorCall(host, op, deadline, done, arrived.synchronize)
 
     def _stream(self, device: torch.device) -> Any:
         with self._lock:

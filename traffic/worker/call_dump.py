@@ -21,7 +21,7 @@ from types import FrameType
 from typing import IO, Any, Literal, Protocol
 
 from netfold.protocol.environment import Variable
-from netfold.traffic.membership.calls import CallRecord
+from netfold.traffic.membership.calls import CALL_TIMES, CallRecord
 
 log = logging.getLogger("netfold.dump")
 
@@ -121,15 +121,9 @@ def _lines(header: dict[str, Any], calls: Sequence[CallRecord]) -> Iterator[dict
     since_1970 = now - time.monotonic()
     yield {**header, "pid": os.getpid(), "time": now, "calls": len(calls)}
     for call in calls:
-        times = {
-            name: since_1970 + value if value else None
-            for name, value in (
-                ("submitted", call.submitted),
-                ("started", call.started),
-                ("ended", call.ended),
-            )
-        }
-        yield {**call._asdict(), **times}
+        fields = call._asdict()
+        times = {name: since_1970 + fields[name] if fields[name] else None for name in CALL_TIMES}
+        yield {**fields, **times}
 
 
 def program_location() -> str:
