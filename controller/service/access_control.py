@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import grpc
 
@@ -27,18 +27,12 @@ from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.events import Event, EventFiles
 from netfold.controller.service.hidden_jobs import HiddenJobs, hides_jobs
 from netfold.controller.service.identities import Identity, Role
+from netfold.controller.service.interceptor import CallInterceptor, Handler, wrapped
 from netfold.controller.service.request_texts import MAX_TEXT
 from netfold.controller.service.security import Credentials
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY
 from netfold.protocol.job_token import verified_job
-
-Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-
-if TYPE_CHECKING:
-    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
-else:
-    _Interceptor = grpc.aio.ServerInterceptor
 
 _BEARER = b"Bearer "
 _UNKNOWN = AccessRefusal(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
@@ -95,7 +89,7 @@ def submitter_of(context: object) -> Submitter:
     return Submitter(caller.name, caller.tenant, caller.limits)
 
 
-class AccessInterceptor(_Interceptor):
+class AccessInterceptor(CallInterceptor):
     """`credentials`: None: the callers are of a Unix socket, and may do everything."""
 
     def __init__(
@@ -106,29 +100,20 @@ class AccessInterceptor(_Interceptor):
         self._events = events
         self._rates = CallRates()
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler:
-        handler = await continuation(handler_call_details)
-        rpc = _rpc_of(handler_call_details)
-        caller = self._caller(handler_call_details)
+    def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        rpc, caller = _rpc_of(details), self._caller(details)
         refusal = (
             _UNKNOWN if caller is None else refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
         )
         if refusal is not None or caller is None:
             return _refusing(handler, refusal or _UNKNOWN)
-        if not handler:  # None, which gRPC's types leave out: no such method
+        if not handler:
             return handler
-        if handler.stream_stream:
-            return _replaced(handler, stream_stream=self._joining(handler.stream_stream, rpc, caller))
-        if handler.unary_stream:
-            return _replaced(
-                handler, unary_stream=self._streaming(handler.unary_stream, handler_call_details, caller)
-            )
-        assert handler.unary_unary is not None
-        return _replaced(handler, unary_unary=self._unary(handler.unary_unary, rpc, caller))
+        if handler.request_streaming:
+            return wrapped(handler, lambda method: self._joining(method, rpc, caller))
+        if handler.response_streaming:
+            return wrapped(handler, lambda method: self._streaming(method, details, caller))
+        return wrapped(handler, lambda method: self._unary(method, rpc, caller))
 
     def _caller(self, details: grpc.HandlerCallDetails) -> Identity | None:
         if self._credentials is None:
@@ -249,10 +234,6 @@ async def _chained(first: Any, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
     yield first
     async for message in rest:
         yield message
-
-
-def _replaced(handler: Handler, **methods: Callable[..., Any]) -> Handler:
-    return handler._replace(**methods)  # type: ignore[attr-defined,no-any-return]  # a named tuple
 
 
 def _refusing(handler: Handler | None, refusal: AccessRefusal) -> Handler:
