@@ -55,14 +55,18 @@ class RpcOutcome:
 class IdentifiedCall:
     """The context of a call, with its caller. Messages of refusals name no hidden job."""
 
-    def __init__(self, context: Any, caller: Identity, hidden: HiddenJobs) -> None:
+    def __init__(self, context: Any, caller: Identity, service: JobsService) -> None:
         self._context = context
-        self.hidden = hidden
+        self._service = service
         self.caller = caller
         self.outcome = RpcOutcome()
 
+    def hidden(self) -> HiddenJobs:
+        """The jobs that are hidden from the caller now."""
+        return HiddenJobs(self.caller, self._service.registry.all() if hides_jobs(self.caller) else ())
+
     async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
-        await self.refuse(AccessRefusal(code, details), self.hidden.text(details))
+        await self.refuse(AccessRefusal(code, details), self.hidden().text(details))
 
     async def refuse(self, refusal: AccessRefusal, shown: str = "") -> NoReturn:
         """End the call. `shown`: to the caller; "": the message, whose names are the caller's own words."""
@@ -79,9 +83,9 @@ def caller_of(context: object) -> Identity:
     return context.caller if isinstance(context, IdentifiedCall) else LOCAL
 
 
-def shown_job(context: object, name: str) -> str:
-    """The name of a job, or what is in its place for a caller that does not see it."""
-    return context.hidden.name(name) if isinstance(context, IdentifiedCall) else name
+def hidden_jobs_of(context: object) -> HiddenJobs:
+    """The jobs that are hidden from the caller of a call."""
+    return context.hidden() if isinstance(context, IdentifiedCall) else HiddenJobs(LOCAL, ())
 
 
 def submitter_of(context: object) -> Submitter:
@@ -128,7 +132,7 @@ class AccessInterceptor(CallInterceptor):
 
     def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> Any:
-            own = IdentifiedCall(context, caller, self._hidden(caller))
+            own = IdentifiedCall(context, caller, self._service)
             answer = None
             try:
                 await self._admit(rpc, request, own)
@@ -139,7 +143,7 @@ class AccessInterceptor(CallInterceptor):
                 raise
             finally:
                 self._note(rpc, own, request, answer)
-            return self._hidden(caller).answer(answer)
+            return own.hidden().answer(answer)
 
         return call
 
@@ -172,13 +176,13 @@ class AccessInterceptor(CallInterceptor):
         rpc = _rpc_of(details)
 
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
-            own = IdentifiedCall(context, caller, self._hidden(caller))
+            own = IdentifiedCall(context, caller, self._service)
             await self._admit(rpc, request, own)
             async for message in method(request, own):
                 now = self._caller(details)
                 if now is None or (now.tenant, now.role) != (caller.tenant, caller.role):
                     await own.refuse(_UNKNOWN)
-                yield self._hidden(caller).answer(message)
+                yield own.hidden().answer(message)
 
         return call
 
@@ -187,7 +191,7 @@ class AccessInterceptor(CallInterceptor):
             first = await anext(aiter(requests), None)
             if first is None:
                 return
-            own = IdentifiedCall(context, caller, self._hidden(caller))
+            own = IdentifiedCall(context, caller, self._service)
             await self._admit(rpc, first, own)
             async for message in method(_chained(first, requests), own):
                 yield message
@@ -210,9 +214,6 @@ class AccessInterceptor(CallInterceptor):
     def _job(self, name: str) -> JobRecord | None:
         registry = self._service.registry
         return registry.get(name) if name in registry else None
-
-    def _hidden(self, caller: Identity) -> HiddenJobs:
-        return HiddenJobs(caller, self._service.registry.all() if hides_jobs(caller) else [])
 
 
 def _rpc_of(details: grpc.HandlerCallDetails) -> str:

@@ -5,7 +5,6 @@ handles it. Streams of members are in member_service.py."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
@@ -15,7 +14,7 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
-from netfold.controller.service.access_control import JobsService, shown_job, submitter_of
+from netfold.controller.service.access_control import JobsService, hidden_jobs_of, submitter_of
 from netfold.controller.service.debug import Debugger
 from netfold.controller.service.explain import Explainer
 from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status
@@ -122,7 +121,7 @@ class Service(JobsService):
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
-            shown = functools.partial(shown_job, context)
+            shown = hidden_jobs_of(context).name
             return pb.Explanation(steps=await self._explainer.explain(request.name, shown))
         except UnknownJobError as error:
             await refuse(context, error)
