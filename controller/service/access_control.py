@@ -154,19 +154,20 @@ class AccessInterceptor(CallInterceptor):
             return
         name = job_in(rpc, request) or (answer.name if rpc == "SubmitJob" and answer is not None else "")
         job, caller = self._job(name), call.caller
+        tenant = caller.tenant if job is None else job.tenant
         elements = getattr(request, "elements", None) or getattr(request, "jobs", None) or ()
         self._events.add(
             Event(
                 at=time.time(),
                 call=rpc,
                 caller=caller.name or caller.role,
-                tenant=caller.tenant if job is None else job.tenant,
+                tenant=tenant,
                 source=call.peer(),
                 target=name or ", ".join(elements)[:MAX_TEXT],
                 outcome=call.outcome.code.name.lower(),
                 message=call.outcome.message[:MAX_TEXT],
             ),
-            _bounded_tenant(caller, job),
+            "" if caller.role is Role.OPERATOR else caller.tenant or tenant,
         )
 
     def _streaming(
@@ -201,9 +202,7 @@ class AccessInterceptor(CallInterceptor):
     async def _admit(self, rpc: str, request: Any, call: IdentifiedCall) -> None:
         """End a call that the caller may not make."""
         name, caller = job_in(rpc, request), call.caller
-        refusal = decide(
-            caller, rpc, name, self._job(name) if caller.role in (Role.MEMBER, Role.USER) else None
-        )
+        refusal = decide(caller, rpc, name, self._job(name))
         if refusal is not None:
             await call.refuse(refusal)
         if rpc == "CancelJob" and caller.name:
@@ -218,13 +217,6 @@ class AccessInterceptor(CallInterceptor):
 
 def _rpc_of(details: grpc.HandlerCallDetails) -> str:
     return str(details.method).rpartition("/")[2]
-
-
-def _bounded_tenant(caller: Identity, job: JobRecord | None) -> str:
-    """The tenant whose events a call counts as; "": they have no bound of their own, as an operator's."""
-    if caller.role is Role.USER:
-        return caller.tenant
-    return job.tenant if job is not None and caller.role is Role.MEMBER else ""
 
 
 def _member_of(job: tuple[str, int] | None) -> Identity | None:
