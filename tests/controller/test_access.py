@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What each caller may do: every call of the service by every kind of caller, for the jobs of its own tenant and of
+"""Access of callers: every kind of caller makes every call of the service, for the jobs of its own tenant and of
 another one."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -41,7 +41,6 @@ METHODS_BY_NAME = pb.DESCRIPTOR.services_by_name["Controller"].methods_by_name
 CALLERS = ("anonymous", "stranger", "viewer", "alice", "bob", "operator", "member")
 """All callers: alice and bob are users of two tenants, and the member's token is of alice's job."""
 JOBS = ("of-alice", "of-bob")
-OTHERS_JOB_CODES = {"alice": grpc.StatusCode.NOT_FOUND, "bob": grpc.StatusCode.NOT_FOUND}
 
 TOKENS = {"anonymous": "", "stranger": "x" * 32} | {
     name: f"the-token-of-{name}" for name in ("viewer", "alice", "bob", "operator")
@@ -73,7 +72,7 @@ class Access:
         self.tokens = dict(TOKENS)
         self.address, self._certificate = address, certificate
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def stub(self, caller: str):
         where = Connection(self.address, self._certificate, self.tokens[caller])
         async with open_aio_channel(where) as channel:
@@ -84,30 +83,18 @@ class Access:
             return await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec(name, hosts)), timeout=20)
 
 
-@asynccontextmanager
-async def event_files(folder):
-    events = EventFiles(folder / "events")
-    try:
-        yield events
-    finally:
-        events.close()
-
-
 def run(tmp_path, security: Security, scenario: Callable[[Access], Awaitable[None]]) -> None:  # noqa: F811
     known = Security(security.certificate, security.key, frozenset(), frozenset(), IDENTITIES)
     credentials = Credentials(known)
 
     async def whole() -> None:
-        async with (
-            deployed(single_switch(6), tmp_path) as deployment,
-            event_files(tmp_path) as events,
-            serving(
-                ServiceProxy(service_of(deployment.controller), events),
-                "localhost:0",
-                credentials,
-                events=events,
-            ) as address,
-        ):
+        async with contextlib.AsyncExitStack() as stack:
+            deployment = await stack.enter_async_context(deployed(single_switch(6), tmp_path))
+            events = stack.enter_context(contextlib.closing(EventFiles(tmp_path / "events")))
+            service = ServiceProxy(service_of(deployment.controller), events)
+            address = await stack.enter_async_context(
+                serving(service, "localhost:0", credentials, events=events)
+            )
             await deployment.settled()
             access = Access(address, security.certificate, deployment, credentials)
             access.tokens["member"] = (await access.submit("alice", "of-alice", "h1, h2")).member_token
