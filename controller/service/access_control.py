@@ -5,6 +5,8 @@ tenants in the answers."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from netfold.controller.service.access import (
     refusal_of_call,
 )
 from netfold.controller.service.call_rates import CallRates
+from netfold.controller.service.connection_limits import HANDSHAKE_S
 from netfold.controller.service.events import Event, EventFiles
 from netfold.controller.service.hidden_jobs import HiddenJobs, hides_jobs
 from netfold.controller.service.identities import Identity, Role
@@ -189,7 +192,10 @@ class AccessInterceptor(CallInterceptor):
 
     def _joining(self, method: Callable[..., Any], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
-            first = await anext(aiter(requests), None)
+            first = None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HANDSHAKE_S):
+                    first = await anext(aiter(requests), None)
             if first is None:
                 return
             own = IdentifiedCall(context, caller, self._service)

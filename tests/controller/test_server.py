@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.controller.operator.job_commands import app as job_app
+from netfold.controller.service import access_control
 from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.metrics import listen_for_scrapes
 from netfold.controller.service.security import Credentials, Security
@@ -66,6 +67,20 @@ def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
                 assert await code_of(stub.ListJobs(pb.ListJobsRequest())) == grpc.StatusCode.UNAUTHENTICATED
                 stream = MemberStream(stub, "job", "h1")
                 assert await code_of(stream.call.read()) == grpc.StatusCode.UNAUTHENTICATED
+
+    _run(tmp_path, scenario)
+
+
+def test_a_stream_of_a_member_without_a_message_ends(security, tmp_path, monkeypatch):
+    monkeypatch.setattr(access_control, "HANDSHAKE_S", 0.1)
+
+    async def scenario(deployment):
+        async with serving(
+            service_of(deployment.controller), "localhost:0", Credentials(security)
+        ) as address:
+            where = Connection(address, security.certificate, "a-token-of-a-worker")
+            async with open_aio_channel(where) as channel:
+                await MemberStream(pb_grpc.ControllerStub(channel), "job", "h1").drain()
 
     _run(tmp_path, scenario)
 
