@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import subprocess
 import sys
 
@@ -18,7 +17,7 @@ from netfold.controller.operator.job_commands import app as job_app
 from netfold.controller.service import access_control
 from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.metrics import listen_for_scrapes
-from netfold.controller.service.security import Credentials, Security
+from netfold.controller.service.security import Credentials
 from netfold.controller.service.server import published_address, serving
 from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
@@ -40,19 +39,6 @@ def _run(tmp_path, scenario):
             await scenario(deployment)
 
     asyncio.run(whole())
-
-
-@pytest.fixture(scope="module")
-def security(tmp_path_factory) -> Security:
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", folder / "key", "-out", folder / "cert"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(folder / "cert", folder / "key")
-    pair = (folder / "cert").read_bytes(), (folder / "key").read_bytes()
-    return Security(*pair, frozenset({"a-token-of-an-operator"}), frozenset({"a-token-of-a-worker"}))
 
 
 @pytest.mark.parametrize("token", ["", "an-unknown-token-0", "a-token-of-an-operato"])
