@@ -81,18 +81,14 @@ class IdentifiedCall:
         return getattr(self._context, name)
 
 
-def caller_of(context: object) -> Identity:
-    """The caller of a call. Without this interceptor it is the process itself."""
-    return context.caller if isinstance(context, IdentifiedCall) else LOCAL
-
-
 def hidden_jobs_of(context: object) -> HiddenJobs:
     """The jobs that are hidden from the caller of a call."""
     return context.hidden() if isinstance(context, IdentifiedCall) else HiddenJobs(LOCAL, ())
 
 
 def submitter_of(context: object) -> Submitter:
-    caller = caller_of(context)
+    """The caller of a call. Without this interceptor it is the process itself."""
+    caller = context.caller if isinstance(context, IdentifiedCall) else LOCAL
     return Submitter(caller.name, caller.tenant, caller.limits)
 
 
@@ -207,14 +203,10 @@ class AccessInterceptor(CallInterceptor):
 
     async def _admit(self, rpc: str, request: Any, call: IdentifiedCall) -> None:
         """End a call that the caller may not make."""
-        name, caller = job_in(rpc, request), call.caller
-        refusal = decide(caller, rpc, name, self._job(name))
+        name = job_in(rpc, request)
+        refusal = decide(call.caller, rpc, name, self._job(name))
         if refusal is not None:
             await call.refuse(refusal)
-        if rpc == "CancelJob" and caller.name:
-            request.canceled_by = (
-                f"{caller.name}: {request.canceled_by}" if request.canceled_by else caller.name
-            )
 
     def _job(self, name: str) -> JobRecord | None:
         registry = self._service.registry

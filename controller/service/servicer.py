@@ -114,8 +114,10 @@ class Service(JobsService):
             await self._state.changes.wait()
 
     async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
+        by = ": ".join(filter(None, (submitter_of(context).name, request.canceled_by)))
+
         def cancel() -> pb.Job:
-            return self._job(self._requests.cancel(request.name, request.canceled_by))
+            return self._job(self._requests.cancel(request.name, by))
 
         return await self._call(context, cancel)
 
