@@ -40,11 +40,15 @@ def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
     return True
 
 
+def failed_in(plan: Plan, failed: FailedElements) -> FailedElements:
+    """The failed elements that the plan uses."""
+    links = links_of(plan)
+    return FailedElements(failed.links & links, failed.switches & {n for link in links for n in link})
+
+
 def uses_failed(plan: Plan, failed: FailedElements, lost: Iterable[str]) -> bool:
     """Whether the plan uses failed elements or lost members."""
-    links = links_of(plan)
-    nodes = {n for link in links for n in link}
-    return bool(nodes & failed.switches or links & failed.links or nodes & set(lost))
+    return bool(failed_in(plan, FailedElements(failed.links, failed.switches.union(lost))))
 
 
 def unavoidable(fabric: Fabric, hosts: Iterable[str]) -> FailedElements:

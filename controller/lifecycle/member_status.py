@@ -128,7 +128,8 @@ class MemberStatus:
         if reported is None:
             reported = self._reported[job] = {}
         last = reported.get(host, NO_PROGRESS)
-        reported[host] = progress._replace(lately=_progress_delta(last, progress))
+        lately = last.lately if progress.trees == last.trees else progress_delta(last, progress)
+        reported[host] = progress._replace(lately=lately)
 
     def request_calls(self, job: str, hosts: Iterable[str], max_calls: int) -> CallsRequest:
         """Request the last calls of `hosts`. The caller notifies the job's streams."""
@@ -207,17 +208,13 @@ class MemberStatus:
         """Delete the rows of all other jobs."""
         for ended in [j for j in self._reported if j not in jobs]:
             del self._reported[ended]
-        for ended in [j for j in self._requests if j not in jobs]:
-            del self._requests[ended]
+        self._requests = {j: r for j, r in self._requests.items() if j in jobs}
         self._assigned = {t for t in self._assigned if t[0] in jobs}
         self._latest = {t: s for t, s in self._latest.items() if t[0] in jobs}
 
 
-def _progress_delta(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:
-    """The progress of trees between two reports. Trees of a new epoch count from 0; an unchanged report keeps the last
-    difference."""
-    if now.trees == last.trees:
-        return last.lately
+def progress_delta(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:
+    """The progress of trees between two reports. Trees of a new epoch count from 0."""
     before = {t.tree: t for t in last.trees}
     lately = []
     for tree in now.trees:

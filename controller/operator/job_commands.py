@@ -171,7 +171,7 @@ def debug(
     if as_json:
         print_json(json.loads(answer.document_json))
         return
-    typer.echo(answer.verdict)
+    typer.echo(answer.finding)
     for line in answer.evidence:
         typer.echo(f"  {line}")
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which call the workers of a job are in, by their last heartbeats."""
+"""Explains which call the workers of a job are in, by their last heartbeats."""
 
 from __future__ import annotations
 

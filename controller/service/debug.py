@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from netfold.controller.jobs.records import JobRecord
+from netfold.controller.lifecycle.capacity import failed_in
 from netfold.controller.lifecycle.controller_state import ControllerState
-from netfold.controller.lifecycle.member_status import CallsRequest, Progress
+from netfold.controller.lifecycle.member_status import CallsRequest, Progress, progress_delta
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.service.explain import PROBLEMS, Counts, read_counters, trees_of
 from netfold.controller.service.hang import diagnose
-from netfold.controller.service.hang_view import HangFinding, JobView, MemberView, Refusal
+from netfold.controller.service.hang_view import Diagnosis, JobView, MemberView, Refusal
 from netfold.controller.service.open_slots import SAMPLED_SLOTS, OpenSlots, read_open_slots
 from netfold.controller.subsystems import Switches
 from netfold.controller.switches.tables import NO_TREE
@@ -36,6 +37,7 @@ CALLS = 256
 CALLS_OF_ALL = 16_384
 """Calls that are requested of all members together: a document of more takes seconds, and many megabytes."""
 CALL_FIELDS = tuple(f.name for f in pb.CallRecord.DESCRIPTOR.fields)
+SLOT_KEYS = ("switch", "tree", "read", "waiting", "missing", "lost", "error")
 HARMLESS = frozenset({Verdict.STALE_CHUNK, Verdict.DUPLICATE})
 """Verdicts of retransmissions, which a job that hangs for another reason has, too."""
 
@@ -64,7 +66,7 @@ class Debugger:
         loop = asyncio.get_running_loop()
         until = loop.time() + LOOK_S
         for _ in range(GLIMPSES):
-            await asyncio.sleep(LOOK_S / GLIMPSES)
+            await asyncio.sleep(LOOK_S / GLIMPSES)  # a slot is open for a moment, and nothing notifies of it
             await self._request(job, 0, LOOK_S / GLIMPSES)
             glimpses += await self._slots(job, spread=0)
             if any(n.error for n in glimpses) or loop.time() > until:
@@ -75,7 +77,6 @@ class Debugger:
         after = state.member_status.of(name)
         fleet = self._switches.fleet
         switches = self._lifecycle.switches_of(job)
-        touched = {s for _, tree, _ in trees_of(job) for s in tree.touched}
         return JobView(
             name,
             f"{job.state}",
@@ -83,7 +84,7 @@ class Debugger:
             state.registry.resolved_job(name).lease_ms / 1000,
             tuple(self._members(job, request, before, after)),
             {s: f"{fleet.health(s).error}" for s in switches if not fleet.health(s).ready},
-            [e for e in state.failures.of(name).names if touched.intersection((e, *e.split("-", 1)))],
+            [] if job.placement is None else failed_in(job.placement.plan, state.failures.of(name)).names,
             await self._slots(job),
             glimpses,
             tuple(_refusals(job, before_counts, counts)),
@@ -91,7 +92,7 @@ class Debugger:
         )
 
     async def _request(self, job: JobRecord, max_calls: int, answer_s: float = ANSWER_S) -> CallsRequest:
-        """Request the last calls of the members, and wait for those that answer."""
+        """Request the last calls of the members. Those that do not answer in time are not in its answers."""
         hosts = [m.host for m in job.members if not m.left]
         request = self._state.member_status.request_calls(job.name, hosts, max_calls)
         self._state.changes.notify(job.name)
@@ -117,6 +118,8 @@ class Debugger:
             connected = status.is_connected(job.name, host)
             answer = request.answers.get(host)
             progress = Progress() if new is None else new
+            lately = () if old is None else progress_delta(old, progress)
+            results, retransmits = sum(t.results for t in lately), max(0, sum(t.retransmits for t in lately))
             age_s = None if new is None else max(0.0, now - progress.at_s)
             call = progress.call
             if call is not None and call.in_call and age_s is not None:
@@ -133,9 +136,9 @@ class Debugger:
                 progress.silent_s,
                 progress.next_call,
                 call,
-                old is not None and _has_moved(old, progress),
-                0 if old is None else max(0, _retransmits(progress) - _retransmits(old)),
-                0.0 if old is None else _losses(old, progress),
+                results > 0 or (old is not None and old.next_call != progress.next_call),
+                retransmits,
+                retransmits / (results + retransmits) if retransmits else 0.0,
                 () if answer is None else tuple(answer.calls),
                 "" if answer is None else answer.location,
             )
@@ -153,24 +156,8 @@ class Debugger:
 def _diagnosis(view: JobView) -> pb.Diagnosis:
     found = diagnose(view)
     return pb.Diagnosis(
-        verdict=found.verdict, evidence=found.evidence, document_json=json.dumps(_document(view, found))
+        finding=found.finding, evidence=found.evidence, document_json=json.dumps(_document(view, found))
     )
-
-
-def _has_moved(old: Progress, new: Progress) -> bool:
-    results = {t.tree: t.results for t in old.trees}
-    return new.next_call != old.next_call or any(t.results > results.get(t.tree, 0) for t in new.trees)
-
-
-def _losses(old: Progress, new: Progress) -> float:
-    """Retransmissions over packets sent between two looks. A heartbeat alone has too few of a job that loses."""
-    retransmits = max(0, _retransmits(new) - _retransmits(old))
-    results = max(0, sum(t.results for t in new.trees) - sum(t.results for t in old.trees))
-    return retransmits / (results + retransmits) if retransmits else 0.0
-
-
-def _retransmits(progress: Progress) -> int:
-    return sum(t.retransmits for t in progress.trees)
 
 
 def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal]:
@@ -190,12 +177,12 @@ def _refusals(job: JobRecord, before: Counts, after: Counts) -> Iterator[Refusal
                 yield Refusal(switch, Verdict.UNADMITTED.label, new / LOOK_S, meaning)
 
 
-def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
+def _document(view: JobView, found: Diagnosis) -> dict[str, Any]:
     """The shape follows that of NCCL RAS: a job is a communicator, with ranks and missing ranks."""
     workers = [m for m in view.members if not (m.parameter_server or m.left)]
     present = [m for m in workers if m.connected]
     return {
-        "verdict": found.verdict,
+        "finding": found.finding,
         "cause": found.cause.value,
         "elements": list(found.elements),
         "evidence": list(found.evidence),
@@ -214,18 +201,7 @@ def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
                 ],
             }
         ],
-        "slots": [
-            {
-                "switch": n.switch,
-                "tree": n.tree,
-                "read": n.read,
-                "waiting": n.waiting,
-                "missing": dict(n.missing),
-                "lost": dict(n.lost),
-                "error": n.error,
-            }
-            for n in view.slots
-        ],
+        "slots": [{key: getattr(n, key) for key in SLOT_KEYS} for n in view.slots],
         "refusals": [
             {"switch": r.switch, "verdict": r.verdict, "per_second": r.per_second} for r in view.refusals
         ],
@@ -233,7 +209,6 @@ def _document(view: JobView, found: HangFinding) -> dict[str, Any]:
 
 
 def _rank(member: MemberView) -> dict[str, Any]:
-    finished = Counter(r.kind for r in member.calls if r.status == "done")
     return {
         "rank": member.rank,
         "host": member.host,
@@ -243,6 +218,6 @@ def _rank(member: MemberView) -> dict[str, Any]:
         "in_call": None if member.call is None else member.call._asdict(),
         "retransmitted": member.retransmitted,
         "location": member.location,
-        "collective_counts": dict(finished),
+        "collective_counts": Counter(r.kind for r in member.calls if r.status == "done"),
         "calls": [{name: getattr(r, name) for name in CALL_FIELDS} for r in member.calls],
     }

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from netfold.controller.service.call_status import size, what
-from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, link_name
+from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, link_name
 from netfold.controller.service.slowness import slow
+from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
 
 SILENT_S = 2.0
@@ -23,42 +25,41 @@ MAX_EVIDENCE = 32
 """Lines of evidence: a job has up to 1,024 members, of which each may have one."""
 
 
-def diagnose(job: JobView) -> HangFinding:
-    found = next(filter(None, (check(job) for check in _CHECKS)), None)
-    assert found is not None, "the last check always finds"
-    return HangFinding(found.cause, found.verdict, found.elements, (*_first(found.evidence), *_always(job)))
+def diagnose(job: JobView) -> Diagnosis:
+    found = next(diagnosis for check in _CHECKS if (diagnosis := check(job)))
+    return replace(found, evidence=(*_first(found.evidence), *_always(job)))
 
 
 # ---- the job, its members and its switches -------------------------------------------------------------------
 
 
-def _ended(job: JobView) -> HangFinding | None:
+def _ended(job: JobView) -> Diagnosis | None:
     if job.state in ("failed", "done", "canceled"):
-        return HangFinding(
+        return Diagnosis(
             Cause.ENDED, f"the job has ended ({job.state}): {job.reason or 'no reason is known'}"
         )
     if job.state == "queued":
-        return HangFinding(Cause.QUEUED, f"the job waits for capacity: {job.reason}")
+        return Diagnosis(Cause.QUEUED, f"the job waits for capacity: {job.reason}")
     return None
 
 
-def _absent(job: JobView) -> HangFinding | None:
+def _absent(job: JobView) -> Diagnosis | None:
     absent = _hosts(job, lambda m: not m.joined and not m.connected)
     if not absent:
         return None
-    return HangFinding(
+    return Diagnosis(
         Cause.ABSENT,
         f"{listing(absent)} {_have(absent)} not joined: the program there has not started, or not come to a call",
         absent,
     )
 
 
-def _process_ended(job: JobView) -> HangFinding | None:
+def _process_ended(job: JobView) -> Diagnosis | None:
     ended = _hosts(job, lambda m: m.joined and not m.connected)
     if not ended:
         return None
     views = [m for m in job.members if m.host in ended]
-    return HangFinding(
+    return Diagnosis(
         Cause.PROCESS,
         f"the process on {listing(ended)} is gone: its stream to the controller has ended without leaving the job",
         ended,
@@ -69,7 +70,7 @@ def _process_ended(job: JobView) -> HangFinding | None:
     )
 
 
-def _stopped(job: JobView) -> HangFinding | None:
+def _stopped(job: JobView) -> Diagnosis | None:
     silent = _hosts(job, lambda m: m.silent_s > SILENT_S)
     deaf = _hosts(job, lambda m: not m.answered)
     stopped = tuple(dict.fromkeys((*silent, *deaf)))
@@ -81,7 +82,7 @@ def _stopped(job: JobView) -> HangFinding | None:
         f"{h} is connected, did not answer a request, and sent its last update {_ago(views[h].update_age_s)}."
         for h in deaf
     ]
-    return HangFinding(
+    return Diagnosis(
         Cause.STOPPED,
         f"the process on {listing(stopped)} is stopped, or its host hangs or is cut off from the controller",
         stopped,
@@ -89,47 +90,44 @@ def _stopped(job: JobView) -> HangFinding | None:
     )
 
 
-def _unready(job: JobView) -> HangFinding | None:
+def _unready(job: JobView) -> Diagnosis | None:
     if not (job.unready or job.failed or job.state == "installing"):
         return None
     if any(m.moved for m in job.members):
         return None
     evidence = tuple(f"Switch {switch} is not ready: {why}." for switch, why in job.unready.items())
     if names := tuple(dict.fromkeys((*job.unready, *job.failed))):
-        return HangFinding(
+        return Diagnosis(
             Cause.SWITCH, f"{listing(names)} of its trees is down, or not ready", names, evidence
         )
-    return HangFinding(Cause.SWITCH, "its switches have not taken its entries yet", (), evidence)
+    return Diagnosis(Cause.SWITCH, "its switches have not taken its entries yet", (), evidence)
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------
 
 
-def _result_missing(job: JobView) -> HangFinding | None:
-    """Workers that wait for a call that others have finished: its sum exists, and has not reached them."""
+def _result_missing(job: JobView) -> Diagnosis | None:
+    """Find workers that wait for a call that others have finished: its sum exists, and has not reached them."""
     workers = job.workers
-    if job.moves or not workers:
-        return None
-    newest = max(m.next_call for m in workers)
+    newest = max((m.next_call for m in workers), default=0)
     behind = tuple(m for m in workers if m.waits and m.next_call < newest)
     if not behind or len(behind) == len(workers):
         return None
     hosts = tuple(m.host for m in behind)
     links = _common_links(job, hosts)
     evidence = [
-        f"{m.host} waits in call {m.next_call:,} {_for(m)}, and has retransmitted {m.retransmitted} packets meanwhile; "
-        f"{len(workers) - len(behind)} of {len(workers)} workers have finished that call."
+        f"{_waiting(m)}; {len(workers) - len(behind)} of {len(workers)} workers have finished that call."
         for m in behind
     ]
     lost = f"the result of call {behind[0].next_call:,} does not reach {listing(hosts)}"
-    verdict = f"{lost}: link {listing(links)} loses packets"
-    return HangFinding(Cause.LINK, verdict, (*links, *hosts), tuple(evidence))
+    finding = f"{lost}: link {listing(links)} loses packets"
+    return Diagnosis(Cause.LINK, finding, (*links, *hosts), tuple(evidence))
 
 
-def _not_called(job: JobView) -> HangFinding | None:
+def _not_called(job: JobView) -> Diagnosis | None:
     workers = job.workers
     waiting = [m for m in workers if m.waits]
-    if job.moves or not waiting:
+    if not waiting:
         return None
     number = max(m.next_call for m in waiting)
     idle = [m for m in workers if not m.waits and m.next_call <= number]
@@ -143,14 +141,14 @@ def _not_called(job: JobView) -> HangFinding | None:
     evidence = tuple(_idle_evidence(m) for m in idle)
     waiters = tuple(m.host for m in waiting)
     if len(idle) > len(waiting):
-        return HangFinding(
+        return Diagnosis(
             Cause.UNCLEAR,
             f"only {listing(waiters)} is in {call}, for {longest:.0f} s: the others do not make it, or "
             f"{listing(hosts)} are late",
             waiters,
             (*evidence, *_where_waiting(waiting)),
         )
-    return HangFinding(
+    return Diagnosis(
         Cause.NOT_CALLED,
         f"{listing(hosts)} {_have(hosts)} not made {call}, which {len(waiting)} of {len(workers)} workers have waited "
         f"for during {longest:.0f} s",
@@ -174,19 +172,15 @@ def _where_waiting(waiting: Sequence[MemberView]) -> Iterator[str]:
             yield f"{m.host}'s program is at {m.location}."
 
 
-def _other_call(job: JobView) -> HangFinding | None:
-    """Workers whose call of the same number is another one. Where no call is refused for it, sizes differ so much that
-    the packets do not meet."""
+def _other_call(job: JobView) -> Diagnosis | None:
+    """Find workers whose call of the same number is another one. Where no call is refused for it, sizes differ so much
+    that the packets do not meet."""
     groups: dict[tuple[str, int, str, int], list[MemberView]] = defaultdict(list)
-    if job.moves:
-        return None
     waiting = [m for m in job.workers if m.waits and m.call is not None and m.call.kind]
     for m in waiting:
         assert m.call is not None
-        record = next((r for r in m.calls if r.status == "pending"), None)
-        groups[
-            (m.call.kind, m.call.bytes, record.dtype if record else "", record.context if record else 0)
-        ].append(m)
+        record = next((r for r in m.calls if r.status == "pending"), pb.CallRecord())
+        groups[m.call.kind, m.call.bytes, record.dtype, record.context].append(m)
     if len(groups) < 2:
         return None
     by_size = sorted(groups.items(), key=lambda g: len(g[1]))
@@ -197,13 +191,13 @@ def _other_call(job: JobView) -> HangFinding | None:
     )
     hosts = tuple(m.host for m in few)
     if len(few) == len(many):
-        return HangFinding(
+        return Diagnosis(
             Cause.OTHER_CALL,
             f"the workers make different calls, half of them each: {_described(key)}, and {_described(common)}",
             tuple(m.host for m in waiting),
             evidence,
         )
-    return HangFinding(
+    return Diagnosis(
         Cause.OTHER_CALL,
         f"{listing(hosts)} makes another call than the others: {_described(key)} in place of {_described(common)}",
         hosts,
@@ -220,15 +214,15 @@ def _described(key: tuple[str, int, str, int]) -> str:
     )
 
 
-def _worker_left(job: JobView) -> HangFinding | None:
-    """Calls that failed because a worker has left the job, after which programs may wait for something else."""
+def _worker_left(job: JobView) -> Diagnosis | None:
+    """Find calls that failed because a worker has left the job, after which programs may wait for something else."""
     left = tuple(m.host for m in job.members if m.left)
     failed = [
         m for m in job.workers if not m.waits and m.last is not None and m.last.status == "workers_left"
     ]
-    if job.moves or not left or not failed:
+    if not left or not failed:
         return None
-    return HangFinding(
+    return Diagnosis(
         Cause.LEFT,
         f"{listing(left)} {_have(left)} left the job, and calls of {listing([m.host for m in failed])} failed for it",
         left,
@@ -236,10 +230,8 @@ def _worker_left(job: JobView) -> HangFinding | None:
     )
 
 
-def _mismatch(job: JobView) -> HangFinding | None:
-    """Calls that failed because they differ, after which programs may wait for something else."""
-    if job.moves:
-        return None
+def _mismatch(job: JobView) -> Diagnosis | None:
+    """Find calls that failed because they differ, after which programs may wait for something else."""
     ends = {m.host: m.last for m in job.workers if m.last is not None and not m.waits}
     failed = {h: r for h, r in ends.items() if r.status in ("mismatch", "call_desync")}
     if not failed:
@@ -250,21 +242,21 @@ def _mismatch(job: JobView) -> HangFinding | None:
     odd = tuple(h for h, text in described.items() if text != common)
     evidence = tuple(f"{h}: {text}, ended with {ends[h].status}." for h, text in described.items())
     if len(counts) == 1 or counts[common] * 2 <= len(described):
-        verdict, odd = "the workers made different calls, which failed with a mismatch", tuple(failed)
+        finding, odd = "the workers made different calls, which failed with a mismatch", tuple(failed)
     else:
-        verdict = (
+        finding = (
             f"{listing(odd)} made another call than the others: {described[odd[0]]} in place of {common}"
         )
-    return HangFinding(Cause.OTHER_CALL, verdict, odd, evidence)
+    return Diagnosis(Cause.OTHER_CALL, finding, odd, evidence)
 
 
-def _no_call(job: JobView) -> HangFinding | None:
+def _no_call(job: JobView) -> Diagnosis | None:
     workers = job.workers
-    if job.moves or not workers or any(m.waits for m in workers):
+    if not workers or any(m.waits for m in workers):
         return None
     numbers = sorted({m.next_call for m in workers})
     finished = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-    return HangFinding(
+    return Diagnosis(
         Cause.NO_CALL,
         f"no worker is in a call (all have finished {finished}): the programs compute, or wait for something else than "
         "netfold",
@@ -276,14 +268,14 @@ def _no_call(job: JobView) -> HangFinding | None:
 # ---- the network ---------------------------------------------------------------------------------------------
 
 
-def _refused(job: JobView) -> HangFinding | None:
-    if job.moves or not job.refusals:
+def _refused(job: JobView) -> Diagnosis | None:
+    if not job.refusals:
         return None
     switches = tuple(dict.fromkeys(r.switch for r in job.refusals))
     evidence = tuple(
         f"At {r.switch} {r.per_second:.0f} packets a second ({r.verdict}) {r.meaning}." for r in job.refusals
     )
-    return HangFinding(
+    return Diagnosis(
         Cause.REFUSED,
         f"{listing(switches)} refuses packets of the job ({job.refusals[0].verdict})",
         switches,
@@ -291,15 +283,13 @@ def _refused(job: JobView) -> HangFinding | None:
     )
 
 
-def _lost(job: JobView) -> HangFinding | None:
-    """Children whose contributions open slots lack although they were sent, else workers that lack a sum."""
-    if job.moves:
-        return None
+def _lost(job: JobView) -> Diagnosis | None:
+    """Find children whose contributions open slots lack although they were sent, else workers that lack a sum."""
     views = {m.host: m for m in job.members}
     links: dict[str, str] = {}
     for node in job.slots:
         for child, count in node.lost.items():
-            link = link_name(node.paths.get(child, (child, node.switch)))
+            link = link_name(node.paths[child])
             sender = views.get(child)
             did = f"; {child} has retransmitted {sender.retransmitted} packets meanwhile" if sender else ""
             links[link] = (
@@ -307,7 +297,7 @@ def _lost(job: JobView) -> HangFinding | None:
             )
     if not links:
         return _undelivered(job)
-    return HangFinding(
+    return Diagnosis(
         Cause.LINK,
         f"link {listing(list(links))} loses packets, in one of its directions: sums lack contributions that come by it",
         tuple(links),
@@ -315,28 +305,25 @@ def _lost(job: JobView) -> HangFinding | None:
     )
 
 
-def _undelivered(job: JobView) -> HangFinding | None:
-    """Workers that wait for a slot that has its sum, where others do not."""
+def _undelivered(job: JobView) -> Diagnosis | None:
+    """Find workers that wait for a slot that has its sum, where others do not."""
     lacking = {h for n in job.slots for h in n.undelivered}
     hosts = tuple(m.host for m in job.workers if m.waits and m.host in lacking)
     if not hosts or len(hosts) == len(job.workers):
         return None
     links = _common_links(job, hosts)
     evidence = tuple(
-        f"{m.host} waits in call {m.next_call:,} for a sum that the root of its tree has, and has retransmitted "
-        f"{m.retransmitted} packets meanwhile."
-        for m in job.workers
-        if m.host in hosts
+        f"{_waiting(m)}; the root of its tree has the sum." for m in job.workers if m.host in hosts
     )
-    verdict = f"sums do not reach {listing(hosts)}: link {listing(links)} loses packets"
-    return HangFinding(Cause.LINK, verdict, (*links, *hosts), evidence)
+    finding = f"sums do not reach {listing(hosts)}: link {listing(links)} loses packets"
+    return Diagnosis(Cause.LINK, finding, (*links, *hosts), evidence)
 
 
-def _unclear(job: JobView) -> HangFinding | None:
-    """All are in one call, and no slot lacks a worker."""
+def _unclear(job: JobView) -> Diagnosis:
+    """Give the evidence where all are in one call, and no slot lacks what was sent."""
     workers = job.workers
-    if job.moves or not any(m.waits for m in workers):
-        return None
+    if not workers:
+        return Diagnosis(Cause.UNCLEAR, "unclear: no worker reports its calls")
     unread = [n for n in job.slots if n.error]
     evidence = [f"The slots of {n.switch} cannot be read: {n.error}." for n in unread]
     evidence += [
@@ -344,25 +331,17 @@ def _unclear(job: JobView) -> HangFinding | None:
         for n in job.slots
         for child, count in n.missing.items()
     ]
-    evidence += [
-        f"{m.host} waits in call {m.next_call:,} {_for(m)}, and has retransmitted {m.retransmitted} packets meanwhile."
-        for m in workers
-        if m.waits
-    ]
-    if any(m.call is not None and m.call.in_call and not m.call.kind for m in workers):
-        return HangFinding(
-            Cause.UNCLEAR,
-            "calls wait for a new job epoch, which the controller has not started",
-            (),
-            tuple(evidence),
-        )
-    return HangFinding(
-        Cause.UNCLEAR,
+    evidence += [f"{_waiting(m)}." for m in workers if m.waits]
+    finding = (
         "unclear: all workers are in one call, and no slot that was read lacks what was sent: results may be lost on "
-        "their way from the root, or a parameter server adds up",
-        (),
-        tuple(evidence),
+        "their way from the root, or a parameter server adds up"
     )
+    if any(m.waits and m.call is not None and not m.call.kind for m in workers):
+        finding = "calls wait for a new job epoch, which the controller has not started"
+    return Diagnosis(Cause.UNCLEAR, finding, (), tuple(evidence))
+
+
+# ---- helpers -------------------------------------------------------------------------------------------------
 
 
 def _first(evidence: Sequence[str]) -> Iterator[str]:
@@ -371,11 +350,8 @@ def _first(evidence: Sequence[str]) -> Iterator[str]:
         yield f"And {len(evidence) - MAX_EVIDENCE:,} more."
 
 
-# ---- helpers -------------------------------------------------------------------------------------------------
-
-
 def _always(job: JobView) -> Iterator[str]:
-    """The limits of the verdict."""
+    """Name the members whose calls are unknown, which limits the finding."""
     if silent := _hosts(
         job, lambda m: not m.parameter_server and m.call is None and m.connected and m.answered
     ):
@@ -391,10 +367,7 @@ def _common_links(job: JobView, hosts: Sequence[str]) -> tuple[str, ...]:
     leaves = {job.attachments.get(h, "?") for h in hosts}
     if len(leaves) == 1 and len(hosts) > 1:
         (leaf,) = leaves
-        neighbors = [
-            h for h, a in job.attachments.items() if a == leaf and h in {m.host for m in job.workers}
-        ]
-        if set(neighbors) <= set(hosts):
+        if {m.host for m in job.workers if job.attachments.get(m.host) == leaf} <= set(hosts):
             return (f"to {leaf}",)
     return tuple(link_name((job.attachments.get(h, "?"), h)) for h in hosts)
 
@@ -407,17 +380,19 @@ def _ago(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds:.1f} s ago"
 
 
-def _for(member: MemberView) -> str:
-    return "" if member.call is None else f"for {member.call.for_s:.1f} s"
+def _waiting(member: MemberView) -> str:
+    assert member.call is not None
+    waits = f"{member.host} waits in call {member.next_call:,} for {member.call.for_s:.1f} s"
+    return f"{waits}, and has retransmitted {member.retransmitted} packets meanwhile"
 
 
-_CHECKS: tuple[Callable[[JobView], HangFinding | None], ...] = (
+_CHECKS: tuple[Callable[[JobView], Diagnosis | None], ...] = (
     _ended,
     _absent,
     _process_ended,
     _stopped,
     _unready,
-    slow,
+    slow,  # it has a finding whenever results arrive, so in the checks below none do
     _result_missing,
     _not_called,
     _other_call,
@@ -427,5 +402,4 @@ _CHECKS: tuple[Callable[[JobView], HangFinding | None], ...] = (
     _refused,
     _lost,
     _unclear,
-    lambda job: HangFinding(Cause.UNCLEAR, "unclear: no worker reports its calls"),
 )

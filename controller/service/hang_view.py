@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Values of hang.py: views of a job's members, slots and switches, and the finding of what holds the job up."""
+"""Values of hang.py: views of a job's members, slots and switches, and the diagnosis."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cause(StrEnum):
 
 
 def link_name(path: Sequence[str]) -> str:
-    """The name of a link as others give it; of a longer path all nodes from the child to the parent."""
+    """The name of a link has its two ends in order; that of a longer path has all nodes, from child to parent."""
     return "-".join(sorted(path) if len(path) == 2 else path)
 
 
@@ -108,10 +108,10 @@ class JobView:
 
 
 @dataclass(frozen=True)
-class HangFinding:
-    """`elements`: the ranks' hosts, switches or links ("a-b") that hold the job up."""
+class Diagnosis:
+    """`finding`: what holds the job up, in one line. `elements`: the ranks' hosts, switches or links (a-b) that do."""
 
     cause: Cause
-    verdict: str
+    finding: str
     elements: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()

@@ -60,7 +60,7 @@ class HiddenJobs:
             case pb.Explanation():
                 message.steps[:] = map(self.text, message.steps)
             case pb.Diagnosis():
-                message.verdict = self.text(message.verdict)
+                message.finding = self.text(message.finding)
                 message.evidence[:] = map(self.text, message.evidence)
                 message.document_json = self.text(message.document_json)
             case pb.Status():

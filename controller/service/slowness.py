@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, link_name
+from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, link_name
 from netfold.protocol.listing import listing
 
 MIN_COMMON_CALLS = 5
@@ -27,7 +27,7 @@ MIN_GLIMPSES = 2
 """Open slots that lack what comes by a link, to name it first: a worker retransmits what others have lost, too."""
 
 
-def slow(job: JobView) -> HangFinding | None:
+def slow(job: JobView) -> Diagnosis | None:
     """Raise no alarm where results arrive: name a worker or a link that slows the job, if one stands out."""
     workers = job.workers
     if not job.moves:
@@ -35,22 +35,21 @@ def slow(job: JobView) -> HangFinding | None:
     return (
         _late(workers)
         or _losing(workers, job)
-        or HangFinding(Cause.NONE, "nothing holds the job up: results arrive", (), tuple(_durations(workers)))
+        or Diagnosis(Cause.NONE, "nothing holds the job up: results arrive", (), tuple(_durations(workers)))
     )
 
 
-def _losing(workers: Sequence[MemberView], job: JobView) -> HangFinding | None:
+def _losing(workers: Sequence[MemberView], job: JobView) -> Diagnosis | None:
     ranked = sorted(workers, key=lambda m: m.losses, reverse=True)
     if len(ranked) < 2 or ranked[0].losses < MIN_LOSSES or ranked[0].retransmitted < MIN_RETRANSMITTED:
         return None
     evidence = tuple(f"{m.host} retransmits {m.losses:.1%} of its packets." for m in ranked)
-    link, why, hosts = (
-        _link_lacking(job, MIN_GLIMPSES) or _link_to(ranked, job) or _link_lacking(job, 1) or ("", "", ())
-    )
-    if not link:
-        verdict = "slow only: packets are lost, and it is unclear on which link"
-        return HangFinding(Cause.SLOW, verdict, (), evidence)
-    return HangFinding(Cause.SLOW, f"slow only: link {link} loses packets{why}", (link, *hosts), evidence)
+    named = _link_lacking(job, MIN_GLIMPSES) or _link_to(ranked, job) or _link_lacking(job, 1)
+    if named is None:
+        finding = "slow only: packets are lost, and it is unclear on which link"
+        return Diagnosis(Cause.SLOW, finding, (), evidence)
+    link, why, hosts = named
+    return Diagnosis(Cause.SLOW, f"slow only: link {link} loses packets{why}", (link, *hosts), evidence)
 
 
 def _link_lacking(job: JobView, least: int) -> tuple[str, str, tuple[str, ...]] | None:
@@ -58,7 +57,7 @@ def _link_lacking(job: JobView, least: int) -> tuple[str, str, tuple[str, ...]] 
     lacking = Counter[str]()
     for node in job.glimpses:
         for child, count in node.lost.items():
-            lacking[link_name(node.paths.get(child, (child, node.switch)))] += count
+            lacking[link_name(node.paths[child])] += count
     link, count = next(iter(lacking.most_common(1)), ("", 0))
     if count < least or 2 * count <= lacking.total():
         return None
@@ -83,7 +82,7 @@ def _link_to(ranked: Sequence[MemberView], job: JobView) -> tuple[str, str, tupl
     return link_name(path), why, losing
 
 
-def _late(workers: Sequence[MemberView]) -> HangFinding | None:
+def _late(workers: Sequence[MemberView]) -> Diagnosis | None:
     """The worker that calls last: it waits least, as the others wait for it."""
     waits = {m.host: _waits(m) for m in workers}
     common = set.intersection(*(set(w) for w in waits.values())) if waits else set()
@@ -95,7 +94,7 @@ def _late(workers: Sequence[MemberView]) -> HangFinding | None:
     duration = median(max(w[n] for w in waits.values()) for n in common)
     if times < MIN_LAST_SHARE * len(common) or median(lags) < MIN_LAG * duration:
         return None
-    return HangFinding(
+    return Diagnosis(
         Cause.SLOW,
         f"slow only: {host} calls last in {times} of {len(common)} calls, {_ms(median(lags))} after the others",
         (host,),

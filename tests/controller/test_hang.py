@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What holds a job up, decided from views made by hand."""
+"""A job's view, made by hand, leads to what holds the job up."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from netfold.controller.lifecycle.capacity import failed_in
 from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus, OpenStream
+from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
 from netfold.controller.service.hang import diagnose
-from netfold.controller.service.hang_view import Cause, HangFinding, JobView, MemberView, Refusal
+from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, Refusal
 from netfold.controller.service.open_slots import OpenSlots
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol import netfold_pb2 as pb
 
 IN_CALL = CallStatus(True, "all_reduce", 25_000_000, 41.0)
@@ -26,7 +29,7 @@ def view(members: dict[str, MemberView], **more: object) -> JobView:
     return replace(job, **more)  # type: ignore[arg-type]
 
 
-def found(members: dict[str, MemberView], **more: object) -> HangFinding:
+def found(members: dict[str, MemberView], **more: object) -> Diagnosis:
     return diagnose(view(members, **more))
 
 
@@ -46,20 +49,20 @@ def done(number: int, waited_s: float, kind: str = "all_reduce", status: str = "
 
 
 def test_a_rank_that_never_called_is_named_with_its_place() -> None:
-    finding = found(but("h3", call=IDLE, location="train.py:41 in evaluate"))
-    assert (finding.cause, finding.elements) == (Cause.NOT_CALLED, ("h3",))
-    assert finding.verdict == (
+    diagnosis = found(but("h3", call=IDLE, location="train.py:41 in evaluate"))
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.NOT_CALLED, ("h3",))
+    assert diagnosis.finding == (
         "h3 has not made call 7 (all_reduce, 25 MB), which 3 of 4 workers have waited for during 41 s"
     )
     assert "h3 has finished 7 calls and is not in a call; its program is at train.py:41 in evaluate." in (
-        finding.evidence
+        diagnosis.evidence
     )
 
 
 def test_one_that_calls_alone_is_not_judged() -> None:
     idle = {h: replace(m, call=IDLE) for h, m in ALL_WAIT.items()}
-    finding = found({**idle, "h2": ALL_WAIT["h2"]})
-    assert (finding.cause, finding.elements) == (Cause.UNCLEAR, ("h2",))
+    diagnosis = found({**idle, "h2": ALL_WAIT["h2"]})
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.UNCLEAR, ("h2",))
 
 
 @pytest.mark.parametrize(
@@ -73,14 +76,14 @@ def test_one_that_calls_alone_is_not_judged() -> None:
 )
 def test_a_process_that_is_away_is_the_cause_of_what_follows(change: dict[str, object], cause: Cause) -> None:
     slots = [waits_for("leaf1", "h2")]
-    finding = found(but("h2", **change), slots=slots)
-    assert (finding.cause, finding.elements) == (cause, ("h2",))
+    diagnosis = found(but("h2", **change), slots=slots)
+    assert (diagnosis.cause, diagnosis.elements) == (cause, ("h2",))
 
 
 def test_another_call_of_the_same_number_is_named() -> None:
-    finding = found(but("h4", call=CallStatus(True, "all_gather", 400, 41.0)))
-    assert (finding.cause, finding.elements) == (Cause.OTHER_CALL, ("h4",))
-    assert "all_gather of 400 B in place of all_reduce of 25 MB" in finding.verdict
+    diagnosis = found(but("h4", call=CallStatus(True, "all_gather", 400, 41.0)))
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.OTHER_CALL, ("h4",))
+    assert "all_gather of 400 B in place of all_reduce of 25 MB" in diagnosis.finding
 
 
 def test_calls_that_failed_as_they_differ_name_the_odd_one() -> None:
@@ -88,28 +91,28 @@ def test_calls_that_failed_as_they_differ_name_the_odd_one() -> None:
         h: MemberView(h, call=IDLE, calls=[done(7, 1, "reduce" if h == "h1" else "all_reduce", "mismatch")])
         for h in HOSTS
     }
-    finding = found(members)
-    assert (finding.cause, finding.elements) == (Cause.OTHER_CALL, ("h1",))
+    diagnosis = found(members)
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.OTHER_CALL, ("h1",))
 
 
 def test_a_result_that_others_have_is_lost_on_the_way_to_its_worker() -> None:
     members = {h: MemberView(h, call=IDLE, next_call=8) for h in HOSTS}
-    finding = found({**members, "h2": replace(ALL_WAIT["h2"], retransmitted=3)})
-    assert finding.cause is Cause.LINK
-    assert finding.elements == ("h2-leaf1", "h2")
+    diagnosis = found({**members, "h2": replace(ALL_WAIT["h2"], retransmitted=3)})
+    assert diagnosis.cause is Cause.LINK
+    assert diagnosis.elements == ("h2-leaf1", "h2")
 
 
 def test_a_child_whose_contributions_are_lost_names_the_link() -> None:
     slots = [waits_for("leaf2", "h3"), replace(waits_for("spine1", "leaf2"), lost={})]
-    finding = found(ALL_WAIT, slots=slots)
-    assert (finding.cause, finding.elements) == (Cause.LINK, ("h3-leaf2",))
+    diagnosis = found(ALL_WAIT, slots=slots)
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.LINK, ("h3-leaf2",))
     assert found(ALL_WAIT, slots=[waits_for("spine1", "leaf2")]).elements == ("leaf2-spine1",)
 
 
 def test_a_sum_that_does_not_reach_its_worker_names_the_link() -> None:
     slots = [OpenSlots("spine1", 1, 32, 4, undelivered=("h3",)), replace(waits_for("leaf2", "h3"), lost={})]
-    finding = found(ALL_WAIT, slots=slots)
-    assert (finding.cause, finding.elements) == (Cause.LINK, ("h3-leaf2", "h3"))
+    diagnosis = found(ALL_WAIT, slots=slots)
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.LINK, ("h3-leaf2", "h3"))
     assert found(ALL_WAIT, slots=[replace(slots[0], undelivered=HOSTS)]).cause is Cause.UNCLEAR
 
 
@@ -122,8 +125,8 @@ def test_a_child_that_may_not_have_sent_yet_is_not_accused() -> None:
 def test_a_switch_that_refuses_comes_before_slots_that_lack_a_worker() -> None:
     refusal = Refusal("leaf1", "unadmitted", 9.0, "are of no job")
     slots = [waits_for("leaf1", "h1")]
-    finding = found(ALL_WAIT, refusals=[refusal], slots=slots)
-    assert (finding.cause, finding.elements) == (Cause.REFUSED, ("leaf1",))
+    diagnosis = found(ALL_WAIT, refusals=[refusal], slots=slots)
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.REFUSED, ("leaf1",))
 
 
 def test_a_switch_that_is_not_ready_is_named_unless_results_arrive() -> None:
@@ -133,6 +136,14 @@ def test_a_switch_that_is_not_ready_is_named_unless_results_arrive() -> None:
     assert found(moving, unready=unready).cause is Cause.NONE
 
 
+def test_of_failed_links_only_those_of_the_trees_are_named() -> None:
+    tree = Tree("leaf-1", 1.0, (Edge("h1", "leaf-1", ("h1", "leaf-1")),), ())
+    plan = Plan("j", "fabric", "scheme", "Gbit/s", (tree,), 1.0, Loads())
+    links = frozenset(map(frozenset, (("h1", "leaf-1"), ("leaf-1", "spine1"))))
+    failed = FailedElements(links, frozenset(("leaf-1", "spine1")))
+    assert failed_in(plan, failed).names == ["h1-leaf-1", "leaf-1"]
+
+
 def test_the_last_caller_of_a_job_that_moves_is_named() -> None:
     members = {
         h: MemberView(
@@ -140,9 +151,9 @@ def test_the_last_caller_of_a_job_that_moves_is_named() -> None:
         )
         for h in HOSTS
     }
-    finding = found(members)
-    assert (finding.cause, finding.elements) == (Cause.SLOW, ("h4",))
-    assert "190 ms" in finding.verdict
+    diagnosis = found(members)
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.SLOW, ("h4",))
+    assert "190 ms" in diagnosis.finding
 
 
 def test_a_worker_that_is_late_since_some_calls_is_named() -> None:
@@ -160,9 +171,9 @@ def test_a_worker_that_is_late_since_some_calls_is_named() -> None:
 
 def test_a_worker_that_has_left_is_named_where_calls_fail_for_it() -> None:
     failed = {h: MemberView(h, call=IDLE, calls=[done(7, 1, status="workers_left")]) for h in HOSTS}
-    finding = found({**failed, "h3": MemberView("h3", left=True, connected=False)})
-    assert (finding.cause, finding.elements) == (Cause.LEFT, ("h3",))
-    assert finding.verdict == "h3 has left the job, and calls of h1, h2, h4 failed for it"
+    diagnosis = found({**failed, "h3": MemberView("h3", left=True, connected=False)})
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.LEFT, ("h3",))
+    assert diagnosis.finding == "h3 has left the job, and calls of h1, h2, h4 failed for it"
 
 
 def test_a_worker_whose_link_loses_is_named_where_it_stands_out() -> None:
@@ -173,7 +184,7 @@ def test_a_worker_whose_link_loses_is_named_where_it_stands_out() -> None:
         }
 
     assert found(losing(h1=0.3)).elements == ("h1-leaf1", "h1")
-    assert "unclear" in found(losing(h1=0.3, h3=0.2)).verdict
+    assert "unclear" in found(losing(h1=0.3, h3=0.2)).finding
     behind = OpenSlots("spine1", 1, paths={leaf: (leaf, "spine1") for leaf in ("leaf1", "leaf2")})
     assert found(losing(h3=0.3, h4=0.2), glimpses=[behind]).elements == ("leaf2-spine1", "h3", "h4")
     few = {h: replace(m, retransmitted=1) for h, m in losing(h1=0.5).items()}
@@ -193,19 +204,19 @@ def test_slots_that_lack_what_was_sent_come_before_counts_of_retransmissions() -
 def test_workers_in_no_call_and_complete_slots_accuse_nothing() -> None:
     idle = {h: replace(m, call=IDLE) for h, m in ALL_WAIT.items()}
     assert found(idle).cause is Cause.NO_CALL
-    finding = found(ALL_WAIT, slots=[OpenSlots("leaf1", 1, 32, 4)])
-    assert (finding.cause, finding.elements) == (Cause.UNCLEAR, ())
+    diagnosis = found(ALL_WAIT, slots=[OpenSlots("leaf1", 1, 32, 4)])
+    assert (diagnosis.cause, diagnosis.elements) == (Cause.UNCLEAR, ())
 
 
 def test_calls_that_are_not_reported_are_unknown() -> None:
-    finding = found({"h1": MemberView("h1")})
-    assert finding.cause is Cause.UNCLEAR
-    assert finding.evidence == ("Not known: the calls of h1, which does not report them.",)
+    diagnosis = found({"h1": MemberView("h1")})
+    assert diagnosis.cause is Cause.UNCLEAR
+    assert diagnosis.evidence == ("Not known: the calls of h1, which does not report them.",)
 
 
 def test_a_job_that_has_ended_has_its_reason() -> None:
     job = JobView("j", "failed", "the lease of h3 expired", 0.0)
-    assert diagnose(job).verdict == "the job has ended (failed): the lease of h3 expired"
+    assert diagnose(job).finding == "the job has ended (failed): the lease of h3 expired"
 
 
 def test_the_evidence_of_many_members_is_bounded() -> None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which contributions of open slots are lost, and which sums, read from switches made by hand."""
+"""Slots of switches made by hand show which contributions and which sums are lost."""
 
 from __future__ import annotations
 

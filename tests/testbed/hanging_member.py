@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A worker, in its host, that makes small calls for ever, and does in one of them what makes a job hang. Before the
-call AT it writes the file REACHED, and there it
+"""A worker, in its host, that makes small calls for ever, and makes its job hang in one of them. Before the
+call AT it writes the file REACHED, and there it does this:
 
-idle   computes for ever
+idle   makes no further call
 stop   stops its own process
 other  makes another collective
 late   is late in that call and each later one
@@ -26,9 +26,10 @@ from netfold.traffic.worker.worker import Worker
 
 TIMEOUT_S = 120.0
 LATE_S = 0.15
+EACH_S = 0.005
 
 
-def compute_for_ever() -> None:
+def make_no_further_call() -> None:
     threading.Event().wait()
 
 
@@ -52,20 +53,20 @@ def main() -> None:
             if here:
                 told.reached.write_text("")
             if here and told.how == "idle":
-                compute_for_ever()
+                make_no_further_call()
             if here and told.how == "stop":
                 os.kill(os.getpid(), signal.SIGSTOP)
             if told.at >= 0 and call >= told.at and told.how == "late":
-                time.sleep(LATE_S)
+                time.sleep(LATE_S)  # the lateness itself, of several times a call's duration
             try:
                 if here and told.how == "other":
                     worker.broadcast(array, timeout=TIMEOUT_S)
                 else:
                     worker.all_reduce(array, TIMEOUT_S)
             except TrafficError:
-                compute_for_ever()
+                make_no_further_call()
             call += 1
-            time.sleep(0.005)
+            time.sleep(EACH_S)  # what a program computes between calls; the switches have the processor
 
 
 if __name__ == "__main__":
