@@ -18,7 +18,7 @@ class LimitError(Exception):
 
 @dataclass(frozen=True)
 class TenantLimits:
-    """TenantLimits of a tenant; None: no limit.
+    """Limits of a tenant; None: no limit.
 
     jobs      jobs that have not ended
     queued    jobs that wait for capacity
@@ -45,7 +45,7 @@ class Submitter:
     def check(
         self, resolved: ResolvedJob, jobs: Iterable[tuple[JobRecord, ResolvedJob]], *, queued: bool
     ) -> None:
-        """Check a new job beside the `jobs` of the tenant that have not ended. Raises LimitError."""
+        """Check a new job. `jobs`: those of the tenant that have not ended. Raises LimitError."""
         limits, file, own = self.limits, resolved.file, list(jobs)
         if limits.priority is not None and file.priority > limits.priority:
             self._refuse(f"priority is {file.priority}", f"priority={limits.priority}")
@@ -59,7 +59,7 @@ class Submitter:
     def check_rate(
         self, resolved: ResolvedJob, new_workers: int, jobs: Iterable[tuple[JobRecord, ResolvedJob]]
     ) -> None:
-        """Check workers that a job gets beside those of the `jobs`. Raises LimitError."""
+        """Check the rate with `new_workers` of a job, and all workers of the `jobs`. Raises LimitError."""
         if self.limits.rate is None:
             return
         rate, limit = resolved.file.rate, f"rate={self.limits.rate:g}"

@@ -13,13 +13,13 @@ from typing import Annotated
 import typer
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
-from netfold.controller.service.identities import LIMITS, NAME, ROLES_IN_FILES, Identity, Role, identity_line
+from netfold.controller.service.identities import ROLES_IN_FILES, Identity, Role, identity_line, name_fault
 
 app = typer.Typer()
 
 TOKEN_BYTES = 32
 
-ChosenRole = StrEnum("ChosenRole", {role.name: role.value for role in ROLES_IN_FILES})  # type: ignore[misc]  # of Role
+ChosenRole = StrEnum("ChosenRole", {role.name: role.value for role in ROLES_IN_FILES})  # type: ignore[misc]  # its members are no literals
 
 
 @app.command()
@@ -35,9 +35,8 @@ def token(
 
     Exit codes: 0 made, 2 bad name, or the file exists or cannot be written.
     """
-    for what, value in (("name", name), ("tenant", tenant)):
-        if not NAME.fullmatch(value) or value == LIMITS:
-            fail(BAD_INPUT, f"{what} '{value}': expected at most 64 letters, digits, '_', '.', '@' and '-'")
+    if fault := name_fault(name, tenant):
+        fail(BAD_INPUT, fault)
     made = secrets.token_urlsafe(TOKEN_BYTES)
     path = out or Path(f"{name}.token")
     try:

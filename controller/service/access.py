@@ -89,12 +89,13 @@ def refusal_of_call(caller: Identity, rpc: str) -> AccessRefusal | None:
         may = rule.right in RIGHTS[caller.role] or (rule.right is Right.END and caller.job != "")
     if may:
         return None
-    what = (
-        "a member's token joins jobs" if caller.role is Role.MEMBER else f"a {caller.role} may not call {rpc}"
+    is_member = caller.role is Role.MEMBER
+    message = (
+        "a member's token joins jobs, and does no more"
+        if is_member
+        else f"a {caller.role} may not call {rpc}"
     )
-    return AccessRefusal(
-        grpc.StatusCode.PERMISSION_DENIED, f"{what}, and does no more" if caller.role is Role.MEMBER else what
-    )
+    return AccessRefusal(grpc.StatusCode.PERMISSION_DENIED, message)
 
 
 def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = None) -> AccessRefusal | None:
@@ -103,13 +104,10 @@ def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = N
     refusal = refusal_of_call(caller, rpc)
     if refusal is not None or not name:
         return refusal
-    if (
-        caller.role is Role.MEMBER
-        and caller.job
-        and (name != caller.job or (job is not None and job.seq != caller.seq))
-    ):
+    is_hidden = job is not None and not sees(caller, job)
+    if caller.job and (name != caller.job or is_hidden):
         return AccessRefusal(grpc.StatusCode.PERMISSION_DENIED, f"the token is of another job than '{name}'")
-    if job is not None and not sees(caller, job):
+    if is_hidden:
         return AccessRefusal(grpc.StatusCode.NOT_FOUND, f"there is no job '{name}'")
     return None
 

@@ -5,10 +5,12 @@ tenants in the answers."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import grpc
 
@@ -24,21 +26,16 @@ from netfold.controller.service.access import (
     refusal_of_call,
 )
 from netfold.controller.service.call_rates import CallRates
+from netfold.controller.service.connection_limits import HANDSHAKE_S
 from netfold.controller.service.events import Event, EventFiles
 from netfold.controller.service.hidden_jobs import HiddenJobs, hides_jobs
 from netfold.controller.service.identities import Identity, Role
+from netfold.controller.service.interceptor import CallInterceptor, Handler, wrapped
 from netfold.controller.service.request_texts import MAX_TEXT
 from netfold.controller.service.security import Credentials
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY
 from netfold.protocol.job_token import verified_job
-
-Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-
-if TYPE_CHECKING:
-    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
-else:
-    _Interceptor = grpc.aio.ServerInterceptor
 
 _BEARER = b"Bearer "
 _UNKNOWN = AccessRefusal(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
@@ -61,14 +58,18 @@ class RpcOutcome:
 class IdentifiedCall:
     """The context of a call, with its caller. Messages of refusals name no hidden job."""
 
-    def __init__(self, context: Any, caller: Identity, hidden: HiddenJobs) -> None:
+    def __init__(self, context: Any, caller: Identity, service: JobsService) -> None:
         self._context = context
-        self.hidden = hidden
+        self._service = service
         self.caller = caller
         self.outcome = RpcOutcome()
 
+    def hidden(self) -> HiddenJobs:
+        """The jobs that are hidden from the caller now."""
+        return HiddenJobs(self.caller, self._service.registry.all() if hides_jobs(self.caller) else ())
+
     async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
-        await self.refuse(AccessRefusal(code, details), self.hidden.text(details))
+        await self.refuse(AccessRefusal(code, details), self.hidden().text(details))
 
     async def refuse(self, refusal: AccessRefusal, shown: str = "") -> NoReturn:
         """End the call. `shown`: to the caller; "": the message, whose names are the caller's own words."""
@@ -80,22 +81,18 @@ class IdentifiedCall:
         return getattr(self._context, name)
 
 
-def caller_of(context: object) -> Identity:
-    """The caller of a call. Without this interceptor it is the process itself."""
-    return context.caller if isinstance(context, IdentifiedCall) else LOCAL
-
-
-def shown_job(context: object, name: str) -> str:
-    """The name of a job, or what is in its place for a caller that does not see it."""
-    return context.hidden.name(name) if isinstance(context, IdentifiedCall) else name
+def hidden_jobs_of(context: object) -> HiddenJobs:
+    """The jobs that are hidden from the caller of a call."""
+    return context.hidden() if isinstance(context, IdentifiedCall) else HiddenJobs(LOCAL, ())
 
 
 def submitter_of(context: object) -> Submitter:
-    caller = caller_of(context)
+    """The caller of a call. Without this interceptor it is the process itself."""
+    caller = context.caller if isinstance(context, IdentifiedCall) else LOCAL
     return Submitter(caller.name, caller.tenant, caller.limits)
 
 
-class AccessInterceptor(_Interceptor):
+class AccessInterceptor(CallInterceptor):
     """`credentials`: None: the callers are of a Unix socket, and may do everything."""
 
     def __init__(
@@ -106,29 +103,20 @@ class AccessInterceptor(_Interceptor):
         self._events = events
         self._rates = CallRates()
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler:
-        handler = await continuation(handler_call_details)
-        rpc = _rpc_of(handler_call_details)
-        caller = self._caller(handler_call_details)
+    def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        rpc, caller = _rpc_of(details), self._caller(details)
         refusal = (
             _UNKNOWN if caller is None else refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
         )
         if refusal is not None or caller is None:
             return _refusing(handler, refusal or _UNKNOWN)
-        if not handler:  # None, which gRPC's types leave out: no such method
+        if not handler:
             return handler
-        if handler.stream_stream:
-            return _replaced(handler, stream_stream=self._joining(handler.stream_stream, rpc, caller))
-        if handler.unary_stream:
-            return _replaced(
-                handler, unary_stream=self._streaming(handler.unary_stream, handler_call_details, caller)
-            )
-        assert handler.unary_unary is not None
-        return _replaced(handler, unary_unary=self._unary(handler.unary_unary, rpc, caller))
+        if handler.request_streaming:
+            return wrapped(handler, lambda method: self._joining(method, rpc, caller))
+        if handler.response_streaming:
+            return wrapped(handler, lambda method: self._streaming(method, details, caller))
+        return wrapped(handler, lambda method: self._unary(method, rpc, caller))
 
     def _caller(self, details: grpc.HandlerCallDetails) -> Identity | None:
         if self._credentials is None:
@@ -143,7 +131,7 @@ class AccessInterceptor(_Interceptor):
 
     def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> Any:
-            own = IdentifiedCall(context, caller, self._hidden(caller))
+            own = IdentifiedCall(context, caller, self._service)
             answer = None
             try:
                 await self._admit(rpc, request, own)
@@ -154,7 +142,7 @@ class AccessInterceptor(_Interceptor):
                 raise
             finally:
                 self._note(rpc, own, request, answer)
-            return self._hidden(caller).answer(answer)
+            return own.hidden().answer(answer)
 
         return call
 
@@ -165,19 +153,20 @@ class AccessInterceptor(_Interceptor):
             return
         name = job_in(rpc, request) or (answer.name if rpc == "SubmitJob" and answer is not None else "")
         job, caller = self._job(name), call.caller
+        tenant = caller.tenant if job is None else job.tenant
         elements = getattr(request, "elements", None) or getattr(request, "jobs", None) or ()
         self._events.add(
             Event(
                 at=time.time(),
                 call=rpc,
                 caller=caller.name or caller.role,
-                tenant=caller.tenant if job is None else job.tenant,
+                tenant=tenant,
                 source=call.peer(),
                 target=name or ", ".join(elements)[:MAX_TEXT],
                 outcome=call.outcome.code.name.lower(),
                 message=call.outcome.message[:MAX_TEXT],
             ),
-            _bounded_tenant(caller, job),
+            "" if caller.role is Role.OPERATOR else caller.tenant or tenant,
         )
 
     def _streaming(
@@ -187,22 +176,25 @@ class AccessInterceptor(_Interceptor):
         rpc = _rpc_of(details)
 
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
-            own = IdentifiedCall(context, caller, self._hidden(caller))
+            own = IdentifiedCall(context, caller, self._service)
             await self._admit(rpc, request, own)
             async for message in method(request, own):
                 now = self._caller(details)
                 if now is None or (now.tenant, now.role) != (caller.tenant, caller.role):
                     await own.refuse(_UNKNOWN)
-                yield self._hidden(caller).answer(message)
+                yield own.hidden().answer(message)
 
         return call
 
     def _joining(self, method: Callable[..., Any], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
-            first = await anext(aiter(requests), None)
+            first = None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HANDSHAKE_S):
+                    first = await anext(aiter(requests), None)
             if first is None:
                 return
-            own = IdentifiedCall(context, caller, self._hidden(caller))
+            own = IdentifiedCall(context, caller, self._service)
             await self._admit(rpc, first, own)
             async for message in method(_chained(first, requests), own):
                 yield message
@@ -211,34 +203,18 @@ class AccessInterceptor(_Interceptor):
 
     async def _admit(self, rpc: str, request: Any, call: IdentifiedCall) -> None:
         """End a call that the caller may not make."""
-        name, caller = job_in(rpc, request), call.caller
-        refusal = decide(
-            caller, rpc, name, self._job(name) if caller.role in (Role.MEMBER, Role.USER) else None
-        )
+        name = job_in(rpc, request)
+        refusal = decide(call.caller, rpc, name, self._job(name))
         if refusal is not None:
             await call.refuse(refusal)
-        if rpc == "CancelJob" and caller.name:
-            request.canceled_by = (
-                f"{caller.name}: {request.canceled_by}" if request.canceled_by else caller.name
-            )
 
     def _job(self, name: str) -> JobRecord | None:
         registry = self._service.registry
         return registry.get(name) if name in registry else None
 
-    def _hidden(self, caller: Identity) -> HiddenJobs:
-        return HiddenJobs(caller, self._service.registry.all() if hides_jobs(caller) else [])
-
 
 def _rpc_of(details: grpc.HandlerCallDetails) -> str:
     return str(details.method).rpartition("/")[2]
-
-
-def _bounded_tenant(caller: Identity, job: JobRecord | None) -> str:
-    """The tenant whose events a call counts as; "": they have no bound of their own, as an operator's."""
-    if caller.role is Role.USER:
-        return caller.tenant
-    return job.tenant if job is not None and caller.role is Role.MEMBER else ""
 
 
 def _member_of(job: tuple[str, int] | None) -> Identity | None:
@@ -249,10 +225,6 @@ async def _chained(first: Any, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
     yield first
     async for message in rest:
         yield message
-
-
-def _replaced(handler: Handler, **methods: Callable[..., Any]) -> Handler:
-    return handler._replace(**methods)  # type: ignore[attr-defined,no-any-return]  # a named tuple
 
 
 def _refusing(handler: Handler | None, refusal: AccessRefusal) -> Handler:

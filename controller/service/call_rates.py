@@ -14,7 +14,7 @@ from netfold.controller.service.access import RULES, AccessRefusal, Right
 from netfold.controller.service.identities import Identity
 
 BURST_S = 1.0
-"""A tenant may make the calls of so many seconds at once, and at least one."""
+"""Seconds whose calls a tenant may make at once. It may make at least one."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Events: one JSON line for each call that changes something, with its caller and outcome, in files beside the store.
+"""Events: one JSON line for each call that changes something, with its caller and outcome, in files next to the store.
 
 A file has the events of a day (UTC). A thread writes and reads, so that a slow disk delays no call; what it cannot take
 is counted, and no call waits for it."""
@@ -32,7 +32,7 @@ MAX_TENANT_BYTES = MAX_DAY_BYTES // 8
 MAX_WAITING = 10_000
 LINES_A_READ = 100
 OTHERS_POLL_S = 1.0
-"""Seconds between two readings of files that another process may write, as a primary does beside its standby."""
+"""Seconds between two readings of files that another process may write, as a primary and its standby do."""
 MAX_SECONDS = 4e9
 """Times beyond that, in the year 2096, have no date on all platforms."""
 _SUFFIX = ".jsonl"
@@ -52,8 +52,8 @@ class Event:
     outcome: str
     message: str = ""
 
-    def line(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+    def line(self) -> bytes:
+        return json.dumps(asdict(self), separators=(",", ":")).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class EventFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._waiting: deque[Event] = deque()
+        self._waiting: deque[tuple[str, bytes]] = deque()  # name of the file, line
         self._lost = 0
         self._day = ""
         self._bytes_of_tenants: Counter[str] = Counter()  # on that day, by this process
@@ -82,19 +82,20 @@ class EventFiles:
 
     def add(self, event: Event, tenant: str = "") -> None:
         """Have the thread write the event. `tenant`: of a caller whose events are bounded."""
-        if len(self._waiting) >= MAX_WAITING or not self._has_room(event, tenant):
+        day, line = _file_of(event.at), event.line()
+        if len(self._waiting) >= MAX_WAITING or not self._has_room(day, len(line), tenant):
             self._lost += 1
             return
-        self._waiting.append(event)
+        self._waiting.append((day, line))
         self._due.set()
 
-    def _has_room(self, event: Event, tenant: str) -> bool:
+    def _has_room(self, day: str, size: int, tenant: str) -> bool:
         if not tenant:
             return True
-        if (day := _file_of(event.at)) != self._day:
+        if day != self._day:
             self._day = day
             self._bytes_of_tenants.clear()
-        self._bytes_of_tenants[tenant] += len(event.line()) + 1
+        self._bytes_of_tenants[tenant] += size
         return self._bytes_of_tenants[tenant] <= MAX_TENANT_BYTES
 
     def close(self) -> None:
@@ -125,25 +126,24 @@ class EventFiles:
         while not self._is_closing or self._waiting:
             self._due.wait()
             self._due.clear()
-            events = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            if events:
-                self._write(events)
+            lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            if lines:
+                self._write(lines)
                 asyncio.run_coroutine_threadsafe(self._wake(), self._loop)
 
     async def _wake(self) -> None:
         self._grown.set()
         self._grown = asyncio.Event()
 
-    def _write(self, events: list[Event]) -> None:
+    def _write(self, lines: list[tuple[str, bytes]]) -> None:
         lost, self._lost = self._lost, 0
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name in dict.fromkeys(_file_of(e.at) for e in events):
-                of_day = [f"{e.line()}\n".encode() for e in events if _file_of(e.at) == name]
-                lost += self._append(self._folder / name, of_day)
+            for name in dict.fromkeys(day for day, _ in lines):
+                lost += self._append(self._folder / name, [line for day, line in lines if day == name])
             self._remove_old()
         except OSError as error:
-            log.error("%d events cannot be written to %s: %s", len(events), self._folder, error)
+            log.error("%d events cannot be written to %s: %s", len(lines), self._folder, error)
         if lost:
             log.error("%d events were too many, and are not kept", lost)
 
@@ -184,10 +184,10 @@ class EventFiles:
                 opened.seek(offset)
                 lines: list[str] = []
                 while len(lines) < LINES_A_READ and (line := opened.readline()).endswith(b"\n"):
-                    lines.append(line.decode())
+                    lines.append(line.decode().removesuffix("\n"))
                     offset += len(line)
             if lines:
-                return [line.rstrip("\n") for line in lines], Position(file.name, offset)
+                return lines, Position(file.name, offset)
         return [], start
 
 

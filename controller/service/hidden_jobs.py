@@ -34,7 +34,7 @@ class HiddenJobs:
         self._hides = hides_jobs(caller)
         self._tenant = caller.tenant
         self._own = {j.name: j for j in jobs if sees(caller, j)}
-        self._names = frozenset(j.name for j in jobs if not sees(caller, j))
+        self._names = {j.name for j in jobs} - self._own.keys()
 
     def name(self, name: str) -> str:
         """The name of a job, or what is in its place."""

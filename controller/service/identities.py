@@ -16,7 +16,7 @@ from typing import Any
 from netfold.controller.jobs.submitter import TenantLimits
 
 MAX_FILE_BYTES = 1 << 20
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 LIMITS = "limits"
 """First word of a line with limits, and so no name."""
 _LIMIT = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})?")
@@ -68,6 +68,14 @@ class Identities:
 def digest_of(token: bytes) -> str:
     """The digest in a file of identities. Tokens are random, so that a digest without salt reveals none."""
     return hashlib.sha256(token).hexdigest()
+
+
+def name_fault(name: str, tenant: str) -> str:
+    """Why a caller cannot have these; "": it can."""
+    for what, value in (("name", name), ("tenant", tenant)):
+        if not _NAME.fullmatch(value) or value == LIMITS:
+            return f"{what} {value[:80]!r}; expected at most 64 letters, digits, '_', '.', '@' and '-'"
+    return ""
 
 
 def identity_line(identity: Identity, token: str) -> str:
@@ -153,11 +161,8 @@ def _identity(place: str, words: list[str]) -> tuple[Identity, str]:
     if len(words) != 4:
         raise IdentitiesError(f"{place}: {len(words)} words; expected NAME TENANT ROLE SHA256")
     name, tenant, role, digest = words
-    for what, value in (("name", name), ("tenant", tenant)):
-        if not NAME.fullmatch(value) or value == LIMITS:
-            raise IdentitiesError(
-                f"{place}: {what} {value[:80]!r}; expected at most 64 letters, digits, '_', '.', '@' and '-'"
-            )
+    if fault := name_fault(name, tenant):
+        raise IdentitiesError(f"{place}: {fault}")
     if role not in ROLES_IN_FILES:
         raise IdentitiesError(f"{place}: role {role[:80]!r}; expected {', '.join(ROLES_IN_FILES)}")
     if not _DIGEST.fullmatch(digest):

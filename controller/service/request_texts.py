@@ -5,19 +5,11 @@ text has a maximum length, and no control characters, which terminals obey."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
-
 import grpc
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-
-if TYPE_CHECKING:
-    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
-else:
-    _Interceptor = grpc.aio.ServerInterceptor
+from netfold.controller.service.interceptor import CallInterceptor, Handler, replaced
 
 MAX_TEXT = 500
 """Maximum characters of a text. All names are shorter, so a text that is cut names nothing."""
@@ -48,16 +40,11 @@ def make_plain(message: Message) -> None:
             value[:] = map(plain_text, value)
 
 
-class PlainTexts(_Interceptor):
+class PlainTexts(CallInterceptor):
     """Interceptor of a server that makes the texts of all requests plain."""
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler:
-        handler = await continuation(handler_call_details)
-        if not handler:  # None, which gRPC's types leave out: no such method
+    def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        if not handler:
             return handler
         read = handler.request_deserializer
         assert read is not None
@@ -67,4 +54,4 @@ class PlainTexts(_Interceptor):
             make_plain(message)
             return message
 
-        return handler._replace(request_deserializer=read_plain)  # type: ignore[attr-defined,no-any-return]  # a named tuple
+        return replaced(handler, request_deserializer=read_plain)

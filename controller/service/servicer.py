@@ -5,7 +5,6 @@ handles it. Streams of members are in member_service.py."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
@@ -15,7 +14,7 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
-from netfold.controller.service.access_control import JobsService, shown_job, submitter_of
+from netfold.controller.service.access_control import JobsService, hidden_jobs_of, submitter_of
 from netfold.controller.service.debug import Debugger
 from netfold.controller.service.explain import Explainer
 from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status
@@ -115,14 +114,16 @@ class Service(JobsService):
             await self._state.changes.wait()
 
     async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
+        by = ": ".join(filter(None, (submitter_of(context).name, request.canceled_by)))
+
         def cancel() -> pb.Job:
-            return self._job(self._requests.cancel(request.name, request.canceled_by))
+            return self._job(self._requests.cancel(request.name, by))
 
         return await self._call(context, cancel)
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
-            shown = functools.partial(shown_job, context)
+            shown = hidden_jobs_of(context).name
             return pb.Explanation(steps=await self._explainer.explain(request.name, shown))
         except UnknownJobError as error:
             await refuse(context, error)

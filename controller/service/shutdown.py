@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 
-if TYPE_CHECKING:
-    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
-    Handler = grpc.RpcMethodHandler[Any, Any]
-    Context = grpc.aio.ServicerContext[Any, Any]
-else:
-    _Interceptor = grpc.aio.ServerInterceptor
+from netfold.controller.service.interceptor import CallInterceptor, Handler, wrapped
 
+if TYPE_CHECKING:
+    Context = grpc.aio.ServicerContext[Any, Any]
 
 END_S = 2.0
 
 
-class CallsInFlight(_Interceptor):
+class CallsInFlight(CallInterceptor):
     """Interceptor of a server that records its calls, to end them before it stops."""
 
     def __init__(self) -> None:
@@ -38,24 +35,10 @@ class CallsInFlight(_Interceptor):
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=END_S)
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler:
-        handler = await continuation(handler_call_details)
-        if not handler:  # None, which gRPC's types leave out: no such method
+    def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        if not handler:
             return handler
-        codecs = {
-            "request_deserializer": handler.request_deserializer,
-            "response_serializer": handler.response_serializer,
-        }
-        if handler.stream_stream:
-            return grpc.stream_stream_rpc_method_handler(self._stream(handler.stream_stream), **codecs)
-        if handler.unary_stream:
-            return grpc.unary_stream_rpc_method_handler(self._stream(handler.unary_stream), **codecs)
-        assert handler.unary_unary is not None
-        return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary), **codecs)
+        return wrapped(handler, self._stream if handler.response_streaming else self._unary)
 
     def _unary(self, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def call(request: Any, context: Context) -> Any:

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What each caller may do: every call of the service by every kind of caller, for the jobs of its own tenant and of
+"""Access of callers: every kind of caller makes every call of the service, for the jobs of its own tenant and of
 another one."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -34,14 +34,12 @@ from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job, submit_job
 from netfold.traffic.membership.membership import ControllerMembership
 from tests.controller.deployment import Deployment, deployed
-from tests.controller.test_server import security  # noqa: F401 (a fixture)
 
 METHODS = pb.DESCRIPTOR.services_by_name["Controller"].methods
 METHODS_BY_NAME = pb.DESCRIPTOR.services_by_name["Controller"].methods_by_name
 CALLERS = ("anonymous", "stranger", "viewer", "alice", "bob", "operator", "member")
 """All callers: alice and bob are users of two tenants, and the member's token is of alice's job."""
 JOBS = ("of-alice", "of-bob")
-OTHERS_JOB_CODES = {"alice": grpc.StatusCode.NOT_FOUND, "bob": grpc.StatusCode.NOT_FOUND}
 
 TOKENS = {"anonymous": "", "stranger": "x" * 32} | {
     name: f"the-token-of-{name}" for name in ("viewer", "alice", "bob", "operator")
@@ -73,7 +71,7 @@ class Access:
         self.tokens = dict(TOKENS)
         self.address, self._certificate = address, certificate
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def stub(self, caller: str):
         where = Connection(self.address, self._certificate, self.tokens[caller])
         async with open_aio_channel(where) as channel:
@@ -84,30 +82,18 @@ class Access:
             return await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec(name, hosts)), timeout=20)
 
 
-@asynccontextmanager
-async def event_files(folder):
-    events = EventFiles(folder / "events")
-    try:
-        yield events
-    finally:
-        events.close()
-
-
-def run(tmp_path, security: Security, scenario: Callable[[Access], Awaitable[None]]) -> None:  # noqa: F811
+def run(tmp_path, security: Security, scenario: Callable[[Access], Awaitable[None]]) -> None:
     known = Security(security.certificate, security.key, frozenset(), frozenset(), IDENTITIES)
     credentials = Credentials(known)
 
     async def whole() -> None:
-        async with (
-            deployed(single_switch(6), tmp_path) as deployment,
-            event_files(tmp_path) as events,
-            serving(
-                ServiceProxy(service_of(deployment.controller), events),
-                "localhost:0",
-                credentials,
-                events=events,
-            ) as address,
-        ):
+        async with contextlib.AsyncExitStack() as stack:
+            deployment = await stack.enter_async_context(deployed(single_switch(6), tmp_path))
+            events = stack.enter_context(contextlib.closing(EventFiles(tmp_path / "events")))
+            service = ServiceProxy(service_of(deployment.controller), events)
+            address = await stack.enter_async_context(
+                serving(service, "localhost:0", credentials, events=events)
+            )
             await deployment.settled()
             access = Access(address, security.certificate, deployment, credentials)
             access.tokens["member"] = (await access.submit("alice", "of-alice", "h1, h2")).member_token
@@ -157,7 +143,7 @@ def test_each_call_has_a_rule():
         assert not field or field in method.input_type.fields_by_name
 
 
-def test_access_of_every_caller_to_every_call(security, tmp_path):  # noqa: F811
+def test_access_of_every_caller_to_every_call(security, tmp_path):
     async def scenario(access: Access) -> None:
         for caller in CALLERS:
             async with access.stub(caller) as stub:
@@ -179,7 +165,7 @@ def test_access_of_every_caller_to_every_call(security, tmp_path):  # noqa: F811
     run(tmp_path, security, scenario)
 
 
-def test_access_to_the_end_of_a_job(security, tmp_path):  # noqa: F811
+def test_access_to_the_end_of_a_job(security, tmp_path):
     """The reason has the identity of the caller."""
 
     async def scenario(access: Access) -> None:
@@ -194,7 +180,7 @@ def test_access_to_the_end_of_a_job(security, tmp_path):  # noqa: F811
     run(tmp_path, security, scenario)
 
 
-def test_access_by_the_token_of_an_earlier_job_of_the_name(security, tmp_path):  # noqa: F811
+def test_access_by_the_token_of_an_earlier_job_of_the_name(security, tmp_path):
     async def scenario(access: Access) -> None:
         async with access.stub("alice") as stub:
             await stub.CancelJob(pb.CancelJobRequest(name="of-alice"))
@@ -207,7 +193,7 @@ def test_access_by_the_token_of_an_earlier_job_of_the_name(security, tmp_path): 
     run(tmp_path, security, scenario)
 
 
-def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):  # noqa: F811
+def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):
     async def scenario(access: Access) -> None:
         controller = access.deployment.controller
         async with access.stub("alice") as stub:
@@ -237,7 +223,7 @@ def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):  
     run(tmp_path, security, scenario)
 
 
-def test_a_job_that_is_named_as_a_host_changes_no_text_of_another_tenant(security, tmp_path):  # noqa: F811
+def test_a_job_that_is_named_as_a_host_changes_no_text_of_another_tenant(security, tmp_path):
     """Nor do jobs whose names are words of answers."""
 
     async def scenario(access: Access) -> None:
@@ -256,7 +242,7 @@ def test_a_job_that_is_named_as_a_host_changes_no_text_of_another_tenant(securit
 
 
 @pytest.mark.parametrize("caller", ["alice", "member"])
-def test_a_job_that_waits_for_another_tenants_does_not_name_it(caller, security, tmp_path):  # noqa: F811
+def test_a_job_that_waits_for_another_tenants_does_not_name_it(caller, security, tmp_path):
     waiting = (
         "name: waiting\nworkers: [h3, h4]\nscheme: switchml\nrate: 1000\nmin_rate: 99\nlease_ms: 60000\n"
     )
@@ -275,7 +261,7 @@ def test_a_job_that_waits_for_another_tenants_does_not_name_it(caller, security,
     run(tmp_path, security, scenario)
 
 
-def test_a_recording_shows_no_earlier_job_of_another_tenant_with_the_name(security, tmp_path):  # noqa: F811
+def test_a_recording_shows_no_earlier_job_of_another_tenant_with_the_name(security, tmp_path):
     async def scenario(access: Access) -> None:
         record = access.deployment.controller.observation.recorder.record
         record()
@@ -296,7 +282,7 @@ def test_a_recording_shows_no_earlier_job_of_another_tenant_with_the_name(securi
     run(tmp_path, security, scenario)
 
 
-def test_a_stream_of_a_caller_that_is_removed_ends(security, tmp_path):  # noqa: F811
+def test_a_stream_of_a_caller_that_is_removed_ends(security, tmp_path):
     async def scenario(access: Access) -> None:
         async with access.stub("alice") as stub:
             events = stub.WatchEvents(pb.WatchEventsRequest(follow=True), timeout=20)
@@ -312,7 +298,7 @@ def test_a_stream_of_a_caller_that_is_removed_ends(security, tmp_path):  # noqa:
     run(tmp_path, security, scenario)
 
 
-def test_a_standby_decides_by_the_same_identities_and_jobs(security, tmp_path):  # noqa: F811
+def test_a_standby_decides_by_the_same_identities_and_jobs(security, tmp_path):
     async def scenario(access: Access) -> None:
         deployment, primary = access.deployment, access.address
         store = Store(deployment.folder / "state.db", fabric_text(deployment.fabric))
@@ -332,7 +318,7 @@ def test_a_standby_decides_by_the_same_identities_and_jobs(security, tmp_path): 
     run(tmp_path, security, scenario)
 
 
-def test_a_refusal_does_not_tell_a_hidden_job_from_none(security, tmp_path):  # noqa: F811
+def test_a_refusal_does_not_tell_a_hidden_job_from_none(security, tmp_path):
     async def scenario(access: Access) -> None:
         async with access.stub("alice") as stub:
             for name in ("of-bob", "of-none"):
@@ -352,7 +338,7 @@ def test_members_of_one_job_see_texts_without_the_names_of_others():
     assert shown.reason == f"job 'own' waits for job '{NAMELESS}', not for host 'other'"
 
 
-def test_a_fabric_status_names_no_job_of_another_tenant(security, tmp_path):  # noqa: F811
+def test_a_fabric_status_names_no_job_of_another_tenant(security, tmp_path):
     async def scenario(access: Access) -> None:
         async with access.stub("operator") as stub:
             await stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["h3"], intent=pb.CORDON))
@@ -363,7 +349,7 @@ def test_a_fabric_status_names_no_job_of_another_tenant(security, tmp_path):  # 
     run(tmp_path, security, scenario)
 
 
-def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_path):  # noqa: F811
+def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_path):
     """As PyTorch's and MPI's ranks do, whose first one submits the job."""
 
     async def scenario(access: Access) -> None:
@@ -382,7 +368,7 @@ def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_pa
     run(tmp_path, security, scenario)
 
 
-def test_a_change_is_an_event_with_its_caller(security, tmp_path):  # noqa: F811
+def test_a_change_is_an_event_with_its_caller(security, tmp_path):
     """Users see the events of their tenant."""
 
     async def scenario(access: Access) -> None:

@@ -4,14 +4,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.simulation.mutant import Mutant
+from tests.simulation.mutant import Mutant, misplaced, run_failing
 
 TIMEOUT_S = 300
 PROOFS = "tests/controller/test_job_targets.py"
@@ -64,20 +59,11 @@ MUTANTS = {name: Mutant(name, file, old, new) for name, file, old, new in CHANGE
 
 
 def test_each_mutant_changes_one_place():
-    counts = {m.name: m.path.read_text().count(m.old) for m in MUTANTS.values()}
-    assert [name for name, count in counts.items() if count != 1] == []
+    assert misplaced(MUTANTS.values()) == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_that_is_left_out_is_found(name: str):
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, name],
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 1, done.stdout[-2000:] + done.stderr[-2000:]
+    done = run_failing("-c", RUN, name, timeout_s=TIMEOUT_S)
     assert "1 failed" in done.stdout, done.stdout[-2000:]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import subprocess
 import sys
 
@@ -15,9 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.controller.operator.job_commands import app as job_app
+from netfold.controller.service import access_control
 from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.metrics import listen_for_scrapes
-from netfold.controller.service.security import Credentials, Security
+from netfold.controller.service.security import Credentials
 from netfold.controller.service.server import published_address, serving
 from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
@@ -41,19 +41,6 @@ def _run(tmp_path, scenario):
     asyncio.run(whole())
 
 
-@pytest.fixture(scope="module")
-def security(tmp_path_factory) -> Security:
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", folder / "key", "-out", folder / "cert"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(folder / "cert", folder / "key")
-    pair = (folder / "cert").read_bytes(), (folder / "key").read_bytes()
-    return Security(*pair, frozenset({"a-token-of-an-operator"}), frozenset({"a-token-of-a-worker"}))
-
-
 @pytest.mark.parametrize("token", ["", "an-unknown-token-0", "a-token-of-an-operato"])
 def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
     async def scenario(deployment):
@@ -66,6 +53,20 @@ def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
                 assert await code_of(stub.ListJobs(pb.ListJobsRequest())) == grpc.StatusCode.UNAUTHENTICATED
                 stream = MemberStream(stub, "job", "h1")
                 assert await code_of(stream.call.read()) == grpc.StatusCode.UNAUTHENTICATED
+
+    _run(tmp_path, scenario)
+
+
+def test_a_stream_of_a_member_without_a_message_ends(security, tmp_path, monkeypatch):
+    monkeypatch.setattr(access_control, "HANDSHAKE_S", 0.1)
+
+    async def scenario(deployment):
+        async with serving(
+            service_of(deployment.controller), "localhost:0", Credentials(security)
+        ) as address:
+            where = Connection(address, security.certificate, "a-token-of-a-worker")
+            async with open_aio_channel(where) as channel:
+                await MemberStream(pb_grpc.ControllerStub(channel), "job", "h1").drain()
 
     _run(tmp_path, scenario)
 

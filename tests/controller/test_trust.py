@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-import subprocess
 from pathlib import Path
 
 import grpc
@@ -28,6 +27,7 @@ from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.yaml_locations import SpecError
 from tests.controller.deployment import Deployment
 from tests.controller.test_tofino import chips
+from tests.traffic.tls import make_certificate
 
 
 @pytest.fixture(scope="module")
@@ -35,26 +35,22 @@ def pki(tmp_path_factory) -> Path:
     """A key and a certificate of its own for each of `switch` and `controller`."""
     folder = tmp_path_factory.mktemp("pki")
     for name in ("switch", "controller"):
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
-             "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}",
-             "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem"],
-            check=True, capture_output=True,
-        )  # fmt: skip
+        (folder / name).mkdir()
+        make_certificate(folder / name, name)
     return folder
 
 
 def _mutual(pki: Path) -> grpc.ServerCredentials:
     """A switch that takes only a controller that shows the right certificate."""
-    pair = ((pki / "switch.key").read_bytes(), (pki / "switch.pem").read_bytes())
-    return grpc.ssl_server_credentials([pair], (pki / "controller.pem").read_bytes(), True)
+    pair = ((pki / "switch/key").read_bytes(), (pki / "switch/cert").read_bytes())
+    return grpc.ssl_server_credentials([pair], (pki / "controller/cert").read_bytes(), True)
 
 
 def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
     async def scenario():
         fabric = single_switch(2)
         (tmp_path / "switches.yaml").write_text(
-            f"defaults: {{tls_ca: {pki}/switch.pem, tls_cert: {pki}/controller.pem, tls_key: {pki}/controller.key}}\n"
+            f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
             "switches: {s1: {tls_server_name: switch}}\n"
         )
         devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
@@ -87,7 +83,7 @@ def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
     async def scenario():
         fabric = single_switch(2)
         (tmp_path / "switches.yaml").write_text(
-            f"defaults: {{tls_ca: {pki}/switch.pem, tls_cert: {pki}/controller.pem, tls_key: {pki}/controller.key}}\n"
+            f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
             "switches: {s1: {tls_server_name: another}}\n"
         )
         devices = read_devices(tmp_path / "switches.yaml", fabric, 32)

@@ -5,7 +5,10 @@ they are."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -27,6 +30,25 @@ class Mutant:
     @property
     def path(self) -> Path:
         return CONTROLLER / self.file
+
+
+def misplaced(mutants: Iterable[Mutant]) -> list[str]:
+    """The mutants that do not change exactly one place."""
+    return [m.name for m in mutants if m.path.read_text().count(m.old) != 1]
+
+
+def run_failing(*arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Run Python, which has to end with 1, as for a mutant that is found."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout[-2000:] + done.stderr[-2000:]
+    return done
 
 
 def apply(mutant: Mutant) -> None:

@@ -13,17 +13,17 @@ from netfold.protocol.connection import Connection, connection
 
 @dataclass(frozen=True)
 class Tls:
-    """A certificate for the name `controller.test`, made for this run."""
+    """A certificate, made for this run, and its key."""
 
     certificate: Path
     key: Path
 
 
-def make_certificate(folder: Path) -> Tls:
+def make_certificate(folder: Path, name: str = "controller.test") -> Tls:
     made = Tls(folder / "cert", folder / "key")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=controller.test",
-         "-addext", "subjectAltName=DNS:controller.test", "-keyout", made.key, "-out", made.certificate],
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={name}",
+         "-addext", f"subjectAltName=DNS:{name}", "-keyout", made.key, "-out", made.certificate],
         check=True, capture_output=True,
     )  # fmt: skip
     return made

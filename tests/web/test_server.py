@@ -12,7 +12,6 @@ import json
 import re
 import socket
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,6 +29,7 @@ from netfold.controller.web.web_server import WebError, WebOptions, WebSecurity,
 from netfold.protocol.connection import Connection
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import asked, deployed
+from tests.traffic.tls import make_certificate
 
 TIMEOUT_S = 60.0
 LINES = [
@@ -55,17 +55,6 @@ async def served(source: LineSource, options: WebOptions = LOOPBACK) -> AsyncIte
     finally:
         stop.set()
         await running
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for localhost, and its key."""
-    pem, key = folder / "page.pem", folder / "page.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
-         "-keyout", str(key), "-out", str(pem)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return pem, key
 
 
 def get(
@@ -266,9 +255,9 @@ def test_a_port_that_is_taken_is_refused_with_the_reason():
 
 
 def test_with_tls_a_browser_shows_a_token_as_its_password(tmp_path: Path):
-    pem, key = certificate(tmp_path)
-    security = WebSecurity(pem, key, frozenset({TOKEN}))
-    trusted = ssl.create_default_context(cafile=str(pem))
+    made = make_certificate(tmp_path)
+    security = WebSecurity(made.certificate, made.key, frozenset({TOKEN}))
+    trusted = ssl.create_default_context(cafile=str(made.certificate))
     trusted.check_hostname = False
 
     def status(address: str, authorization: str | None) -> int:
