@@ -85,7 +85,8 @@ static void measure(struct call *c, double seconds) {
     MPI_Reduce(&own, &least, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
     MPI_Reduce(&own, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     check(c);
-    if (c->rank == 0) printf("%-10zu %17.2f %17.2f %17.2f %11d\n", c->count * sizeof(float), sum / c->ranks, least, most, calls);
+    if (c->rank == 0)
+        printf("%-10zu %17.2f %17.2f %17.2f %11d\n", c->count * sizeof(float), sum / c->ranks, least, most, calls);
     fflush(stdout);
 }
 
