@@ -21,7 +21,11 @@ from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.withdrawal import Withdrawal
 
-SCHEMA = 7
+SCHEMA = 8
+SCHEMA_BEFORE = 7
+"""Schema of the version before. A store keeps it until `finalize`, so that this version and that one may use the store
+in turn."""
+
 OTHER_VERSION = (
     "was written by another version of netfold. Run that version until its jobs have ended; or give another --state, "
     "which ends them"
@@ -35,7 +39,7 @@ KEY_BYTES = 32
 HISTORY = 200
 """Number of ended jobs that are kept."""
 
-_TABLES = """
+_TABLES_BEFORE = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS jobs (
     name TEXT PRIMARY KEY, seq INTEGER NOT NULL, over INTEGER NOT NULL, body TEXT NOT NULL
@@ -52,12 +56,19 @@ CREATE TABLE IF NOT EXISTS revisions (
     switch TEXT, term INTEGER, number INTEGER NOT NULL, PRIMARY KEY (switch, term)
 ) WITHOUT ROWID;
 """
+_NEW_TABLES = ""
+"""Tables that a version of SCHEMA_BEFORE does not read, and leaves as they are. What that version would do wrong without
+reading them is refused until `finalize` (`expect_final`)."""
 
 Record = TypeVar("Record", JobRecord, Member, Withdrawal)
 
 
 class StoreError(Exception):
     """The store cannot be used; the message has the reason and a remedy."""
+
+
+class NotFinalError(StoreError):
+    """The version before may still use the store, and could not hold what is requested."""
 
 
 class Store:
@@ -74,11 +85,11 @@ class Store:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
-            self._db.executescript(_TABLES)
+            self._db.executescript(_TABLES_BEFORE + _NEW_TABLES)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{path}: {error}") from error
         with self.change():
-            self._expect_schema()
+            self.expect_schema()
             self._default("fabric", fabric)
             self._default("mark", 1024 + secrets.randbelow(64512) if mark is None else mark)
             self._default("term", 0)
@@ -110,6 +121,33 @@ class Store:
     def _roll_back(self) -> None:
         if self._db.in_transaction:  # a full disk may have ended it
             self._db.execute("ROLLBACK")
+
+    # ---- versions --------------------------------------------------------------------------------
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the version before cannot use the store any more."""
+        return bool(self._fact("schema") == SCHEMA)
+
+    def expect_schema(self) -> None:
+        """Check that this version can use the store, within a change. A new store gets the schema of this version.
+        Raises StoreError."""
+        self._default("schema", SCHEMA)
+        found = self._fact("schema")
+        if found not in (SCHEMA_BEFORE, SCHEMA):
+            raise StoreError(f"{self.path} {OTHER_VERSION} (schema {found}, here {SCHEMA})")
+
+    def expect_final(self, what: str) -> None:
+        """Raises NotFinalError, which names `what`, while the version before may use the store."""
+        if not self.is_final:
+            raise NotFinalError(
+                f"{what} needs a store of schema {SCHEMA}, and {self.path} is kept for the version before. Once you do "
+                "not go back to that version: `netfold controller finalize STATE`"
+            )
+
+    def finalize(self) -> None:
+        """Give the store the schema of this version, within a change. The version before refuses it from then on."""
+        self._set("schema", SCHEMA)
 
     # ---- the leader ------------------------------------------------------------------------------
 
@@ -288,11 +326,6 @@ class Store:
         if self._fact(name) is None:
             self._set(name, value)
 
-    def _expect_schema(self) -> None:
-        self._default("schema", SCHEMA)
-        found = self._fact("schema")
-        if found != SCHEMA:
-            raise StoreError(f"{self.path} {OTHER_VERSION} (schema {found}, here {SCHEMA})")
 
 
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:
