@@ -178,6 +178,11 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="pin",
         extra="controller",
     ),
+    "fabric rollout": Command(
+        "controller.operator.rollout_command",
+        "Give switches another program, one by one, while jobs run.",
+        extra="controller",
+    ),
     "fabric cordon": Command(
         "controller.operator.fabric_commands",
         "Keep new placements off switches, links and hosts.",

@@ -19,10 +19,12 @@ from dataclasses import dataclass
 
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.management import SlotView, management_packet
 from netfold.controller.switches.session import SwitchUnreachableError
+from netfold.protocol.listing import listing
 from netfold.protocol.wire import Kind
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,9 @@ SUSPECT_LOST = 3
 MIN_STALLED = 2
 """Number of readings in which both ends forwarded packets and the receiver had received nothing from the sender, after
 which the link is down."""
+
+LINKS_S = 15.0
+"""Seconds for probes of all links of a switch that has another program."""
 
 MAX_PROBES_PER_S = 500
 """Maximum probes per second in the whole fabric."""
@@ -108,6 +113,7 @@ class LinkProbes:
         self._unknown = set(self._hops)
         self._turn = deque(self._hops)
         self._neighbor = {(s.name, p): n for s in fabric.switches for n, p in fabric.ports[s.name].items()}
+        self._checks: list[tuple[set[Hop], asyncio.Event]] = []
         self._reported: set[frozenset[str]] = set()
         self._down: frozenset[frozenset[str]] = frozenset()
 
@@ -129,6 +135,32 @@ class LinkProbes:
         (self._reported.add if down else self._reported.discard)(frozenset((switch, neighbor)))
         self._update_down_links()
 
+    async def check_links(self, switch: str) -> None:
+        """Wait until each link of the switch that has worked carries a probe in both directions again. Links to
+        switches that are not ready do not count. Raises SwitchUnreachableError after LINKS_S."""
+        silent = {
+            hop
+            for hop, state in self._hops.items()
+            if switch in hop and state.seen and all(self._fleet.health(end).ready for end in hop)
+        }
+        if not self._period_s or not silent:
+            return
+        for hop in silent:
+            self._turn.remove(hop)
+            self._turn.appendleft(hop)
+        check = silent, asyncio.Event()
+        self._checks.append(check)
+        try:
+            async with Deadline(LINKS_S):
+                await check[1].wait()
+        except TimeoutError:
+            hops = listing(sorted(f"{a}->{b}" for a, b in silent))
+            raise SwitchUnreachableError(
+                f"switch {switch}: no probe got through {hops} within {LINKS_S:g} s"
+            ) from None
+        finally:
+            self._checks.remove(check)
+
     def on_answer(self, switch: str, view: SlotView) -> None:
         """Note that a switch has received a probe of a neighbor."""
         neighbor = self._neighbor.get((switch, view.ingress_port))
@@ -137,6 +169,10 @@ class LinkProbes:
             return
         state.reset()
         state.seen = True
+        for silent, has_answered in self._checks:
+            silent.discard((neighbor, switch))
+            if not silent:
+                has_answered.set()
         if (neighbor, switch) in self._unknown:
             self._unknown.discard((neighbor, switch))
             if not self._unknown:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Stores what has to outlive the controller, in SQLite (WAL): the fabric, jobs, withdrawn elements, epochs of slots,
-and the leader's term and address.
+programs of switches, and the leader's term and address.
 
 Every change is one transaction, synced to disk before the switches receive it. One process at a time writes
 (service/leadership.py); standbys read."""
@@ -11,15 +11,18 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.withdrawal import Withdrawal
+from netfold.p4src.manifest import Program
 
 SCHEMA = 8
 SCHEMA_BEFORE = 7
@@ -56,11 +59,18 @@ CREATE TABLE IF NOT EXISTS revisions (
     switch TEXT, term INTEGER, number INTEGER NOT NULL, PRIMARY KEY (switch, term)
 ) WITHOUT ROWID;
 """
-_NEW_TABLES = ""
-"""Tables that a version of SCHEMA_BEFORE does not read, and leaves as they are. What that version would do wrong without
-reading them is refused until `finalize` (`expect_final`)."""
+_NEW_TABLES = """
+CREATE TABLE IF NOT EXISTS programs (
+    digest TEXT PRIMARY KEY, name TEXT NOT NULL, p4info BLOB NOT NULL, blob BLOB NOT NULL, abilities TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS switch_programs (
+    switch TEXT PRIMARY KEY, digest TEXT NOT NULL, was_rolled_out INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+"""Tables that a version of SCHEMA_BEFORE does not read, and leaves as they are. What that version would do wrong
+without reading them is refused until `finalize` (`expect_final`)."""
 
-Record = TypeVar("Record", JobRecord, Member, Withdrawal)
+Record = TypeVar("Record", JobRecord, Member, Withdrawal, RolloutRecord)
 
 
 class StoreError(Exception):
@@ -277,6 +287,52 @@ class Store:
         """Give an element back, within a change."""
         self._db.execute("DELETE FROM withdrawals WHERE element = ?", (element,))
 
+    # ---- programs of switches --------------------------------------------------------------------
+
+    @property
+    def has_live_jobs(self) -> bool:
+        return self._db.execute("SELECT 1 FROM jobs WHERE NOT over LIMIT 1").fetchone() is not None
+
+    def switch_programs(self) -> dict[str, SwitchProgram]:
+        """The programs that switches have to run, as far as they are known."""
+        rows = self._db.execute("SELECT switch, digest, was_rolled_out FROM switch_programs")
+        return {switch: SwitchProgram(digest, bool(was)) for switch, digest, was in rows}
+
+    def program(self, digest: str) -> StoredProgram:
+        """The program of a digest. Raises StoreError for one that this version cannot read."""
+        try:
+            name, p4info, blob, abilities = self._db.execute(
+                "SELECT name, p4info, blob, abilities FROM programs WHERE digest = ?", (digest,)
+            ).fetchone()
+            return StoredProgram(name, p4info, zlib.decompress(blob), Program.model_validate_json(abilities))
+        except (TypeError, ValueError, zlib.error) as error:
+            raise StoreError(f"{self.path}: program {digest[:12]} cannot be read: {error}") from error
+
+    def put_program(self, program: StoredProgram) -> None:
+        """Write a program, within a change."""
+        abilities, blob = program.abilities.model_dump_json(), zlib.compress(program.blob)
+        row = (program.digest, program.name, program.p4info, blob, abilities)
+        self._db.execute("INSERT OR IGNORE INTO programs VALUES (?, ?, ?, ?, ?)", row)
+
+    def put_switch_program(self, switch: str, program: SwitchProgram) -> None:
+        """Note the program that a switch has to run, within a change."""
+        row = (switch, program.digest, program.was_rolled_out)
+        self._db.execute("INSERT OR REPLACE INTO switch_programs VALUES (?, ?, ?)", row)
+
+    def forget_unused_programs(self) -> None:
+        """Delete the programs that no switch has to run, within a change."""
+        self._db.execute("DELETE FROM programs WHERE digest NOT IN (SELECT digest FROM switch_programs)")
+
+    @property
+    def rollout(self) -> RolloutRecord | None:
+        """The last rollout. Raises StoreError for one that this version cannot read."""
+        body = self._fact("rollout")
+        return None if body is None else self._read(RolloutRecord, body)
+
+    def put_rollout(self, rollout: RolloutRecord) -> None:
+        """Write the last rollout, within a change."""
+        self._set("rollout", rollout.model_dump_json())
+
     # ---- epochs ----------------------------------------------------------------------------------
 
     def epochs(self, switch: str) -> dict[int, int]:
@@ -325,7 +381,6 @@ class Store:
     def _default(self, name: str, value: str | int) -> None:
         if self._fact(name) is None:
             self._set(name, value)
-
 
 
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:

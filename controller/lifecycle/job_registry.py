@@ -101,6 +101,11 @@ class JobRegistry:
         return self._store
 
     @property
+    def program_store(self) -> JobStore:
+        """The store, for the programs of switches. They are written within a change."""
+        return self._store
+
+    @property
     def primary(self) -> str:
         """The address where the leader serves, or served last."""
         return self._store.primary

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
-from grpc_health.v1.health import aio as health_service
+from grpc_health.v1.health import aio as health_service  # type: ignore[attr-defined]  # its stubs lack it
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from netfold.controller.service.access_control import AccessInterceptor, JobsService

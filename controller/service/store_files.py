@@ -178,7 +178,9 @@ def _job_faults(live: list[JobRecord], fabric: Fabric) -> Iterator[str]:
             others = background_of(other for other in live if other is not job and nodes >= other.nodes)
             if not fits(fabric, job.placement.plan, others):
                 yield f"job {job.name}: its rates do not fit beside those of others"
-        held = (found for p in job.placements for found in ranges_of(p).items())  # a job may give its own to itself
+        held = (
+            found for p in job.placements for found in ranges_of(p).items()
+        )  # a job may give its own to itself
         slots.update({(switch, block) for switch, ranges in held for r in ranges for block in r.blocks})
         for placement in job.placements:
             for tree, of_plan in zip(placement.trees, placement.plan.trees, strict=True):

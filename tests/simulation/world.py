@@ -18,7 +18,7 @@ from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
-from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
@@ -47,6 +47,13 @@ from tests.simulation.member import Member
 from tests.simulation.plans import SimulatedPlans
 from tests.simulation.process import Process
 from tests.simulation.program import JobSpec, Program
+from tests.simulation.rolled_out import (
+    RolloutOperator,
+    check_push,
+    devices_of,
+    pipeline_of,
+    use_as_before,
+)
 from tests.simulation.server import RpcError, Server
 from tests.simulation.switch import PACKET_BYTES, SimulatedSwitch
 from tests.simulation.withdrawn import Operator, Wish, check_written
@@ -112,6 +119,9 @@ class World:
         self.switches: dict[str, SimulatedSwitch] = {}
         self._add_switches(fabric)
         self.operator = Operator(self._withdraw)
+        self.rollouts = RolloutOperator(self.call)
+        self.starts_as_before = False
+        """The next controller is one of the version before, if it can use the store."""
         self.file = FabricFile(fabric, self._apply_file)
         self.cut: set[frozenset[str]] = set()
         self.cut_off: set[str] = set()
@@ -148,6 +158,7 @@ class World:
             recording_bytes=RECORDING_BYTES,
             reroute_period_s=1.0,
             age_s=self.age_s,
+            pipeline_of=pipeline_of,
         )
         self.process: Process | None = None
         self.controller: Controller | None = None
@@ -170,12 +181,16 @@ class World:
         leadership = self._leadership = Leadership(store, now=LoopClock().wall_s)
         term = leadership.try_lead()
         assert term is not None, "the dead controller still leads"
-        config = FabricConfig(self.fabric, addresses(self.fabric), store.mark)
+        as_before, self.starts_as_before = self.starts_as_before and use_as_before(store), False
+        devices = devices_of(store, self.fabric, as_before=as_before)
+        config = FabricConfig(self.fabric, addresses(self.fabric), store.mark, devices=devices)
 
         def connect(request: ConnectionRequest) -> SwitchConnection:
             process.check()
             switch = self.switches[request.endpoint.name]
-            return SimulatedConnection(switch, request, process, config.device(switch.name).cpu_port)
+            connection = SimulatedConnection(switch, request, process, config.device(switch.name).cpu_port)
+            connection.on_push = self._on_push
+            return connection
 
         disk = SimulatedStore(store, self.disk, process, self._on_written)
         plans = self.plans.of(process)
@@ -203,6 +218,23 @@ class World:
         self._following = asyncio.get_running_loop().create_task(follow, context=contextvars.Context())
         running = process.spawn(self.controller.run())
         running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
+
+    def _on_push(self, switch: SimulatedSwitch, pipeline: Pipeline) -> None:
+        assert self._store is not None
+        if wrong := check_push(switch, pipeline, self.switches.values(), self._store):
+            self.violations.append(wrong)
+
+    def keep_for_before(self) -> None:
+        """The store is one of the version before, unless a rollout has begun."""
+        with contextlib.closing(self._open_store(self._path)) as store, store.change():
+            if store.rollout is None:
+                store.set_number("schema", SCHEMA_BEFORE)
+
+    def finalize(self) -> None:
+        """An operator ends the upgrade, also while the controller runs."""
+        with contextlib.closing(self._open_store(self._path)) as store, store.change():
+            store.finalize()
+        self.history.add("world", "the store is final")
 
     def _add_switches(self, fabric: Fabric) -> None:
         """They are there before the fabric's file has them."""
@@ -272,6 +304,11 @@ class World:
         assert isinstance(loop, VirtualLoop)
         loop.call_next(bury)
 
+    @property
+    def store(self) -> Store:
+        assert self._store is not None
+        return self._store
+
     def note_busy(self, lasts_s: float) -> None:
         """Something is slow from now on, for so long."""
         until = asyncio.get_running_loop().time() + lasts_s + BUSY_AFTER_S
@@ -319,6 +356,7 @@ class World:
         shutil.copyfile(self._backup, self._path)
         self.history.add("world", "the store is restored")
         self.operator.on_restore()
+        self.rollouts.on_restore()
         for program in self.programs.values():
             program.on_restore()
         for switch in self.switches:

@@ -26,7 +26,7 @@ BEFORE = "f11c8cddf999da4aa36327acd11a71e84516174d"
 """The last revision with the schema of the version before."""
 
 REPOSITORY = Path(__file__).parents[2]
-RANK = Path(__file__).with_name("upgrade_rank.py")
+RANK = Path(__file__).with_name("counting_rank.py")
 HOSTS = ("h1", "h2", "h5", "h6")
 CALLS = 40
 """Calls under each controller."""

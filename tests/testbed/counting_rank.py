@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: PLC0415  (ranks of Python have no torch)
-"""One rank of test_upgrade.py, of either version: all-reduces of known sums until all have seen the file STOP. It
+"""One rank of test_upgrade.py and test_rollout.py: all-reduces of known sums until all have seen the file STOP. It
 counts calls, and names each call that failed or gave a wrong sum."""
 
 from __future__ import annotations
