@@ -170,21 +170,21 @@ class Rollouts:
         """Let jobs leave the switch, or hold it for those that cannot."""
         record = self._note_displaced(record, switch)
         jobs = [j for j in self._state.registry.all() if not j.state.is_terminal]
-        if not any(switch in unavoidable(self._state.fabric, j.workers).switches for j in jobs):
+        is_bound = any(switch in unavoidable(self._state.fabric, j.workers).switches for j in jobs)
+        if not is_bound:
             self._maintenance.withdraw([switch], Intent.DRAIN, REASON)
             await self._until(
                 lambda: all(self._migration_reason(j.name) for j in self._jobs_at(switch)), DRAIN_S
             )
-        if self._jobs_at(switch):
-            self._hold(switch)
+        if is_bound or self._jobs_at(switch):
+            self._maintenance.withdraw([switch], Intent.HOLD, REASON, HOLD_S)
         return record
 
     async def _put_back(self, record: RolloutRecord, switch: str) -> None:
         """Give a switch the program back that it had, and stop."""
         before = record.previous[switch]
         if self._digest(switch) != before:
-            if self._jobs_at(switch):
-                self._hold(switch)
+            record = await self._free(record, switch)  # an operator may have given it back meanwhile
             self._assign(switch, before)
         session = self._fleet.sessions[switch]
         if await self._until(lambda: session.is_ready_with_pipeline, READY_S):
@@ -217,9 +217,6 @@ class Rollouts:
         """Note what an operator has requested for the switch, to which it returns."""
         found = [w for w in self._state.registry.withdrawals if w.element == switch and w.reason != REASON]
         return self._commit(record.model_copy(update={"displaced": found[0]})) if found else record
-
-    def _hold(self, switch: str) -> None:
-        self._maintenance.withdraw([switch], Intent.HOLD, REASON, HOLD_S)
 
     def _give_back(self, record: RolloutRecord, switch: str, changes: Mapping[str, object]) -> None:
         displaced = record.displaced

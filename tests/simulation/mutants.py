@@ -8,6 +8,7 @@ from tests.simulation.drain_mutants import DRAIN_MUTANTS
 from tests.simulation.fabric_mutants import FABRIC_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.queue_mutants import QUEUE_MUTANTS
+from tests.simulation.upgrade_mutants import UPGRADE_MUTANTS
 
 MIGRATIONS = "scheduling/migration_scheduler.py"
 STATES = "lifecycle/states.py"
@@ -20,6 +21,7 @@ MUTANTS = (
     *QUEUE_MUTANTS,
     *DRAIN_MUTANTS,
     *FABRIC_MUTANTS,
+    *UPGRADE_MUTANTS,
     Mutant(
         "the end of a job frees no capacity",
         STATES,

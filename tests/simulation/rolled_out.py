@@ -107,6 +107,8 @@ def check_push(
 ) -> str:
     """What is wrong with a push of another program; empty: nothing."""
     name = pipeline.p4info.name
+    if name != FIRST and not store.is_final:
+        return f"{switch.name} gets program {name}, and the version before may use the store"
     withdrawn = {w.element: w.reason for w in store.withdrawals()}
     if switch.pipeline is not None and switch.name not in withdrawn and store.is_final:
         return f"{switch.name} gets program {name}, and jobs may use it"
@@ -116,9 +118,15 @@ def check_push(
 
 
 def wrong_at_rest(
-    store: Store, switches: Mapping[str, SimulatedSwitch], fabric: Fabric, operator: RolloutOperator
+    store: Store,
+    switches: Mapping[str, SimulatedSwitch],
+    fabric: Fabric,
+    operator: RolloutOperator,
+    *,
+    has_worked: bool,
 ) -> str:
-    """What is wrong when all has been well for a while; empty: nothing."""
+    """What is wrong when all has been well for a while; empty: nothing. `has_worked`: all switches have worked all the
+    time."""
     rollout, known = store.rollout, store.switch_programs()
     if rollout is not None and rollout.state is RolloutState.RUNNING:
         return f"the rollout of {rollout.name} does not end"
@@ -135,6 +143,8 @@ def wrong_at_rest(
         return "a switch stays withdrawn after its rollout"
     if rollout is not None and rollout.state is RolloutState.DONE and rollout.name in BAD:
         return f"the rollout of {rollout.name} is done"
+    if has_worked and rollout is not None and rollout.name == NEXT and rollout.state is RolloutState.STOPPED:
+        return f"the rollout of {rollout.name} has stopped: {rollout.reason}"
     return ""
 
 

@@ -18,7 +18,7 @@ from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
-from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
@@ -43,7 +43,7 @@ from tests.simulation.fabric_file import FabricFile
 from tests.simulation.faults import Draws
 from tests.simulation.history import History
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.member import Member
+from tests.simulation.member import UNHEARD, Member
 from tests.simulation.plans import SimulatedPlans
 from tests.simulation.process import Process
 from tests.simulation.program import JobSpec, Program
@@ -176,7 +176,12 @@ class World:
         if self._must_restore:
             self._put_backup()
         process = self.process = Process(f"controller {self._starts}")
-        store = self._store = self._open_store(self._path)
+        try:
+            store = self._store = self._open_store(self._path)
+        except StoreError as error:
+            self.violations.append(f"{process.name} does not start: {error}")
+            self.process = None
+            return
         self._take_fabric(fabric_from_spec(store.fabric))
         leadership = self._leadership = Leadership(store, now=LoopClock().wall_s)
         term = leadership.try_lead()
@@ -447,6 +452,8 @@ class World:
             return
         if first is not None and first.is_alive:
             program.replaced.append(first)
+        if first is not None and first.outcome.startswith(UNHEARD):
+            program.excuses.append(f"{host} left unheard, and was started again")
         member = Member(job, host, lambda: self._server_of(host), self._qpns, self.history)
         member.on_assignment = self._on_assignment
         program.members[host] = member
