@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
-from netfold.controller.jobs.records import JobRecord, Member
+from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.withdrawal import Withdrawal
 from netfold.p4src.manifest import Program
@@ -60,6 +60,9 @@ CREATE TABLE IF NOT EXISTS revisions (
 ) WITHOUT ROWID;
 """
 _NEW_TABLES = """
+CREATE TABLE IF NOT EXISTS queue_pairs (
+    job TEXT, host TEXT, body TEXT NOT NULL, PRIMARY KEY (job, host)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS programs (
     digest TEXT PRIMARY KEY, name TEXT NOT NULL, p4info BLOB NOT NULL, blob BLOB NOT NULL, abilities TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -70,7 +73,7 @@ CREATE TABLE IF NOT EXISTS switch_programs (
 """Tables that a version of SCHEMA_BEFORE does not read, and leaves as they are. What that version would do wrong
 without reading them is refused until `finalize` (`expect_final`)."""
 
-Record = TypeVar("Record", JobRecord, Member, Withdrawal, RolloutRecord)
+Record = TypeVar("Record", JobRecord, Member, QueuePairs, Withdrawal, RolloutRecord)
 
 
 class StoreError(Exception):
@@ -226,7 +229,11 @@ class Store:
         newer: dict[str, dict[str, Member]] = defaultdict(dict)
         for job, host, body in self._db.execute("SELECT job, host, body FROM members"):
             newer[job][host] = self._read(Member, body)
-        return [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
+        registered: dict[str, dict[str, QueuePairs]] = defaultdict(dict)
+        for job, host, body in self._db.execute("SELECT job, host, body FROM queue_pairs"):
+            registered[job][host] = self._read(QueuePairs, body)
+        jobs = [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
+        return [_with_queue_pairs(j, registered[j.name]) if j.name in registered else j for j in jobs]
 
     def _read(self, kind: type[Record], body: str) -> Record:
         """Parse a stored record. Raises StoreError."""
@@ -242,7 +249,8 @@ class Store:
             " SET seq = excluded.seq, over = excluded.over, body = excluded.body",
             (job.name, job.seq, job.state.is_terminal, job.model_dump_json()),
         )
-        self._db.execute("DELETE FROM members WHERE job = ?", (job.name,))
+        for table in ("members", "queue_pairs"):
+            self._db.execute(f"DELETE FROM {table} WHERE job = ?", (job.name,))
         if job.state.is_terminal:
             self._db.execute(
                 "DELETE FROM jobs WHERE over AND seq NOT IN"
@@ -255,6 +263,15 @@ class Store:
         joins."""
         row = (job, member.host, member.model_dump_json())
         self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?)", row)
+
+    def put_queue_pairs(self, job: JobRecord, registered: QueuePairs) -> None:
+        """Write what one member of a job has registered, so that the record of a large job is not written again for
+        each member that registers. The version before reads it in the record alone."""
+        if not self.is_final:
+            self.put(job)
+            return
+        row = (job.name, registered.host, registered.model_dump_json())
+        self._db.execute("INSERT OR REPLACE INTO queue_pairs VALUES (?, ?, ?)", row)
 
     # ---- links -----------------------------------------------------------------------------------
 
@@ -386,3 +403,9 @@ class Store:
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:
     """The job with the changes of its members that were written after it."""
     return job.model_copy(update={"members": tuple(newer.get(m.host, m) for m in job.members)})
+
+
+def _with_queue_pairs(job: JobRecord, newer: Mapping[str, QueuePairs]) -> JobRecord:
+    """The job with what its members registered after it was written."""
+    others = (e for e in job.queue_pairs if e.host not in newer)
+    return job.model_copy(update={"queue_pairs": (*others, *newer.values())})

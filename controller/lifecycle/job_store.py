@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
-from netfold.controller.jobs.records import JobRecord, Member
+from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.stored_fabric import FabricStore
 from netfold.controller.jobs.withdrawal import Withdrawal
@@ -37,6 +37,8 @@ class JobStore(FabricStore, Protocol):
     def put(self, job: JobRecord) -> None: ...
 
     def put_member(self, job: str, member: Member) -> None: ...
+
+    def put_queue_pairs(self, job: JobRecord, registered: QueuePairs) -> None: ...
 
     def links_seen_up(self) -> set[tuple[str, str]]: ...
 

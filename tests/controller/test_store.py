@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
+from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import (
     _TABLES_BEFORE,
@@ -164,6 +164,29 @@ def test_the_version_before_may_have_its_store_back_until_it_is_final(tmp_path):
     store.expect_final("a thing")
     store.close()
     assert Store(tmp_path / "db", "f").is_final
+
+
+@pytest.mark.parametrize("is_final", [True, False])
+def test_a_registration_writes_the_record_only_for_the_version_before(tmp_path, is_final):
+    store = Store(tmp_path / "db", "f")
+    job = _job("j", 1).model_copy(
+        update={"queue_pairs": (QueuePairs(host="h1", epoch=1, calls=0, connections=()),)}
+    )
+    newer = QueuePairs(host="h1", epoch=2, calls=3, connections=())
+    changed = job.model_copy(update={"queue_pairs": (newer,)})
+    with store.change():
+        store.put(job)
+        if not is_final:
+            store.set_number("schema", SCHEMA_BEFORE)
+    with store.change():
+        store.put_queue_pairs(changed, newer)
+    assert store.jobs() == [changed]
+    [(body,)] = store._db.execute("SELECT body FROM jobs").fetchall()
+    assert JobRecord.model_validate_json(body) == (job if is_final else changed)
+    with store.change():
+        store.put(changed)
+    assert store._db.execute("SELECT count(*) FROM queue_pairs").fetchone() == (0,)
+    assert store.jobs() == [changed]
 
 
 def test_a_new_store_is_final(tmp_path):

@@ -134,8 +134,7 @@ MUTANTS = (
     Mutant(
         "memory does not follow a store that refused a change",
         "lifecycle/job_registry.py",
-        "            self._jobs = {j.name: j for j in self._store.jobs()}\n"
-        "            self._revisions = self._stored_revisions()\n"
+        "            self._jobs, self._revisions = jobs, revisions\n"
         "            self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}\n            raise",
         "            raise",
     ),
