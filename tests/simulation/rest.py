@@ -59,7 +59,7 @@ def assert_clean(world: World) -> None:
         raise ViolationError(f"nothing has failed, and {controller.state.failures.failed} counts as failed")
     if world.rollouts.waits:
         raise ViolationError("the operator still waits for a rollout")
-    has_worked = not (world.changed_at or world.draws.intensity.is_noisy or world.busy_until)
+    has_worked = not (world.has_faults or world.draws.intensity.is_noisy or world.busy_until)
     if wrong := wrong_at_rest(
         world.store, world.switches, world.fabric, world.rollouts, has_worked=has_worked
     ):

@@ -110,7 +110,8 @@ def check_push(
     if name != FIRST and not store.is_final:
         return f"{switch.name} gets program {name}, and the version before may use the store"
     withdrawn = {w.element: w.reason for w in store.withdrawals()}
-    if switch.pipeline is not None and switch.name not in withdrawn and store.is_final:
+    has_other = switch.pipeline not in (None, pipeline)
+    if has_other and switch.name not in withdrawn and store.is_final:
         return f"{switch.name} gets program {name}, and jobs may use it"
     if name in BAD and any(s is not switch and s.pipeline == pipeline for s in others):
         return f"{switch.name} gets program {name}, which has failed at another switch"

@@ -128,6 +128,8 @@ class World:
         """Leaves whose hosts do not reach the controller."""
         self.changed_at: dict[object, float] = {}
         """When a link or switch last failed, or came back, or was failing."""
+        self.has_faults = False
+        """Whether a link or switch has failed, and not only got another program."""
         self.busy_until = 0.0
         """When the machine has been fast again for long enough that nothing is late any more."""
         self.programs: dict[str, Program] = {}
@@ -228,6 +230,8 @@ class World:
         assert self._store is not None
         if wrong := check_push(switch, pipeline, self.switches.values(), self._store):
             self.violations.append(wrong)
+        if switch.pipeline not in (None, pipeline):
+            self._note_time(switch.name)
 
     def keep_for_before(self) -> None:
         """The store is one of the version before, unless a rollout has begun."""
@@ -552,6 +556,10 @@ class World:
             self.switches[switch].set_cross_traffic((arrives, self.fabric.ports[switch][near]), bytes_per_s)
 
     def note_change(self, element: object) -> None:
+        self.has_faults = True
+        self._note_time(element)
+
+    def _note_time(self, element: object) -> None:
         self.changed_at[element] = asyncio.get_running_loop().time()
 
     def links(self) -> list[Link]:
