@@ -12,7 +12,7 @@ import typer
 from netfold.controller.jobs.store import SCHEMA, StoreError
 from netfold.controller.operator.controller_client import NO_CONTROLLER, REFUSED, fail
 from netfold.controller.service import store_files
-from netfold.controller.service.store_files import StoreInUseError, Verdict
+from netfold.controller.service.store_files import StoreInUseError, VerifiedStore
 
 backup, restore, verify, finalize = (typer.Typer() for _ in range(4))
 
@@ -78,7 +78,7 @@ def _finalize(state: State) -> None:
     typer.echo(f"{state} has schema {SCHEMA}; the version before refuses it")
 
 
-def _show(path: Path, verdict: Verdict) -> None:
+def _show(path: Path, verdict: VerifiedStore) -> None:
     before = "" if verdict.schema == SCHEMA else ", which the version before can use, too"
     typer.echo(
         f"{path}: fabric {verdict.fabric}, {verdict.jobs} jobs, {verdict.live_jobs} of them live; schema "

@@ -32,7 +32,7 @@ class StoreInUseError(StoreError):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VerifiedStore:
     """A store that was verified. `faults`: the reasons why a controller could not go on with it."""
 
     schema: int
@@ -42,7 +42,7 @@ class Verdict:
     faults: tuple[str, ...]
 
 
-def verify(path: Path) -> Verdict:
+def verify(path: Path) -> VerifiedStore:
     """Check a store or a backup of one: the file, its schema, each record, and the placements in its fabric. It stays
     as it is. Raises StoreError for a file that is no store of this version or of the one before."""
     with tempfile.TemporaryDirectory(prefix="netfold-verify-") as folder:
@@ -61,10 +61,10 @@ def verify(path: Path) -> Verdict:
             except FabricError as error:
                 raise StoreError(f"{path}: its fabric cannot be read: {error}") from error
             faults = (*_withdrawn_faults(store, fabric), *_job_faults(live, fabric))
-            return Verdict(store.number("schema"), fabric.name, len(jobs), len(live), faults)
+            return VerifiedStore(store.number("schema"), fabric.name, len(jobs), len(live), faults)
 
 
-def back_up(state: Path, copy: Path) -> Verdict:
+def back_up(state: Path, copy: Path) -> VerifiedStore:
     """Copy a store to a new file, also while a controller writes, and verify the copy. Raises StoreError."""
     if copy.exists():
         raise StoreError(f"{copy} exists; name a new file")
@@ -72,7 +72,7 @@ def back_up(state: Path, copy: Path) -> Verdict:
     return verify(copy)
 
 
-def restore(backup: Path, state: Path) -> Verdict:
+def restore(backup: Path, state: Path) -> VerifiedStore:
     """Put a backup in the place of a store, which may be missing. A backup with faults is refused. Raises StoreError;
     StoreInUseError while a controller leads with the store."""
     verdict = verify(backup)
