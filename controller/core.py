@@ -123,6 +123,7 @@ class Controller:
                 group.create_task(switches.counters.run())
                 group.create_task(self._keep_running(switches.recycler.run))
                 group.create_task(self.planning.rerouter.run())
+                group.create_task(self._keep_running(self.planning.rollouts.run))
                 group.create_task(self.observation.recorder.run())
         finally:
             self.state.tasks.stop()

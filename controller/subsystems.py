@@ -14,7 +14,10 @@ from netfold.controller.health.link_loads import LinkLoads, metered_ports
 from netfold.controller.health.link_probes import LinkProbes
 from netfold.controller.health.link_room import LinkRoom
 from netfold.controller.health.reroute import REROUTE_PERIOD_S, Rerouter
+from netfold.controller.health.rollouts import Rollouts
 from netfold.controller.health.slot_access import Recycler, SlotAccess
+from netfold.controller.jobs.program_records import StoredProgram
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.epochs import Epochs
 from netfold.controller.lifecycle.events import LinksKnown
@@ -45,9 +48,13 @@ from netfold.topologies.addressing import SwitchAddress
 from netfold.topologies.fabric import Fabric
 
 
+def _no_files(program: StoredProgram) -> Pipeline:
+    raise StoreError(f"there is no folder for the files of program {program.name}")
+
+
 @dataclass(frozen=True)
 class Options:
-    """`equip`: see FabricChanges."""
+    """`equip`: see FabricChanges; `pipeline_of`: see Rollouts."""
 
     packet_model: PacketModel
     pipeline: Pipeline
@@ -60,6 +67,7 @@ class Options:
     reroute_period_s: float = REROUTE_PERIOD_S
     age_s: float = AGE_S
     equip: Callable[[Fabric], Fabric] = lambda fabric: fabric
+    pipeline_of: Callable[[StoredProgram], Pipeline] = _no_files
 
 
 class Switches:
@@ -102,7 +110,7 @@ class Jobs:
 
 
 class Planning:
-    """Placements, migrations and re-routes of jobs; maintenance of the fabric."""
+    """Placements, migrations and re-routes of jobs; maintenance of the fabric, and rollouts of programs."""
 
     def __init__(
         self,
@@ -120,6 +128,15 @@ class Planning:
         self.migrations = MigrationScheduler(state, lifecycle, client, scheduler, queue)
         self.maintenance = Maintenance(state, self.placements, self.migrations)
         self.fabric_changes = FabricChanges(state, options.equip)
+        self.rollouts = Rollouts(
+            state,
+            switches.fleet,
+            switches.slots,
+            switches.link_probes,
+            self.maintenance,
+            self.migrations.stays_because,
+            options.pipeline_of,
+        )
         self.rerouter = Rerouter(
             state.fabric,
             state.registry,

@@ -97,6 +97,30 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         "Make a token and its line for --identities.",
         extra="controller",
     ),
+    "controller backup": Command(
+        "controller.operator.store_commands",
+        "Copy the state of a controller, which may run.",
+        attribute="backup",
+        extra="controller",
+    ),
+    "controller restore": Command(
+        "controller.operator.store_commands",
+        "Put a copy in the place of a stopped controller's state.",
+        attribute="restore",
+        extra="controller",
+    ),
+    "controller verify": Command(
+        "controller.operator.store_commands",
+        "Check the state of a controller, or a copy of it.",
+        attribute="verify",
+        extra="controller",
+    ),
+    "controller finalize": Command(
+        "controller.operator.store_commands",
+        "End an upgrade: the version before cannot use the state any more.",
+        attribute="finalize",
+        extra="controller",
+    ),
     "job": Command(
         "controller.operator.job_commands",
         "Submit, inspect, replan and cancel jobs.",
@@ -152,6 +176,11 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         "controller.operator.fabric_file_commands",
         "Write the numbers of a fabric in use into its file.",
         attribute="pin",
+        extra="controller",
+    ),
+    "fabric rollout": Command(
+        "controller.operator.rollout_command",
+        "Give switches another program, one by one, while jobs run.",
         extra="controller",
     ),
     "fabric cordon": Command(

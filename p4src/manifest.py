@@ -19,6 +19,9 @@ MANIFEST = "manifest.json"
 COMPILED = Path(__file__).resolve().parent / "compiled"
 """The programs that come with netfold."""
 
+WIRE = 1
+"""Version of the packets of the programs whose manifest does not name it."""
+
 P4INFO_SUFFIX = ".p4info.txtpb"
 
 
@@ -44,6 +47,8 @@ class Program(BaseModel):
     roce      whether a leaf translates RoCE's packets
     quorum    whether a sum can be complete without all children
     targets   whether it takes short contributions, and cuts results
+    wire      version of the packets that it takes
+    timed     whether it marks by the time in a queue, and counts targeted packets by their form
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,6 +61,17 @@ class Program(BaseModel):
     roce: bool = False
     quorum: bool = False
     targets: bool = False
+    wire: int = WIRE
+    timed: bool = False
+
+    def lacks(self, other: Program) -> list[str]:
+        """The abilities of another program that this one does not have."""
+        lost = [
+            name
+            for name in ("floats", "roce", "quorum", "targets", "timed")
+            if getattr(other, name) > getattr(self, name)
+        ]
+        return [*lost, *([f"{other.children} children"] if other.children > self.children else [])]
 
 
 class Manifest(BaseModel):

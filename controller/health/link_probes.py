@@ -23,11 +23,13 @@ from dataclasses import dataclass
 from netfold.controller.health.probe_order import Hop, ProbeOrder
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.management import SlotView, management_packet
 from netfold.controller.switches.miscabling import Miscabling
 from netfold.controller.switches.session import SwitchUnreachableError
+from netfold.protocol.listing import listing
 from netfold.protocol.wire import Kind
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,9 @@ SUSPECT_LOST = 3
 MIN_STALLED = 2
 """Number of readings in which both ends forwarded packets and the receiver had received nothing from the sender, after
 which the link is down."""
+
+LINKS_S = 15.0
+"""Seconds for probes of all links of a switch that has another program."""
 
 
 @dataclass
@@ -108,6 +113,7 @@ class LinkProbes:
         self._order = ProbeOrder(self._hops, registry, period_s)
         self._hop_by = {(a, fabric.ports[a][b]): (a, b) for a, b in self._hops}
         self._switches = {s.loopback: name for name, s in config.addresses.switches.items()}
+        self._checks: list[tuple[set[Hop], asyncio.Event]] = []
         self._reported: set[frozenset[str]] = set()
         self._miscabled: dict[Hop, Miscabling] = {}
         self._found: tuple[frozenset[frozenset[str]], tuple[Miscabling, ...]] = (frozenset(), ())
@@ -130,6 +136,30 @@ class LinkProbes:
         (self._reported.add if down else self._reported.discard)(frozenset((switch, neighbor)))
         self._update_down_links()
 
+    async def check_links(self, switch: str) -> None:
+        """Wait until each link of the switch that has worked carries a probe in both directions again. Links to
+        switches that are not ready do not count. Raises SwitchUnreachableError after LINKS_S."""
+        silent = {
+            hop
+            for hop, state in self._hops.items()
+            if switch in hop and state.seen and all(self._fleet.health(end).ready for end in hop)
+        }
+        if not self._period_s or not silent:
+            return
+        self._order.move_first(silent)
+        check = silent, asyncio.Event()
+        self._checks.append(check)
+        try:
+            async with Deadline(LINKS_S):
+                await check[1].wait()
+        except TimeoutError:
+            hops = listing(sorted(f"{a}->{b}" for a, b in silent))
+            raise SwitchUnreachableError(
+                f"switch {switch}: no probe got through {hops} within {LINKS_S:g} s"
+            ) from None
+        finally:
+            self._checks.remove(check)
+
     def on_answer(self, switch: str, view: SlotView) -> None:
         """Note that a switch has received a probe. It names its sender and, as `request`, the port that it left by."""
         hop = self._hop_by.get((self._switches.get(view.sender, ""), view.request))
@@ -141,6 +171,10 @@ class LinkProbes:
         if (switch, view.ingress_port) == expected:
             state.seen = True
             self._miscabled.pop(hop, None)
+            for silent, has_answered in self._checks:
+                silent.discard(hop)
+                if not silent:
+                    has_answered.set()
         else:
             self._miscabled[hop] = Miscabling(
                 sender, ports[sender][receiver], switch, view.ingress_port, *expected

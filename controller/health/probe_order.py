@@ -43,6 +43,12 @@ class ProbeOrder:
         _take(chosen, self._turn, self._budget)
         return list(chosen)
 
+    def move_first(self, hops: Iterable[Hop]) -> None:
+        """Make these the next hops of the round."""
+        for hop in hops:
+            self._turn.remove(hop)
+            self._turn.appendleft(hop)
+
     def _find_used(self) -> None:
         """Find the hops that installed placements use. Those that are new are the next in turn."""
         links = {job.name: self._links_of(job.name, job.placements) for job in self._registry.all()}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Stores what has to outlive the controller, in SQLite (WAL): the fabric, jobs, withdrawn elements, epochs of slots,
-and the leader's term and address.
+programs of switches, and the leader's term and address.
 
 Every change is one transaction, synced to disk before the switches receive it. One process at a time writes
 (service/leadership.py); standbys read."""
@@ -11,17 +11,24 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from netfold.controller.jobs.records import JobRecord, Member
+from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
+from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.withdrawal import Withdrawal
+from netfold.p4src.manifest import Program
 
-SCHEMA = 7
+SCHEMA = 8
+SCHEMA_BEFORE = 7
+"""Schema of the version before. A store keeps it until `finalize`, so that this version and that one may use the store
+in turn."""
+
 OTHER_VERSION = (
     "was written by another version of netfold. Run that version until its jobs have ended; or give another --state, "
     "which ends them"
@@ -35,7 +42,7 @@ KEY_BYTES = 32
 HISTORY = 200
 """Number of ended jobs that are kept."""
 
-_TABLES = """
+_TABLES_BEFORE = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS jobs (
     name TEXT PRIMARY KEY, seq INTEGER NOT NULL, over INTEGER NOT NULL, body TEXT NOT NULL
@@ -52,12 +59,29 @@ CREATE TABLE IF NOT EXISTS revisions (
     switch TEXT, term INTEGER, number INTEGER NOT NULL, PRIMARY KEY (switch, term)
 ) WITHOUT ROWID;
 """
+_NEW_TABLES = """
+CREATE TABLE IF NOT EXISTS queue_pairs (
+    job TEXT, host TEXT, body TEXT NOT NULL, PRIMARY KEY (job, host)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS programs (
+    digest TEXT PRIMARY KEY, name TEXT NOT NULL, p4info BLOB NOT NULL, blob BLOB NOT NULL, abilities TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS switch_programs (
+    switch TEXT PRIMARY KEY, digest TEXT NOT NULL, was_rolled_out INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+"""Tables that a version of SCHEMA_BEFORE does not read, and leaves as they are. What that version would do wrong
+without reading them is refused until `finalize` (`expect_final`)."""
 
-Record = TypeVar("Record", JobRecord, Member, Withdrawal)
+Record = TypeVar("Record", JobRecord, Member, QueuePairs, Withdrawal, RolloutRecord)
 
 
 class StoreError(Exception):
     """The store cannot be used; the message has the reason and a remedy."""
+
+
+class NotFinalError(StoreError):
+    """The version before may still use the store, and could not hold what is requested."""
 
 
 class Store:
@@ -74,11 +98,11 @@ class Store:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
-            self._db.executescript(_TABLES)
+            self._db.executescript(_TABLES_BEFORE + _NEW_TABLES)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{path}: {error}") from error
         with self.change():
-            self._expect_schema()
+            self.expect_schema()
             self._default("fabric", fabric)
             self._default("mark", 1024 + secrets.randbelow(64512) if mark is None else mark)
             self._default("term", 0)
@@ -110,6 +134,33 @@ class Store:
     def _roll_back(self) -> None:
         if self._db.in_transaction:  # a full disk may have ended it
             self._db.execute("ROLLBACK")
+
+    # ---- versions --------------------------------------------------------------------------------
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the version before cannot use the store any more."""
+        return bool(self._fact("schema") == SCHEMA)
+
+    def expect_schema(self) -> None:
+        """Check that this version can use the store, within a change. A new store gets the schema of this version.
+        Raises StoreError."""
+        self._default("schema", SCHEMA)
+        found = self._fact("schema")
+        if found not in (SCHEMA_BEFORE, SCHEMA):
+            raise StoreError(f"{self.path} {OTHER_VERSION} (schema {found}, here {SCHEMA})")
+
+    def expect_final(self, what: str) -> None:
+        """Raises NotFinalError, which names `what`, while the version before may use the store."""
+        if not self.is_final:
+            raise NotFinalError(
+                f"{what} needs a store of schema {SCHEMA}, and {self.path} is kept for the version before. Once you do "
+                "not go back to that version: `netfold controller finalize STATE`"
+            )
+
+    def finalize(self) -> None:
+        """Give the store the schema of this version, within a change. The version before refuses it from then on."""
+        self._set("schema", SCHEMA)
 
     # ---- the leader ------------------------------------------------------------------------------
 
@@ -178,7 +229,11 @@ class Store:
         newer: dict[str, dict[str, Member]] = defaultdict(dict)
         for job, host, body in self._db.execute("SELECT job, host, body FROM members"):
             newer[job][host] = self._read(Member, body)
-        return [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
+        registered: dict[str, dict[str, QueuePairs]] = defaultdict(dict)
+        for job, host, body in self._db.execute("SELECT job, host, body FROM queue_pairs"):
+            registered[job][host] = self._read(QueuePairs, body)
+        jobs = [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
+        return [_with_queue_pairs(j, registered[j.name]) if j.name in registered else j for j in jobs]
 
     def _read(self, kind: type[Record], body: str) -> Record:
         """Parse a stored record. Raises StoreError."""
@@ -194,7 +249,8 @@ class Store:
             " SET seq = excluded.seq, over = excluded.over, body = excluded.body",
             (job.name, job.seq, job.state.is_terminal, job.model_dump_json()),
         )
-        self._db.execute("DELETE FROM members WHERE job = ?", (job.name,))
+        for table in ("members", "queue_pairs"):
+            self._db.execute(f"DELETE FROM {table} WHERE job = ?", (job.name,))
         if job.state.is_terminal:
             self._db.execute(
                 "DELETE FROM jobs WHERE over AND seq NOT IN"
@@ -207,6 +263,15 @@ class Store:
         joins."""
         row = (job, member.host, member.model_dump_json())
         self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?)", row)
+
+    def put_queue_pairs(self, job: JobRecord, registered: QueuePairs) -> None:
+        """Write what one member of a job has registered, so that the record of a large job is not written again for
+        each member that registers. The version before reads it in the record alone."""
+        if not self.is_final:
+            self.put(job)
+            return
+        row = (job.name, registered.host, registered.model_dump_json())
+        self._db.execute("INSERT OR REPLACE INTO queue_pairs VALUES (?, ?, ?)", row)
 
     # ---- links -----------------------------------------------------------------------------------
 
@@ -238,6 +303,52 @@ class Store:
     def delete_withdrawal(self, element: str) -> None:
         """Give an element back, within a change."""
         self._db.execute("DELETE FROM withdrawals WHERE element = ?", (element,))
+
+    # ---- programs of switches --------------------------------------------------------------------
+
+    @property
+    def has_live_jobs(self) -> bool:
+        return self._db.execute("SELECT 1 FROM jobs WHERE NOT over LIMIT 1").fetchone() is not None
+
+    def switch_programs(self) -> dict[str, SwitchProgram]:
+        """The programs that switches have to run, as far as they are known."""
+        rows = self._db.execute("SELECT switch, digest, was_rolled_out FROM switch_programs")
+        return {switch: SwitchProgram(digest, bool(was)) for switch, digest, was in rows}
+
+    def program(self, digest: str) -> StoredProgram:
+        """The program of a digest. Raises StoreError for one that this version cannot read."""
+        try:
+            name, p4info, blob, abilities = self._db.execute(
+                "SELECT name, p4info, blob, abilities FROM programs WHERE digest = ?", (digest,)
+            ).fetchone()
+            return StoredProgram(name, p4info, zlib.decompress(blob), Program.model_validate_json(abilities))
+        except (TypeError, ValueError, zlib.error) as error:
+            raise StoreError(f"{self.path}: program {digest[:12]} cannot be read: {error}") from error
+
+    def put_program(self, program: StoredProgram) -> None:
+        """Write a program, within a change."""
+        abilities, blob = program.abilities.model_dump_json(), zlib.compress(program.blob)
+        row = (program.digest, program.name, program.p4info, blob, abilities)
+        self._db.execute("INSERT OR IGNORE INTO programs VALUES (?, ?, ?, ?, ?)", row)
+
+    def put_switch_program(self, switch: str, program: SwitchProgram) -> None:
+        """Note the program that a switch has to run, within a change."""
+        row = (switch, program.digest, program.was_rolled_out)
+        self._db.execute("INSERT OR REPLACE INTO switch_programs VALUES (?, ?, ?)", row)
+
+    def forget_unused_programs(self) -> None:
+        """Delete the programs that no switch has to run, within a change."""
+        self._db.execute("DELETE FROM programs WHERE digest NOT IN (SELECT digest FROM switch_programs)")
+
+    @property
+    def rollout(self) -> RolloutRecord | None:
+        """The last rollout. Raises StoreError for one that this version cannot read."""
+        body = self._fact("rollout")
+        return None if body is None else self._read(RolloutRecord, body)
+
+    def put_rollout(self, rollout: RolloutRecord) -> None:
+        """Write the last rollout, within a change."""
+        self._set("rollout", rollout.model_dump_json())
 
     # ---- epochs ----------------------------------------------------------------------------------
 
@@ -288,13 +399,13 @@ class Store:
         if self._fact(name) is None:
             self._set(name, value)
 
-    def _expect_schema(self) -> None:
-        self._default("schema", SCHEMA)
-        found = self._fact("schema")
-        if found != SCHEMA:
-            raise StoreError(f"{self.path} {OTHER_VERSION} (schema {found}, here {SCHEMA})")
-
 
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:
     """The job with the changes of its members that were written after it."""
     return job.model_copy(update={"members": tuple(newer.get(m.host, m) for m in job.members)})
+
+
+def _with_queue_pairs(job: JobRecord, newer: Mapping[str, QueuePairs]) -> JobRecord:
+    """The job with what its members registered after it was written."""
+    others = (e for e in job.queue_pairs if e.host not in newer)
+    return job.model_copy(update={"queue_pairs": (*others, *newer.values())})

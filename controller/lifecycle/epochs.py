@@ -53,25 +53,35 @@ class Epochs:
             self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
 
     def on_registers_lost(self, switch: str) -> None:
-        """Start a new epoch of each job of a switch that has lost its registers, and with them the sums of jobs."""
+        """Start a new epoch of each job of a switch that has lost its registers, and with them the sums of jobs. Each
+        is a change of its own, so that none grows with the number of jobs. The caller repeats the call until all are
+        stored. Raises StoreError."""
         affected = [
             j for j in self._registry.all() if any(switch in t.bases for p in j.placements for t in p.trees)
         ]
-        why, renewed, exhausted = f"switch {switch} lost its registers", [], []
+        why = f"switch {switch} lost its registers"
+        renewed: list[str] = []
+        exhausted: list[EpochsExhausted] = []
         with self._registry.change():
             self._registry.registers_empty(switch)
+        try:
             for job in affected:
-                try:
-                    self._registry.write(self._with_new_epoch(job, why))
-                    renewed.append(job.name)
-                except EpochsExhaustedError as error:
-                    exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
-        if renewed:
-            self._lifecycle.changed(*renewed)
+                self._renew(job, why, renewed, exhausted)
+        finally:
+            if renewed:
+                self._lifecycle.changed(*renewed)
         for event in exhausted:
             self._events.publish(event)
         if any(job.previous is not None for job in affected):
             self._events.publish(CapacityFreed())
+
+    def _renew(self, job: JobRecord, why: str, renewed: list[str], exhausted: list[EpochsExhausted]) -> None:
+        try:
+            with self._registry.change():
+                self._registry.write(self._with_new_epoch(job, why))
+            renewed.append(job.name)
+        except EpochsExhaustedError as error:
+            exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
 
     def _with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:
         """The job in an epoch that none of its slots has seen, within a change. Raises EpochsExhaustedError."""

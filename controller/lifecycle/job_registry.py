@@ -76,12 +76,12 @@ class JobRegistry:
         """Make one transaction; memory follows the store also when the transaction fails. Raises StoreError."""
         if self._is_replaced:
             raise FabricReplacedError("the fabric has changed, and the controller starts anew")
+        jobs, revisions = dict(self._jobs), dict(self._revisions)
         try:
             with self._store.change():
                 yield
         except BaseException:
-            self._jobs = {j.name: j for j in self._store.jobs()}
-            self._revisions = self._stored_revisions()
+            self._jobs, self._revisions = jobs, revisions
             self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}
             raise
 
@@ -98,6 +98,11 @@ class JobRegistry:
 
     @property
     def fabric_store(self) -> FabricStore:
+        return self._store
+
+    @property
+    def program_store(self) -> JobStore:
+        """The store, for the programs of switches. They are written within a change."""
         return self._store
 
     @property
@@ -252,6 +257,11 @@ class JobRegistry:
         member = job.member(host)
         assert member is not None
         self._store.put_member(job.name, member)
+        self._jobs[job.name] = job
+
+    def write_registration(self, job: JobRecord, host: str) -> None:
+        """Write the job after this member has registered other queue pairs, and nothing else has changed."""
+        self._store.put_queue_pairs(job, next(e for e in job.queue_pairs if e.host == host))
         self._jobs[job.name] = job
 
     def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:

@@ -267,7 +267,7 @@ class Members:
             if isinstance(change, EpochRequest):
                 self._epochs.start_or_move(job, change.reason)
             elif change is not None:
-                self._lifecycle.update_feature(change)
+                self._lifecycle.update_feature(change, host)
 
     def leave(self, name: str, host: str, calls: int = 0) -> None:
         """End the membership after `calls` calls of the job; the job ends with its last worker. A parameter server that

@@ -111,9 +111,11 @@ class Lifecycle:
         self.changed(name)
         self._events.publish(CapacityFreed())
 
-    def update_feature(self, job: JobRecord) -> None:
+    def update_feature(self, job: JobRecord, host: str) -> None:
         """Store what a member has registered with a feature of its job; switches get the entries that follow."""
-        self.commit(job)
+        with self._registry.change():
+            self._registry.write_registration(job, host)
+        self.changes.notify(job.name)
         self._feature_entries.install(job)
         self.settle()
 

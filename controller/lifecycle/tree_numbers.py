@@ -37,7 +37,7 @@ class TreeNumbers:
 
     def take(self, tree: Tree, job: str) -> int:
         """Take a number that no other tree has at a switch of this one. Raises RefusedError."""
-        switches = self._switches(tree)
+        switches = switches_of(self._fabric, tree)
         most = min(MAX_TREES[self._fabric.switch(s).chip] for s in switches)
         taken = set().union(*(self._used[s] for s in switches))
         for step in range(most):
@@ -53,11 +53,13 @@ class TreeNumbers:
         )
 
     def _use(self, tree: Tree, number: int) -> None:
-        for switch in self._switches(tree):
+        for switch in switches_of(self._fabric, tree):
             self._used[switch].add(number)
 
-    def _switches(self, tree: Tree) -> list[str]:
-        return [n for n in tree.touched if not self._fabric.is_host(n)]
+
+def switches_of(fabric: Fabric, tree: Tree) -> list[str]:
+    """The switches at which the tree's number is used."""
+    return [n for n in tree.touched if not fabric.is_host(n)]
 
 
 def free_udp_port(job: JobRecord, jobs: Iterable[JobRecord], last: int) -> int:

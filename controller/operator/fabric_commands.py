@@ -23,6 +23,9 @@ from netfold.controller.switches.miscabling import Miscabling
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
+RUNNING = "running"
+"""State of a rollout (netfold.proto)."""
+
 cordon, drain, hold, undrain, status = (typer.Typer() for _ in range(5))
 
 Elements = Annotated[
@@ -128,6 +131,21 @@ def _show(answer: pb.FabricStatus, *, as_json: bool) -> None:
     for m in answer.miscablings:
         found = Miscabling(m.switch, m.port, m.arrives_at, m.arrives_by, m.expected_at, m.expected_by)
         typer.echo(f"miscabled: {found}")
+    if answer.HasField("rollout"):
+        typer.echo(rollout_text(answer.rollout))
+
+
+def rollout_text(rollout: pb.Rollout) -> str:
+    """How far a rollout is, and why it has stopped."""
+    done, whole = len(rollout.done), len(rollout.done) + len(rollout.left)
+    text = f"rollout of program {rollout.program}: {rollout.state}, {done} of {whole} switches"
+    if rollout.state == RUNNING:
+        text += (
+            f"; {rollout.left[0]} gets {'its program back' if rollout.reason else 'it'}"
+            if rollout.left
+            else ""
+        )
+    return f"{text}; {rollout.reason}" if rollout.reason else text
 
 
 def _clock(seconds: float) -> str:

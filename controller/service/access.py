@@ -57,6 +57,7 @@ RULES: Mapping[str, Rule] = {
     "WithdrawElements": Rule(Right.FABRIC, changes=True),
     "GiveBackElements": Rule(Right.FABRIC, changes=True),
     "ChangeFabric": Rule(Right.FABRIC, changes=True),
+    "RollOutProgram": Rule(Right.FABRIC, changes=True),
 }
 """Each call of the service. A call without a rule is an operator's alone."""
 

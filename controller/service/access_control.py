@@ -37,6 +37,10 @@ from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY
 from netfold.protocol.job_token import verified_job
 
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+"""The one call without a token: the probes of platforms have none, and its answer says only whether this process
+leads."""
+
 _BEARER = b"Bearer "
 _UNKNOWN = AccessRefusal(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
 
@@ -104,6 +108,8 @@ class AccessInterceptor(CallInterceptor):
         self._rates = CallRates()
 
     def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        if details.method == HEALTH_CHECK:
+            return handler
         rpc, caller = _rpc_of(details), self._caller(details)
         refusal = (
             _UNKNOWN if caller is None else refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)

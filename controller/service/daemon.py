@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from grpc_health.v1.health import aio as health_service  # type: ignore[attr-defined]  # its stubs lack it
+from grpc_health.v1.health_pb2 import HealthCheckResponse
+
 from netfold.controller.core import Controller
 from netfold.controller.jobs.store import Store, StoreError
 from netfold.controller.jobs.stored_fabric import check_same, fabric_text
@@ -33,9 +36,12 @@ from netfold.controller.service.systemd import SystemdNotifier
 from netfold.controller.service.watchdog import Watchdog, watched_loop
 from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
+from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.programs import check_lanes, programs_of, with_programs
+from netfold.controller.switches.stored_programs import ProgramFiles, note_programs, with_stored_programs
 from netfold.protocol.congestion import MARK_FRACTION
+from netfold.protocol.netfold_pb2 import DESCRIPTOR
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import fabric_from_spec
@@ -43,6 +49,9 @@ from netfold.topologies.spec import fabric_from_spec
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Environment variables by which gRPC would connect to switches through a web proxy. finsy's channels have no option
 to ignore them."""
+
+SERVICE = DESCRIPTOR.services_by_name["Controller"].full_name
+"""The service in health checks: that of the process itself has no name."""
 
 _OTHER_TOKENS = (
     "the primary takes other tokens, whose holders this standby refuses once it leads: "
@@ -128,6 +137,12 @@ async def _run(
 def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions]:
     """The configuration of the store's fabric. Raises FabricError."""
     fabric, options = equip(fabric_from_spec(store.fabric))
+    pipeline, files = options.controller.pipeline, _program_files(options)
+    try:
+        devices = with_stored_programs(store, fabric, pipeline, options.devices, files)
+    except OSError as error:
+        raise StoreError(f"the programs of switches cannot be written: {error}") from error
+    options = replace(options, devices=devices)
     assigned = addresses(fabric, options.first_grpc_port)
     limited = _with_programs(fabric, options)
     packets = options.controller.packet_model
@@ -140,6 +155,14 @@ def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions
         packets.frame_bits / packets.scale,
     )
     return config, options
+
+
+def _program_files(options: DaemonOptions) -> ProgramFiles:
+    return ProgramFiles(options.state.with_name(f"{options.state.name}.programs"))
+
+
+def _pipeline_of(options: DaemonOptions, switch: str) -> Pipeline:
+    return options.devices.get(switch, Device()).pipeline or options.controller.pipeline
 
 
 def _with_programs(fabric: Fabric, options: DaemonOptions) -> Fabric:
@@ -188,17 +211,22 @@ class Listener:
         self._options = options
         self._events = events
         self._proxy: ServiceProxy | None = None
+        self._health = health_service.HealthServicer()
         self.address = ""
 
-    async def serve(self, service: JobsService) -> None:
-        """Direct all calls to `service` from now on. Raises ListenError."""
+    async def serve(self, service: JobsService, *, leads: bool = True) -> None:
+        """Direct all calls to `service` from now on. Health checks of the service succeed while this process `leads`.
+        Raises ListenError."""
+        await self._health.set(
+            SERVICE, HealthCheckResponse.SERVING if leads else HealthCheckResponse.NOT_SERVING
+        )
         if self._proxy is not None:
             self._proxy.replace(service)
             return
         proxy = ServiceProxy(service, self._events)
         options = self._options
         self.address = await self._stack.enter_async_context(
-            serving(proxy, options.listen, options.credentials, events=self._events)
+            serving(proxy, options.listen, options.credentials, events=self._events, health=self._health)
         )
         self._stack.callback(proxy.stop)  # before the server stops
         self._proxy = proxy
@@ -216,7 +244,7 @@ async def _stand_by(
     """Answer reads from the store until this process leads. Return its term; None if it stops before."""
     service = StandbyService(lambda: _configured(store, equip)[0], options.controller.packet_model, store)
     try:
-        await listener.serve(service)
+        await listener.serve(service, leads=False)
         primary = store.primary or "an address that is not published yet"
         report(f"standby at {listener.address}; the primary is at {primary}")
     except ListenError as error:
@@ -241,7 +269,13 @@ async def _lead(
     """Lead with the store's fabric until a signal, or until the store has another one. Return whether it has."""
     config, options = _configured(store, equip)
     lanes = options.controller.packet_model.lanes
-    own = replace(options.controller, equip=lambda fabric: _equipped(fabric, equip, lanes))
+    own = replace(
+        options.controller,
+        equip=lambda fabric: _equipped(fabric, equip, lanes),
+        pipeline_of=_program_files(options).pipeline,
+    )
+    with store.change():
+        note_programs(store, {s.name: _pipeline_of(options, s.name) for s in config.fabric.switches})
     plans = PlanProcess(config.fabric)
     controller = Controller(config, store, own, term, plans)
     changes = controller.planning.fabric_changes

@@ -1,13 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Answers `netfold fabric status`: the withdrawn elements, the jobs that still use them, and why these stay. Answers
-`diff` and `apply`, too."""
+`diff`, `apply` and `rollout`, too."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 
+from netfold.controller.health.rollouts import RolloutError
+from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import unavoidable
@@ -17,6 +20,7 @@ from netfold.controller.scheduling.fabric_changes import FabricChange
 from netfold.controller.scheduling.maintenance import WithdrawnElement, withdrawn_elements
 from netfold.controller.switches.failed_elements import element_named
 from netfold.controller.switches.miscabling import Miscabling
+from netfold.p4src.manifest import Program
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
 from netfold.topologies.fabric import Fabric
@@ -29,8 +33,9 @@ def fabric_status(
     fabric: Fabric,
     registry: JobRegistry,
     *,
-    failures: FailureState | None = None,
+    failures: FailureState | None,
     stays_because: Callable[[str], str],
+    rollout: RolloutRecord | None,
     standby_of: str = "",
 ) -> pb.FabricStatus:
     """`stays_because`: the reason why a job could not leave drained elements at the last attempt."""
@@ -40,7 +45,30 @@ def fabric_status(
         failed_elements=failures.failed.names if failures else (),
         miscablings=[_miscabling(m) for m in failures.miscablings] if failures else (),
         standby_of=standby_of,
+        rollout=None if rollout is None else rollout_message(rollout),
     )
+
+
+def rollout_message(rollout: RolloutRecord) -> pb.Rollout:
+    return pb.Rollout(
+        program=rollout.name,
+        digest=rollout.digest,
+        state=rollout.state,
+        reason=rollout.reason,
+        done=rollout.done,
+        left=rollout.left,
+    )
+
+
+def program_in(request: pb.RollOutProgramRequest) -> StoredProgram:
+    """The program of a request. Raises RolloutError."""
+    try:
+        abilities = Program.model_validate_json(request.abilities)
+    except ValueError as error:
+        raise RolloutError(f"the abilities of program {request.name} cannot be read: {error}") from error
+    if not re.fullmatch(r"[\w.-]{1,100}", request.name) or not request.p4info or not request.blob:
+        raise RolloutError("a program has a name of letters, digits, dots and dashes, a P4Info and a blob")
+    return StoredProgram(request.name, request.p4info, request.blob, abilities)
 
 
 def change_message(change: FabricChange, *, with_spec: bool) -> pb.FabricChange:

@@ -18,6 +18,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from netfold.controller.jobs.store import Store
 from netfold.controller.service.security import Security
@@ -41,16 +42,14 @@ class Leadership:
 
     def try_lead(self) -> int | None:
         """Become the leader and return the new term; None while another process leads. Terms follow the clock: the
-        first leader of a restored store has a greater one than all leaders that came after the backup."""
+        first leader of a restored store has a greater one than all leaders that came after the backup. Raises
+        StoreError if another version has finalized the store."""
         if self._lock is None:
-            lock = os.open(f"{self._store.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(lock)
-                return None
-            self._lock = lock
+            self._lock = lock_of(self._store.path)
+        if self._lock is None:
+            return None
         with self._store.change():
+            self._store.expect_schema()  # another version may have finalized it while this one stood by
             term = max(self._store.number("term") + 1, int(self._now()))
             self._store.set_number("term", term)
         return term
@@ -82,6 +81,17 @@ class Leadership:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def lock_of(state: Path) -> int | None:
+    """The descriptor of the lock that keeps other processes from leading with a store; None if one leads."""
+    lock = os.open(f"{state}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
 
 
 def token_digest(security: Security | None) -> str:

@@ -14,9 +14,10 @@ from typing import Any, NoReturn, cast
 import grpc
 
 from netfold.controller.health.link_loads import Link, LinkLoad
+from netfold.controller.health.rollouts import RolloutError
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
-from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.store import NotFinalError, StoreError
 from netfold.controller.jobs.submitter import LimitError
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
@@ -59,6 +60,8 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     NoSuchSlotError: grpc.StatusCode.INVALID_ARGUMENT,
     SwitchUnreachableError: grpc.StatusCode.ABORTED,
     FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # JobError is one
+    RolloutError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    NotFinalError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     StoreError: grpc.StatusCode.UNAVAILABLE,
     StandbyJoinError: grpc.StatusCode.UNAVAILABLE,
     StandbyError: grpc.StatusCode.FAILED_PRECONDITION,

@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
+from grpc_health.v1.health import aio as health_service  # type: ignore[attr-defined]  # its stubs lack it
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from netfold.controller.service.access_control import AccessInterceptor, JobsService
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
@@ -37,9 +39,11 @@ async def serving(
     credentials: Credentials | None,
     limits: ConnectionLimits | None = None,
     events: EventFiles | None = None,
+    health: health_service.HealthServicer | None = None,
 ) -> AsyncIterator[str]:
     """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `credentials`), and yield the address. `limits`: None: those of
-    the process. `events`: gets an event for each call that changes something. Raises ListenError."""
+    the process. `events`: gets an event for each call that changes something. `health`: answers
+    grpc.health.v1. Raises ListenError."""
     calls = CallsInFlight()
     interceptors = [AccessInterceptor(service, credentials, events), PlainTexts(), calls]
     options = [
@@ -52,6 +56,8 @@ async def serving(
     ]
     server = grpc.aio.server(interceptors=interceptors, options=options)
     pb_grpc.add_ControllerServicer_to_server(service, server)
+    if health is not None:
+        add_HealthServicer_to_server(health, server)
     address = _bind(server, listen, credentials)
     await server.start()
     log.info("serving at %s", address)

@@ -17,7 +17,7 @@ from netfold.controller.scheduling.operator_requests import OperatorRequests
 from netfold.controller.service.access_control import JobsService, hidden_jobs_of, submitter_of
 from netfold.controller.service.debug import Debugger
 from netfold.controller.service.explain import Explainer
-from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status
+from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status, program_in
 from netfold.controller.service.member_service import MemberService
 from netfold.controller.service.messages import (
     REFUSALS,
@@ -60,6 +60,7 @@ class Service(JobsService):
         self._switches = switches
         self._members = jobs.members
         self._maintenance = planning.maintenance
+        self._rollouts = planning.rollouts
         self._fabric_changes = planning.fabric_changes
         self._migrations = planning.migrations
         self._history = history
@@ -225,6 +226,13 @@ class Service(JobsService):
         except REFUSALS as error:
             await refuse(context, error)
 
+    async def RollOutProgram(self, request: pb.RollOutProgramRequest, context: Context) -> pb.FabricStatus:
+        def roll_out() -> pb.FabricStatus:
+            self._rollouts.start(program_in(request))
+            return self._fabric_status()
+
+        return await self._call(context, roll_out)
+
     def _fabric_status(self) -> pb.FabricStatus:
         state = self._state
         return fabric_status(
@@ -232,6 +240,7 @@ class Service(JobsService):
             state.registry,
             failures=state.failures,
             stays_because=self._migrations.stays_because,
+            rollout=self._rollouts.record,
         )
 
     async def WatchRecording(

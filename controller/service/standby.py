@@ -131,7 +131,9 @@ class StandbyService(JobsService):
             return fabric_status(
                 self._config.fabric,
                 self._current(),
+                failures=None,
                 stays_because=lambda job: "",
+                rollout=self._store.rollout,
                 standby_of=self._primary(),
             )
         except REFUSALS as error:
@@ -166,6 +168,9 @@ class StandbyService(JobsService):
         await refuse(context, StandbyError(self._redirection()))
 
     async def ChangeFabric(self, request: pb.ChangeFabricRequest, context: Context) -> pb.FabricChange:
+        await refuse(context, StandbyError(self._redirection()))
+
+    async def RollOutProgram(self, request: pb.RollOutProgramRequest, context: Context) -> pb.FabricStatus:
         await refuse(context, StandbyError(self._redirection()))
 
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
@@ -339,6 +344,7 @@ for _name in (
     "GiveBackElements",
     "GetFabricStatus",
     "ChangeFabric",
+    "RollOutProgram",
     "ListHosts",
 ):
     setattr(ServiceProxy, _name, _forwarded(_name))

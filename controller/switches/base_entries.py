@@ -19,10 +19,10 @@ from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric
 
 MAX_NEXT_HOPS = 512
+"""Maximum members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
 
 MAX_QUEUE_US = 0x7FFFE
 """Longest time in a queue that a threshold of v1model can be (p4src/v1model/arch.p4)."""
-"""Maximum members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
 
 
 OVER_DRAINED, OVER_SILENT = 1 << 20, 1 << 40

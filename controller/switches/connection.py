@@ -56,6 +56,9 @@ class SwitchConnection(Protocol):
 
     def packets(self) -> AsyncIterator[fy.P4PacketIn]: ...
 
+    async def has_pipeline(self) -> bool:
+        """Whether the switch reports the program of the request. Raises fy.P4ClientError."""
+
     async def read(self) -> Contents:
         """All entries that a controller writes. Raises fy.P4ClientError; UnknownEntityError for one that this
         controller cannot have written."""

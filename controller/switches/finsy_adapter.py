@@ -82,7 +82,12 @@ class FinsyConnection:
         return self._switch.is_primary
 
     async def open(self) -> None:
-        await self._switch.__aenter__()
+        try:
+            await self._switch.__aenter__()
+        except asyncio.CancelledError:  # finsy's own, after a push that failed
+            if (error := self._switch.push_error) is None or is_task_canceled():
+                raise
+            raise error from None
 
     async def close(self) -> None:
         self._switch.cancel_stream()
@@ -96,6 +101,10 @@ class FinsyConnection:
             return False
         writer.close()
         return True
+
+    async def has_pipeline(self) -> bool:
+        reply = await self._switch._get_pipeline_config_request()
+        return bool(reply.config.cookie.cookie == self._switch.p4info.p4cookie)
 
     def create_task(self, work: Coroutine[Any, Any, None]) -> None:
         self._switch.create_task(work)
@@ -191,13 +200,19 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
         super().__init__(name, address, options)
         self._p4schema = schema
         self._timeouts = timeouts
+        self._client: _TimeoutClient | None = None
         self.rpc_lock = asyncio.Lock()
+
+    @property
+    def push_error(self) -> fy.P4ClientError | None:
+        """The error of the push of the pipeline, if the switch has refused it."""
+        return None if self._client is None else self._client.push_error
 
     def _switch_start(self) -> None:
         """Replace the client; finsy calls this after it has made its own."""
         credentials = self.options.channel_credentials
-        self._p4client = _TimeoutClient(self.address, credentials, wait_for_ready=False)
-        self._p4client.timeouts = self._timeouts
+        self._p4client = self._client = _TimeoutClient(self.address, credentials, wait_for_ready=False)
+        self._client.timeouts = self._timeouts
         super()._switch_start()  # type: ignore[no-untyped-call]
 
     def cancel_stream(self) -> None:
@@ -218,6 +233,15 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
 
 class _TimeoutClient(P4Client):
     timeouts: CallTimeouts
+    push_error: fy.P4ClientError | None = None
+
+    async def request(self, msg: Any) -> Any:
+        try:
+            return await super().request(msg)
+        except fy.P4ClientError as error:
+            if isinstance(msg, p4r.SetForwardingPipelineConfigRequest):
+                self.push_error = error
+            raise
 
     async def open(self, **options: Any) -> None:
         await super().open(**options)

@@ -109,7 +109,10 @@ class SwitchSession:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.endpoint = endpoint
-        self._pipeline = endpoint.pipeline or pipeline
+        self.pipeline = endpoint.pipeline or pipeline
+        self._opened_with = self.pipeline
+        self.refused_pipelines = 0
+        """Connections since `replace_pipeline` that the switch took, and then refused the program."""
         self._term = term
         self._streams = 0
         self._events = events
@@ -133,6 +136,24 @@ class SwitchSession:
         if not self.endpoint.one_shot:
             desired = replace(desired, contents=expand_action_sets(desired.contents))
         self._inbox.put(desired)
+
+    @property
+    def is_ready_with_pipeline(self) -> bool:
+        """Whether the switch is ready, on a connection that pushed `pipeline` if the switch had another one."""
+        return self.health.ready and self._opened_with is self.pipeline
+
+    def replace_pipeline(self, pipeline: Pipeline) -> None:
+        """Connect anew, and push another program, which empties the switch."""
+        self.pipeline, self.refused_pipelines = pipeline, 0
+        self._reporter.set_failed("its program is replaced")
+        self._closing.set()
+
+    async def has_pipeline(self) -> bool:
+        """Whether the switch reports the program that was pushed. Raises SwitchUnreachableError."""
+        connection = self._usable_connection()
+        with self._reachable("its program cannot be read"):
+            async with Deadline(self._timeout_s()):
+                return await connection.has_pipeline()
 
     async def run(self) -> None:
         pause = MIN_RECONNECT_S
@@ -198,6 +219,7 @@ class SwitchSession:
     async def _connection(self) -> None:
         """Keep one connection until it is lost or an error ends it."""
         self._closing.clear()
+        self._opened_with = self.pipeline
         self._streams += 1
         opening = Deadline(min(self._timeout_s(), PUSH_FACTOR * self._rpc_timeout_s))
 
@@ -208,7 +230,7 @@ class SwitchSession:
         connection = self._connect(
             ConnectionRequest(
                 self.endpoint,
-                self._pipeline,
+                self._opened_with,
                 controller_election_id(self._term, self._streams),
                 CallTimeouts(self._timeout_s(PUSH_FACTOR), self._timeout_s(CALL_FACTOR)),
                 self._must_push,
@@ -240,6 +262,9 @@ class SwitchSession:
         try:
             async with opening:
                 await connection.open()
+        except fy.P4ClientError as error:
+            self.refused_pipelines += self.health.reached and not is_late(error)
+            raise
         except TimeoutError as error:
             raise SwitchUnreachableError(
                 f"it did not answer for {self._now() - began:.0f} s",

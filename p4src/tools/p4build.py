@@ -31,6 +31,7 @@ from netfold.p4src.manifest import (
     read_manifest,
     sha256,
 )
+from netfold.protocol.constants import VERSION
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMPILED = Path("p4src/compiled")
@@ -118,7 +119,12 @@ def compile_all(target: Path, profiles: Sequence[Profile] = PROFILES) -> Manifes
         p4info = target / f"{name}{P4INFO_SUFFIX}"
         if program.chip is not None and p4info.is_file():  # tofino_golden.py makes it
             artifacts[p4info.name] = sha256(p4info)
-    programs = {n: p for n, p in own_programs().items() if f"{n}{P4INFO_SUFFIX}" in artifacts}
+    own = own_programs().items()
+    programs = {
+        n: p.model_copy(update={"wire": VERSION, "timed": p.form is not None})
+        for n, p in own
+        if f"{n}{P4INFO_SUFFIX}" in artifacts
+    }
     manifest = Manifest(
         programs=programs, compiler=compiler, flags=FLAGS, sources=sources, artifacts=artifacts
     )

@@ -43,6 +43,7 @@ from netfold.controller.switches.fleet import FleetOptions
 from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
 from netfold.controller.switches.server_forms import expand_action_sets
 from netfold.controller.switches.session import RPC_TIMEOUT_S
+from netfold.controller.switches.stored_programs import ProgramFiles, note_programs, with_stored_programs
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.addressing import Addressing, addresses
@@ -161,8 +162,14 @@ class Deployment:
         self._leadership = Leadership(self.store)
         term = self._leadership.try_lead()
         assert term is not None
-        config = FabricConfig(self.fabric, self.addressing(), self.store.mark, devices=self.devices)
-        self.controller = Controller(config, self.store, self.options, term, self.plans)
+        files = ProgramFiles(self.folder / "programs")
+        devices = with_stored_programs(self.store, self.fabric, self.pipeline, self.devices, files)
+        with self.store.change():
+            own = {name: devices.get(name, Device()).pipeline or self.pipeline for name in self.switches}
+            note_programs(self.store, own)
+        config = FabricConfig(self.fabric, self.addressing(), self.store.mark, devices=devices)
+        options = dataclasses.replace(self.options, pipeline_of=files.pipeline)
+        self.controller = Controller(config, self.store, options, term, self.plans)
         self._running = asyncio.create_task(self.controller.run())
         return self.controller
 

@@ -211,6 +211,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     async def SetForwardingPipelineConfig(self, request, context):
         await self._check_primary(request, context)
         await asyncio.sleep(self.push_lasts_s)
+        if request.config.p4_device_config.startswith(b"bad"):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no such program")
         self.pushes += 1
         old, self.state = self.state, State(config=request.config)
         if self.push_keeps is not PushKeeps.NOTHING:

@@ -8,10 +8,13 @@ import gc
 import weakref
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
+
+import pytest
 
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import HISTORY, Store
+from netfold.controller.jobs.store import HISTORY, Store, StoreError
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -41,6 +44,28 @@ def test_the_file_of_a_job_is_read_once_and_leaves_with_its_record(tmp_path: Pat
             registry.write(registry.with_end_state(registry.get(f"b{n}"), JobState.DONE, "every worker left"))
     gc.collect()
     assert resolved() is None
+
+
+def test_a_change_that_fails_reads_no_job_again(tmp_path: Path) -> None:
+    fabric = single_switch(2)
+    store = Store(tmp_path / "state.db", "fabric")
+    registry = JobRegistry(FabricConfig(fabric, addresses(fabric), store.mark), PacketModel(32), store)
+    with registry.change():
+        registry.write(registry.new(resolve_job(TEXT, fabric, "a")))
+    job = registry.get("a")
+
+    def fail() -> None:
+        with registry.change():
+            registry.write(registry.with_end_state(job, JobState.DONE, ""))
+            registry.write(registry.new(resolve_job(TEXT.replace("name: a", "name: b"), fabric, "b")))
+            raise StoreError("database or disk is full")
+
+    with mock.patch.object(store, "jobs", side_effect=AssertionError("the store is read")):
+        with pytest.raises(StoreError, match="full"):
+            fail()
+        assert registry.all() == [job]
+        assert "b" not in registry
+    assert JobRegistry(registry._config, PacketModel(32), store).all() == [job]
 
 
 def test_a_job_named_by_count_keeps_its_hosts_in_another_fabric(tmp_path: Path) -> None:

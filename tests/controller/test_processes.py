@@ -20,6 +20,8 @@ import grpc
 import pytest
 import typer
 import yaml
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 from softswitch.testing.ports import free_port
 from typer.testing import CliRunner
 
@@ -196,6 +198,31 @@ def _get(url: str, accepted: int = 200) -> str:
             raise
         text = error.read().decode()
     return text
+
+
+def test_health_checks_tell_the_leader_from_its_standby(tmp_path):
+    """By grpc.health.v1, as platforms probe it."""
+
+    async def status(address: str, service: str) -> int:
+        async with grpc.aio.insecure_channel(address) as channel:
+            request = HealthCheckRequest(service=service)
+            return (await HealthStub(channel).Check(request, timeout=20)).status
+
+    async def scenario(operator: Operator):
+        other = f"unix:{tmp_path}/other.sock"
+        async with operator.controller() as leader:
+            await operator.serves(leader)
+            async with operator.controller("--listen", other) as standby:
+                await operator.says(standby, "standby at")
+                for service in ("", "netfold.v1.Controller"):
+                    assert await status(operator.address, service) == HealthCheckResponse.SERVING
+                assert await status(other, "") == HealthCheckResponse.SERVING
+                assert await status(other, "netfold.v1.Controller") == HealthCheckResponse.NOT_SERVING
+                leader.kill()
+                await operator.serves(standby)
+                assert await status(other, "netfold.v1.Controller") == HealthCheckResponse.SERVING
+
+    _run(tmp_path, scenario)
 
 
 def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):

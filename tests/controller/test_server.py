@@ -11,6 +11,9 @@ import sys
 
 import grpc
 import pytest
+from grpc_health.v1.health import aio as health_service
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 from typer.testing import CliRunner
 
 from netfold.controller.operator.job_commands import app as job_app
@@ -124,6 +127,7 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                     ),
                     *("Replan", "GetStatus", "WatchRecording", "WatchEvents", "DebugJob"),
                     *("WithdrawElements", "GiveBackElements", "GetFabricStatus", "ChangeFabric"),
+                    "RollOutProgram",
                 }
                 assert {h.name for h in (await stub.ListHosts(pb.ListHostsRequest())).hosts} >= {"h1"}
                 assert (await stub.GetJob(pb.JobName(name="job"))).name == "job"
@@ -150,6 +154,23 @@ def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monke
             where = Connection(address, security.certificate, "a-token-of-a-worker")
             assert not await asyncio.to_thread(cancel_job, where, "job", "a rank", 20)
             assert "job job goes on: canceling it needs its own token" in caplog.text
+
+    _run(tmp_path, scenario)
+
+
+def test_a_health_check_needs_no_token_and_a_stream_of_them_does(security, tmp_path):
+    async def scenario(deployment):
+        health = health_service.HealthServicer()
+        async with (
+            serving(
+                service_of(deployment.controller), "localhost:0", Credentials(security), health=health
+            ) as address,
+            open_aio_channel(Connection(address, security.certificate, "")) as channel,
+        ):
+            answer = await HealthStub(channel).Check(HealthCheckRequest(), timeout=20)
+            assert answer.status == HealthCheckResponse.SERVING
+            stream = HealthStub(channel).Watch(HealthCheckRequest(), timeout=20)
+            assert await code_of(stream.read()) == grpc.StatusCode.UNAUTHENTICATED
 
     _run(tmp_path, scenario)
 

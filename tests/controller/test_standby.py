@@ -107,6 +107,7 @@ def test_changes_are_refused_and_the_primary_is_named(tmp_path):
             stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["s1"], intent=pb.DRAIN)),
             stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["s1"])),
             stub.ChangeFabric(pb.ChangeFabricRequest(spec_yaml="name: a")),
+            stub.RollOutProgram(pb.RollOutProgramRequest(name="a")),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call

@@ -4,18 +4,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 
 import pytest
 
-from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
+from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
-from netfold.controller.jobs.store import HISTORY, SCHEMA, Store, StoreError
+from netfold.controller.jobs.store import (
+    _TABLES_BEFORE,
+    HISTORY,
+    SCHEMA,
+    SCHEMA_BEFORE,
+    NotFinalError,
+    Store,
+    StoreError,
+)
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
+from netfold.controller.service.leadership import Leadership
 from netfold.topologies.generators import leaf_spine
 
 
@@ -128,6 +139,66 @@ def test_another_version_s_store_is_refused_with_what_keeps_its_jobs(tmp_path):
         Store(tmp_path / "db", "f")
     assert f"schema {SCHEMA + 1}, here {SCHEMA}" in str(refused.value)
     assert "remove" not in str(refused.value)
+
+
+def _of_the_version_before(path):
+    """A store as a version of SCHEMA_BEFORE makes it."""
+    with contextlib.closing(sqlite3.connect(path)) as store:
+        store.executescript(_TABLES_BEFORE)
+        store.executemany(
+            "INSERT INTO facts VALUES (?, ?)",
+            [("schema", SCHEMA_BEFORE), ("fabric", "f"), ("mark", 9), ("term", 5), ("key", "00")],
+        )
+        store.commit()
+
+
+def test_the_version_before_may_have_its_store_back_until_it_is_final(tmp_path):
+    _of_the_version_before(tmp_path / "db")
+    store = Store(tmp_path / "db", "g")
+    assert (store.fabric, store.mark, store.number("term"), store.is_final) == ("f", 9, 5, False)
+    assert store.number("schema") == SCHEMA_BEFORE
+    with pytest.raises(NotFinalError, match="a thing needs a store of schema"):
+        store.expect_final("a thing")
+    with store.change():
+        store.finalize()
+    store.expect_final("a thing")
+    store.close()
+    assert Store(tmp_path / "db", "f").is_final
+
+
+@pytest.mark.parametrize("is_final", [True, False])
+def test_a_registration_writes_the_record_only_for_the_version_before(tmp_path, is_final):
+    store = Store(tmp_path / "db", "f")
+    job = _job("j", 1).model_copy(
+        update={"queue_pairs": (QueuePairs(host="h1", epoch=1, calls=0, connections=()),)}
+    )
+    newer = QueuePairs(host="h1", epoch=2, calls=3, connections=())
+    changed = job.model_copy(update={"queue_pairs": (newer,)})
+    with store.change():
+        store.put(job)
+        if not is_final:
+            store.set_number("schema", SCHEMA_BEFORE)
+    with store.change():
+        store.put_queue_pairs(changed, newer)
+    assert store.jobs() == [changed]
+    [(body,)] = store._db.execute("SELECT body FROM jobs").fetchall()
+    assert JobRecord.model_validate_json(body) == (job if is_final else changed)
+    with store.change():
+        store.put(changed)
+    assert store._db.execute("SELECT count(*) FROM queue_pairs").fetchone() == (0,)
+    assert store.jobs() == [changed]
+
+
+def test_a_new_store_is_final(tmp_path):
+    assert Store(tmp_path / "db", "f").is_final
+
+
+def test_a_standby_does_not_lead_with_a_store_that_a_newer_version_has_finalized(tmp_path):
+    store, newer = Store(tmp_path / "db", "f"), Store(tmp_path / "db", "f")
+    with newer.change():
+        newer.set_number("schema", SCHEMA + 1)
+    with pytest.raises(StoreError, match="was written by another version"):
+        Leadership(store).try_lead()
 
 
 def test_a_record_that_cannot_be_read_is_named(tmp_path):

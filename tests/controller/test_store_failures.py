@@ -43,6 +43,25 @@ def test_a_full_disk_is_an_error_of_the_store_and_changes_nothing(tmp_path):
     assert store.links_seen_up() == {("a", "b")}
 
 
+def test_a_lost_switch_is_one_commit_a_job(tmp_path):
+    """Whatever the number of jobs, each commit has one."""
+
+    async def scenario():
+        async with deployed(leaf_spine(1, 1, 6), tmp_path) as deployment:
+            await deployment.settled()
+            for n in range(3):
+                text = f"name: j{n}\nworkers: [h{2 * n + 1}, h{2 * n + 2}]\nscheme: switchml\n"
+                await deployment.controller.requests.submit(text, queue=False)
+                await deployment.runs(f"j{n}")
+            epochs = {j.name: j.epoch for j in deployment.controller.state.registry.all()}
+            before = deployment.store.ended_changes
+            deployment.controller.jobs.epochs.on_registers_lost("leaf1")
+            assert deployment.store.ended_changes - before == 1 + len(epochs)
+            assert all(j.epoch > epochs[j.name] for j in deployment.controller.state.registry.all())
+
+    asyncio.run(scenario())
+
+
 def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
     async def scenario():
         async with deployed(leaf_spine(2, 2, 2), tmp_path, probe_s=0.05) as deployment:

@@ -251,6 +251,25 @@ class Actions:
         """See FabricFile."""
         self._world.change_fabric(kind, where)
 
+    # ---- upgrades -------------------------------------------------------------------------------------
+
+    def use_store_of_before(self) -> None:
+        """The store is kept for the version before until `finalize`."""
+        self._world.keep_for_before()
+
+    def finalize(self) -> None:
+        self._world.finalize()
+
+    def change_version(self, away_s: float) -> None:
+        """The next controller is of the version before, if the store is not final."""
+        self._world.kill()
+        self._world.starts_as_before = True
+        self._later(away_s + 0.01, self._world.start)
+
+    def roll_out(self, program: str) -> None:
+        """See rolled_out.py."""
+        self._world.rollouts.want(program)
+
     # ---- maintenance ----------------------------------------------------------------------------------
 
     def drain(self, element: str, lasts_s: float) -> None:
@@ -303,6 +322,7 @@ class Actions:
             self.end_cross_traffic(a, b)
             self.end_cross_traffic(b, a)
         world.operator.want_all_back()
+        world.rollouts.give_up()
         world.cut_off.clear()
         for program in world.programs.values():
             program.work_left_s = min(program.work_left_s, LAST_WORK_S)

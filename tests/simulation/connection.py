@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 
 from netfold.controller.switches.connection import ConnectionRequest
+from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Contents
 from netfold.controller.switches.install import WriteBatch
 from netfold.controller.switches.port_counters import PortCounts
@@ -40,6 +41,7 @@ class SimulatedConnection:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._packets: asyncio.Queue[fy.P4PacketIn] = asyncio.Queue(1024)
         self._draws = switch.draws
+        self.on_push: Callable[[SimulatedSwitch, Pipeline], None] = lambda switch, pipeline: None
 
     # ---- what a session calls -------------------------------------------------------------------------
 
@@ -67,7 +69,8 @@ class SimulatedConnection:
         self._start_ready()
 
     async def _prepare(self) -> None:
-        if self.is_primary and (self.request.must_push or not self.switch.has_pipeline):
+        has_other = self.switch.pipeline != self.request.pipeline
+        if self.is_primary and (self.request.must_push or has_other):
             await self._rpc(self._push, self.request.timeouts.push_s)
 
     async def is_listening(self) -> bool:
@@ -93,6 +96,9 @@ class SimulatedConnection:
     async def packets(self) -> AsyncIterator[fy.P4PacketIn]:
         while True:
             yield await self._packets.get()
+
+    async def has_pipeline(self) -> bool:
+        return await self._rpc(lambda: self.switch.pipeline == self.request.pipeline)
 
     async def read(self) -> Contents:
         async with self.rpc_lock:
@@ -163,10 +169,11 @@ class SimulatedConnection:
 
     def _push(self) -> None:
         self.switch.history.add(self.switch.name, "pipeline pushed")
-        self.switch.push_pipeline()
+        self.on_push(self.switch, self.request.pipeline)
+        self.switch.push_pipeline(self.request.pipeline)
 
     def _write(self, batch: WriteBatch) -> None:
-        if self.request.election_id < self.switch.highest_id or not self.switch.has_pipeline:
+        if self.request.election_id < self.switch.highest_id or self.switch.pipeline is None:
             raise rpc_error(grpc.StatusCode.PERMISSION_DENIED, "not primary, or no pipeline")
         self.switch.write(batch)
 

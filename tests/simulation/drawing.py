@@ -14,6 +14,7 @@ from netfold.topologies.fabric import Fabric
 from tests.simulation.fabric_file import KINDS
 from tests.simulation.faults import Intensity
 from tests.simulation.program import JobSpec
+from tests.simulation.rolled_out import MUTE, NEXT, REFUSED
 from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step
 
 SHARES = (0.3, 0.7, 0.95)
@@ -196,11 +197,32 @@ THEMES = {
         slow_plans=0.3,
         probes=0.8,
     ),
+    "upgrades": Theme(
+        {
+            "roll_out": 8,
+            "finalize": 3,
+            "change_version": 3,
+            "restart_controller": 2,
+            "kill_at_commit": 3,
+            "power_cut": 1,
+            "drop_connections": 1,
+            "fill_disk": 1,
+            "drain": 1,
+        },
+        jobs=(3, 6),
+        count=(3, 5, 8),
+        work_s=(5.0, 20.0, 60.0),
+        rates=(20, 40, 60),
+        durations_s=(0.3, 2.0, 6.0, 12.0),
+        noise=0.2,
+        slow_plans=0.2,
+        probes=0.5,
+    ),
     "restores": Theme({"restore_store": 3, "power_cut": 1, "restart_controller": 1}, count=(2, 4), noise=0.1),
 }
 
 
-PARTS = {"drains": 0.1, "fabrics": 0.05}
+PARTS = {"drains": 0.1, "fabrics": 0.05, "upgrades": 0.05}
 """Parts of the seeds that themes have. The theme of each other seed does not depend on it."""
 
 
@@ -438,8 +460,13 @@ def _faults(
         "replan": tuple,
         "drain": lambda: (element(), lasts()),
         "cordon": lambda: (element(), lasts()),
+        "roll_out": lambda: (chosen.choice((NEXT, NEXT, REFUSED, MUTE)),),
+        "finalize": tuple,
+        "change_version": lambda: (lasts(),),
         "change_fabric": lambda: (chosen.choice(KINDS), chosen.random()),
     }
+    if "change_version" in theme.faults and chosen.random() < 0.5:
+        yield Step(0.5, "use_store_of_before")
     for _ in range(chosen.choice(theme.count)):
         at = draw_time(HORIZON_S * 0.9)
         (kind,) = chosen.choices(list(theme.faults), list(theme.faults.values()))

@@ -8,6 +8,7 @@ from tests.simulation.drain_mutants import DRAIN_MUTANTS
 from tests.simulation.fabric_mutants import FABRIC_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.queue_mutants import QUEUE_MUTANTS
+from tests.simulation.upgrade_mutants import UPGRADE_MUTANTS
 
 MIGRATIONS = "scheduling/migration_scheduler.py"
 STATES = "lifecycle/states.py"
@@ -20,6 +21,7 @@ MUTANTS = (
     *QUEUE_MUTANTS,
     *DRAIN_MUTANTS,
     *FABRIC_MUTANTS,
+    *UPGRADE_MUTANTS,
     Mutant(
         "the end of a job frees no capacity",
         STATES,
@@ -132,8 +134,7 @@ MUTANTS = (
     Mutant(
         "memory does not follow a store that refused a change",
         "lifecycle/job_registry.py",
-        "            self._jobs = {j.name: j for j in self._store.jobs()}\n"
-        "            self._revisions = self._stored_revisions()\n"
+        "            self._jobs, self._revisions = jobs, revisions\n"
         "            self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}\n            raise",
         "            raise",
     ),

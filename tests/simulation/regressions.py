@@ -11,6 +11,7 @@ from tests.simulation.drain_scenarios import DRAIN_FABRICS, DRAIN_SCENARIOS
 from tests.simulation.fabric_scenarios import FABRIC_SCENARIOS
 from tests.simulation.program import JobSpec, job
 from tests.simulation.scenario import Scenario, Step
+from tests.simulation.upgrade_scenarios import UPGRADE_FABRICS, UPGRADE_SCENARIOS
 
 
 def greedy(name: str, *workers: str, rate: int, work_s: float) -> JobSpec:
@@ -30,6 +31,7 @@ HOSTS = ("h1", "h2", "h3", "h4")
 SCENARIOS = {
     **DRAIN_SCENARIOS,
     **FABRIC_SCENARIOS,
+    **UPGRADE_SCENARIOS,
     "workers leave while the disk is full": (
         Step(1.0, "submit", (job("a", "h1", "h3"),)),
         fill_disk(4.0, 20.0),
@@ -404,7 +406,9 @@ SLOW_PLANS = {
     "a switch is back while a job is planned, and another one waits for it",
 }
 
-FABRIC_OF = DRAIN_FABRICS | {
+FABRIC_OF = {
+    **DRAIN_FABRICS,
+    **UPGRADE_FABRICS,
     "a spine dies that a queued job has reserved, and another job waits behind that alone": "one spine",
     "a queued job loses a worker while nothing can be reserved, and a job is submitted": "three leaves, two spines",
     "a job's priority rises by its age while it is planned, behind one that fits nowhere": "three leaves, two spines",

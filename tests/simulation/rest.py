@@ -9,6 +9,7 @@ from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.records import JobState
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.topologies.spec import fabric_from_spec, spec_text
+from tests.simulation.rolled_out import wrong_at_rest
 from tests.simulation.world import ViolationError, World
 
 
@@ -56,6 +57,13 @@ def assert_clean(world: World) -> None:
             raise ViolationError(f"{name} holds too much: {more}, and lacks {less}")
     if controller.state.failures.failed.switches or controller.state.failures.failed.links:
         raise ViolationError(f"nothing has failed, and {controller.state.failures.failed} counts as failed")
+    if world.rollouts.waits:
+        raise ViolationError("the operator still waits for a rollout")
+    has_worked = not (world.has_faults or world.draws.intensity.is_noisy or world.busy_until)
+    if wrong := wrong_at_rest(
+        world.store, world.switches, world.fabric, world.rollouts, has_worked=has_worked
+    ):
+        raise ViolationError(wrong)
     left = {
         "background tasks": [t.get_name() for t in controller.state.tasks.under_way],
         "timers of jobs": controller.state.tasks.timers,

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from netfold.controller.jobs.program_records import RolloutState
 from tests.simulation.actions import Actions
 from tests.simulation.faults import Draws
 from tests.simulation.history import History, LogToHistory
@@ -152,6 +153,9 @@ async def _ended(world: World) -> None:
         await asyncio.sleep(1.0)
         controller = world.controller
         if controller is None or world.file.wanted is not None:
+            continue
+        rollout = controller.planning.rollouts.record
+        if rollout is not None and rollout.state is RolloutState.RUNNING:
             continue
         if controller.planning.fabric_changes.applied.is_set():  # another one takes its place
             continue

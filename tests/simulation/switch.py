@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Contents
 from netfold.controller.switches.install import Op, WriteBatch, apply
 from tests.simulation.call import rpc_error
@@ -38,7 +39,7 @@ class SimulatedSwitch:
         self.contents: Contents = {}
         self.changes = 0  # of its contents
         self.registers: dict[int, tuple[int, object]] = {}
-        self.has_pipeline = False
+        self.pipeline: Pipeline | None = None
         self.losses = 0  # of all that the registers held
         self.is_up = True
         self.down_since = -1e9
@@ -69,7 +70,7 @@ class SimulatedSwitch:
         self.is_up = False
         self.changes += 1
         self.down_since = asyncio.get_running_loop().time()
-        self.contents, self.registers, self.has_pipeline = {}, {}, False
+        self.contents, self.registers, self.pipeline = {}, {}, None
         self.rx, self.tx, self.highest_id = {}, {}, 0
         self._cross_bytes = {}
         self.rogues.clear()
@@ -138,8 +139,11 @@ class SimulatedSwitch:
         for connection in list(self.connections):
             connection.on_arbitration()
 
-    def push_pipeline(self) -> None:
-        self.contents, self.registers, self.has_pipeline = {}, {}, True
+    def push_pipeline(self, pipeline: Pipeline) -> None:
+        """Raises fy.P4ClientError for a program that the switch does not take; it is as before then."""
+        if pipeline.p4info.name == "refused":
+            raise rpc_error(grpc.StatusCode.INVALID_ARGUMENT, "no such program")
+        self.contents, self.registers, self.pipeline = {}, {}, pipeline
         self.changes += 1
         self.losses += 1
         self.rx, self.tx, self._cross_bytes = {}, {}, {}
@@ -161,6 +165,9 @@ class SimulatedSwitch:
     def receive(self, port: int, payload: bytes) -> None:
         """A READ from a neighbor (port > 0) or from the controller: answered to the controller."""
         self.rx[port] = self.rx.get(port, 0) + PACKET_BYTES
+        is_mute = self.pipeline is not None and self.pipeline.p4info.name == "mute"
+        if is_mute:
+            return
         if self.is_up and self.is_running.is_set() and self.contents and self.primary is not None:
             self.primary.packet_in(port, payload)
             if self.draws.happens("answer", self.draws.intensity.twice):

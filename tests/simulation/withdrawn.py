@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netfold.controller.core import Controller
+from netfold.controller.health.rollouts import REASON
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.withdrawal import Intent, Withdrawal
 from netfold.controller.lifecycle.capacity import unavoidable, uses_failed
@@ -60,10 +61,13 @@ class Operator:
         self._wishes = {element: wish for element, wish in self._wishes.items() if is_element(element)}
 
     def lost(self, stored: Iterable[Withdrawal]) -> str:
-        """Name an answered intent that is not in the store; empty: there is none."""
-        intents = {w.element: w.intent for w in stored}
+        """Name an answered intent that is not in the store; empty: there is none. What a rollout has withdrawn returns
+        to it."""
+        found = list(stored)
+        intents = {w.element: w.intent for w in found}
+        under_way = {w.element for w in found if w.reason == REASON}
         for element, wish in self._wishes.items():
-            if wish.is_answered and intents.get(element) != wish.intent:
+            if wish.is_answered and element not in under_way and intents.get(element) != wish.intent:
                 return f"{element} is {intents.get(element)}, and the answer was {wish.intent}"
         return ""
 

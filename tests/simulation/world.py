@@ -18,7 +18,7 @@ from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
-from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
@@ -43,10 +43,17 @@ from tests.simulation.fabric_file import FabricFile
 from tests.simulation.faults import Draws
 from tests.simulation.history import History
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.member import Member
+from tests.simulation.member import UNHEARD, Member
 from tests.simulation.plans import SimulatedPlans
 from tests.simulation.process import Process
 from tests.simulation.program import JobSpec, Program
+from tests.simulation.rolled_out import (
+    RolloutOperator,
+    check_push,
+    devices_of,
+    pipeline_of,
+    use_as_before,
+)
 from tests.simulation.server import RpcError, Server
 from tests.simulation.switch import PACKET_BYTES, SimulatedSwitch
 from tests.simulation.withdrawn import Operator, Wish, check_written
@@ -112,12 +119,17 @@ class World:
         self.switches: dict[str, SimulatedSwitch] = {}
         self._add_switches(fabric)
         self.operator = Operator(self._withdraw)
+        self.rollouts = RolloutOperator(self.call)
+        self.starts_as_before = False
+        """The next controller is one of the version before, if it can use the store."""
         self.file = FabricFile(fabric, self._apply_file)
         self.cut: set[frozenset[str]] = set()
         self.cut_off: set[str] = set()
         """Leaves whose hosts do not reach the controller."""
         self.changed_at: dict[object, float] = {}
         """When a link or switch last failed, or came back, or was failing."""
+        self.has_faults = False
+        """Whether a link or switch has failed, and not only got another program."""
         self.busy_until = 0.0
         """When the machine has been fast again for long enough that nothing is late any more."""
         self.programs: dict[str, Program] = {}
@@ -148,6 +160,7 @@ class World:
             recording_bytes=RECORDING_BYTES,
             reroute_period_s=1.0,
             age_s=self.age_s,
+            pipeline_of=pipeline_of,
         )
         self.process: Process | None = None
         self.controller: Controller | None = None
@@ -165,17 +178,26 @@ class World:
         if self._must_restore:
             self._put_backup()
         process = self.process = Process(f"controller {self._starts}")
-        store = self._store = self._open_store(self._path)
+        try:
+            store = self._store = self._open_store(self._path)
+        except StoreError as error:
+            self.violations.append(f"{process.name} does not start: {error}")
+            self.process = None
+            return
         self._take_fabric(fabric_from_spec(store.fabric))
         leadership = self._leadership = Leadership(store, now=LoopClock().wall_s)
         term = leadership.try_lead()
         assert term is not None, "the dead controller still leads"
-        config = FabricConfig(self.fabric, addresses(self.fabric), store.mark)
+        as_before, self.starts_as_before = self.starts_as_before and use_as_before(store), False
+        devices = devices_of(store, self.fabric, as_before=as_before)
+        config = FabricConfig(self.fabric, addresses(self.fabric), store.mark, devices=devices)
 
         def connect(request: ConnectionRequest) -> SwitchConnection:
             process.check()
             switch = self.switches[request.endpoint.name]
-            return SimulatedConnection(switch, request, process, config.device(switch.name).cpu_port)
+            connection = SimulatedConnection(switch, request, process, config.device(switch.name).cpu_port)
+            connection.on_push = self._on_push
+            return connection
 
         disk = SimulatedStore(store, self.disk, process, self._on_written)
         plans = self.plans.of(process)
@@ -203,6 +225,25 @@ class World:
         self._following = asyncio.get_running_loop().create_task(follow, context=contextvars.Context())
         running = process.spawn(self.controller.run())
         running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
+
+    def _on_push(self, switch: SimulatedSwitch, pipeline: Pipeline) -> None:
+        assert self._store is not None
+        if wrong := check_push(switch, pipeline, self.switches.values(), self._store):
+            self.violations.append(wrong)
+        if switch.pipeline not in (None, pipeline):
+            self._note_time(switch.name)
+
+    def keep_for_before(self) -> None:
+        """The store is one of the version before, unless a rollout has begun."""
+        with contextlib.closing(self._open_store(self._path)) as store, store.change():
+            if store.rollout is None:
+                store.set_number("schema", SCHEMA_BEFORE)
+
+    def finalize(self) -> None:
+        """An operator ends the upgrade, also while the controller runs."""
+        with contextlib.closing(self._open_store(self._path)) as store, store.change():
+            store.finalize()
+        self.history.add("world", "the store is final")
 
     def _add_switches(self, fabric: Fabric) -> None:
         """They are there before the fabric's file has them."""
@@ -272,6 +313,11 @@ class World:
         assert isinstance(loop, VirtualLoop)
         loop.call_next(bury)
 
+    @property
+    def store(self) -> Store:
+        assert self._store is not None
+        return self._store
+
     def note_busy(self, lasts_s: float) -> None:
         """Something is slow from now on, for so long."""
         until = asyncio.get_running_loop().time() + lasts_s + BUSY_AFTER_S
@@ -319,6 +365,7 @@ class World:
         shutil.copyfile(self._backup, self._path)
         self.history.add("world", "the store is restored")
         self.operator.on_restore()
+        self.rollouts.on_restore()
         for program in self.programs.values():
             program.on_restore()
         for switch in self.switches:
@@ -409,6 +456,8 @@ class World:
             return
         if first is not None and first.is_alive:
             program.replaced.append(first)
+        if first is not None and first.outcome.startswith(UNHEARD):
+            program.excuses.append(f"{host} left unheard, and was started again")
         member = Member(job, host, lambda: self._server_of(host), self._qpns, self.history)
         member.on_assignment = self._on_assignment
         program.members[host] = member
@@ -507,6 +556,10 @@ class World:
             self.switches[switch].set_cross_traffic((arrives, self.fabric.ports[switch][near]), bytes_per_s)
 
     def note_change(self, element: object) -> None:
+        self.has_faults = True
+        self._note_time(element)
+
+    def _note_time(self, element: object) -> None:
         self.changed_at[element] = asyncio.get_running_loop().time()
 
     def links(self) -> list[Link]:

@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold controller backup`, `restore`, `verify` and `finalize`: the file of a controller's store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from netfold.controller.jobs.store import SCHEMA, StoreError
+from netfold.controller.operator.controller_client import NO_CONTROLLER, REFUSED, fail
+from netfold.controller.service import store_files
+from netfold.controller.service.store_files import StoreInUseError, VerifiedStore
+
+backup, restore, verify, finalize = (typer.Typer() for _ in range(4))
+
+State = Annotated[Path, typer.Argument(metavar="STATE", help="File of --state of `netfold controller run`.")]
+
+
+@backup.command()
+def _backup(
+    state: State, copy: Annotated[Path, typer.Argument(metavar="COPY", help="New file for the copy.")]
+) -> None:
+    """Copy the state of a controller, which may run, and verify the copy.
+
+    Exit codes: 0 copied, 3 the copy has faults, 4 a file cannot be used.
+    """
+    try:
+        _show(copy, store_files.back_up(state, copy))
+    except StoreError as error:
+        fail(NO_CONTROLLER, str(error))
+
+
+@restore.command()
+def _restore(
+    copy: Annotated[Path, typer.Argument(metavar="COPY", help="File that `netfold controller backup` made.")],
+    state: State,
+) -> None:
+    """Put a copy in the place of the state of a controller that is stopped. Jobs of the copy start again in a new job
+    epoch.
+
+    Exit codes: 0 restored, 3 a controller leads with the state, 4 a file cannot be used or has faults.
+    """
+    try:
+        _show(state, store_files.restore(copy, state))
+    except StoreInUseError as error:
+        fail(REFUSED, str(error))
+    except StoreError as error:
+        fail(NO_CONTROLLER, str(error))
+
+
+@verify.command()
+def _verify(state: State) -> None:
+    """Check a state or a copy of one: the file, its schema, each record, and whether placements fit the fabric. The
+    controller may run.
+
+    Exit codes: 0 no fault, 3 faults, 4 the file is no state that this version can use.
+    """
+    try:
+        _show(state, store_files.verify(state))
+    except StoreError as error:
+        fail(NO_CONTROLLER, str(error))
+
+
+@finalize.command()
+def _finalize(state: State) -> None:
+    """End an upgrade: the version before cannot use the state any more, and this version may use all of it. The
+    controller may run.
+
+    Exit codes: 0 final, 4 the file is no state that this version can use.
+    """
+    try:
+        store_files.finalize(state)
+    except StoreError as error:
+        fail(NO_CONTROLLER, str(error))
+    typer.echo(f"{state} has schema {SCHEMA}; the version before refuses it")
+
+
+def _show(path: Path, verdict: VerifiedStore) -> None:
+    before = "" if verdict.schema == SCHEMA else ", which the version before can use, too"
+    typer.echo(
+        f"{path}: fabric {verdict.fabric}, {verdict.jobs} jobs, {verdict.live_jobs} of them live; schema "
+        f"{verdict.schema}{before}"
+    )
+    for fault in verdict.faults:
+        typer.echo(f"fault: {fault}")
+    if verdict.faults:
+        raise typer.Exit(REFUSED)

@@ -1,0 +1,191 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Backs up, restores, verifies and finalizes the file of a store. A leader may use it meanwhile, except for a
+restore."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.lifecycle.allocation import ranges_of
+from netfold.controller.lifecycle.capacity import background_of, fits
+from netfold.controller.lifecycle.job_registry import resolved_with
+from netfold.controller.lifecycle.tree_numbers import switches_of
+from netfold.controller.service.leadership import lock_of
+from netfold.controller.switches.failed_elements import WithdrawalError, element_named
+from netfold.protocol.listing import listing
+from netfold.topologies.fabric import Fabric, FabricError
+from netfold.topologies.spec import fabric_from_spec
+
+
+class StoreInUseError(StoreError):
+    """A controller leads with the store."""
+
+
+@dataclass(frozen=True)
+class VerifiedStore:
+    """A store that was verified. `faults`: the reasons why a controller could not go on with it."""
+
+    schema: int
+    fabric: str
+    jobs: int
+    live_jobs: int
+    faults: tuple[str, ...]
+
+
+def verify(path: Path) -> VerifiedStore:
+    """Check a store or a backup of one: the file, its schema, each record, and the placements in its fabric. It stays
+    as it is. Raises StoreError for a file that is no store of this version or of the one before."""
+    with tempfile.TemporaryDirectory(prefix="netfold-verify-") as folder:
+        copy = Path(folder) / "store.db"
+        _copy(path, copy)
+        with closing(sqlite3.connect(copy)) as database:
+            [(found,), *_] = database.execute("PRAGMA integrity_check").fetchall()
+            if found != "ok":
+                raise StoreError(f"{path} is damaged: {found}")
+            _expect_store(database, path)
+        with closing(Store(copy, "")) as store:
+            jobs = store.jobs()
+            live = [j for j in jobs if not j.state.is_terminal]
+            try:
+                fabric = fabric_from_spec(store.fabric)
+            except FabricError as error:
+                raise StoreError(f"{path}: its fabric cannot be read: {error}") from error
+            faults = (*_withdrawn_faults(store, fabric), *_job_faults(live, fabric))
+            return VerifiedStore(store.number("schema"), fabric.name, len(jobs), len(live), faults)
+
+
+def back_up(state: Path, copy: Path) -> VerifiedStore:
+    """Copy a store to a new file, also while a controller writes, and verify the copy. Raises StoreError."""
+    if copy.exists():
+        raise StoreError(f"{copy} exists; name a new file")
+    _copy(state, copy)
+    return verify(copy)
+
+
+def restore(backup: Path, state: Path) -> VerifiedStore:
+    """Put a backup in the place of a store, which may be missing. A backup with faults is refused. Raises StoreError;
+    StoreInUseError while a controller leads with the store."""
+    verdict = verify(backup)
+    if verdict.faults:
+        raise StoreError(f"{backup} is not restored: {listing(verdict.faults)}")
+    with _without_leader(state):
+        if state.exists() and not _is_database(state):
+            for suffix in ("", "-wal", "-shm"):
+                state.with_name(state.name + suffix).unlink(missing_ok=True)
+        _copy(backup, state)
+    return verdict
+
+
+def finalize(state: Path) -> None:
+    """Give a store the schema of this version, also while a controller leads. Raises StoreError."""
+    with _existing(state) as database:
+        _expect_store(database, state)
+    with closing(Store(state, "")) as store, store.change():
+        store.finalize()
+
+
+@contextmanager
+def _without_leader(state: Path) -> Iterator[None]:
+    """Keep controllers from leading. Raises StoreError."""
+    try:
+        state.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = lock_of(state)
+    except OSError as error:
+        raise StoreError(f"{state}: {error.strerror}") from error
+    if lock is None:
+        raise StoreInUseError(f"a controller leads with {state}: stop it and its standby first")
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with _existing(path) as database:
+            database.execute("PRAGMA schema_version").fetchone()
+    except StoreError:
+        return False
+    return True
+
+
+@contextmanager
+def _existing(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database of a file that exists. Raises StoreError."""
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            yield database
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: {error}") from error
+
+
+def _copy(path: Path, copy: Path) -> None:
+    """Copy a database that may be written meanwhile, for this user only. A database that is there is replaced in one
+    transaction, also for a standby that has it open. Raises StoreError."""
+    with _existing(path) as found:
+        try:
+            os.close(os.open(copy, os.O_WRONLY | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise StoreError(f"{copy} cannot be written: {error.strerror}") from error
+        with closing(sqlite3.connect(copy)) as to:
+            found.backup(to)
+
+
+def _expect_store(database: sqlite3.Connection, path: Path) -> None:
+    """Raises StoreError."""
+    try:
+        found = database.execute("SELECT value FROM facts WHERE name = 'schema'").fetchone()
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} is not a store of netfold: {error}") from error
+    if found is None:
+        raise StoreError(f"{path} is not a store of netfold: it has no schema")
+
+
+def _withdrawn_faults(store: Store, fabric: Fabric) -> Iterator[str]:
+    for withdrawal in store.withdrawals():
+        try:
+            element_named(fabric, withdrawal.element)
+        except WithdrawalError as error:
+            yield f"a withdrawn element: {error}"
+
+
+def _job_faults(live: list[JobRecord], fabric: Fabric) -> Iterator[str]:
+    """Reasons why jobs that have not ended do not fit the fabric."""
+    slots: Counter[tuple[str, int]] = Counter()
+    numbers: Counter[tuple[str, int]] = Counter()
+    nodes, links = {e.name for e in fabric.elements}, {frozenset((k.a, k.b)) for k in fabric.links}
+    for job in live:
+        missing = sorted({*job.nodes, *(m.host for m in job.members)} - nodes)
+        lost = sorted("-".join(sorted(link)) for p in job.placements for link in p.links - links)
+        if missing or lost:
+            yield f"job {job.name}: the fabric has no {listing([*missing, *lost])}"
+            continue
+        try:
+            resolved_with(job, fabric)
+        except FabricError as error:
+            yield f"job {job.name}: {error}"
+        if job.placement is not None and job.state.is_installed:
+            others = background_of(other for other in live if other is not job and nodes >= other.nodes)
+            if not fits(fabric, job.placement.plan, others):
+                yield f"job {job.name}: its rates do not fit beside those of others"
+        held = (
+            found for p in job.placements for found in ranges_of(p).items()
+        )  # a job may give its own to itself
+        slots.update({(switch, block) for switch, ranges in held for r in ranges for block in r.blocks})
+        for placement in job.placements:
+            for tree, of_plan in zip(placement.trees, placement.plan.trees, strict=True):
+                numbers.update((switch, tree.tree) for switch in switches_of(fabric, of_plan))
+    for what, found in (("block of slots", slots), ("tree number", numbers)):
+        for (switch, number), count in found.items():
+            if count > 1:
+                yield f"switch {switch}: {what} {number} is given {count} times"

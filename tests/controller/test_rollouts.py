@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Rollouts of programs: switch by switch, back where a check fails, and on where a controller ends."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import grpc
+import pytest
+
+from netfold.controller.health import rollouts
+from netfold.controller.jobs.program_records import RolloutState, StoredProgram
+from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.store import SCHEMA_BEFORE
+from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.switches.stored_programs import read_pipeline
+from netfold.protocol import netfold_pb2 as pb
+from netfold.topologies.generators import leaf_spine
+from tests.controller.deployment import PIPELINE, Deployment, asked, code_of, deployed
+
+JOB = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
+OWN = read_pipeline(PIPELINE)
+NEXT = replace(OWN, name="next", blob=OWN.blob + b"\n")
+BAD = replace(OWN, name="bad", blob=b"bad")
+
+
+def _request(program: StoredProgram) -> pb.RollOutProgramRequest:
+    abilities = program.abilities.model_dump_json().encode()
+    return pb.RollOutProgramRequest(
+        name=program.name, p4info=program.p4info, blob=program.blob, abilities=abilities
+    )
+
+
+async def _runs(deployment: Deployment) -> None:
+    await deployment.settled()
+    await deployment.controller.requests.submit(JOB, queue=False)
+    await deployment.runs("job")
+
+
+async def _has_ended(deployment: Deployment) -> RolloutState:
+    record = deployment.controller.planning.rollouts
+
+    def is_over() -> bool:
+        return record.record is not None and record.record.state is not RolloutState.RUNNING
+
+    await deployment.until(is_over, "the rollout has ended")
+    assert record.record is not None
+    return record.record.state
+
+
+def _blobs(deployment: Deployment) -> dict[str, bytes]:
+    configs = {name: s.state.config for name, s in deployment.switches.items()}
+    return {name: b"" if config is None else config.p4_device_config for name, config in configs.items()}
+
+
+def _nothing_is_withdrawn(deployment: Deployment) -> bool:
+    return not deployment.controller.state.registry.withdrawals
+
+
+def test_a_program_reaches_all_switches_and_stays(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await _runs(deployment)
+            status = await stub.RollOutProgram(_request(NEXT))
+            assert (status.rollout.program, list(status.rollout.left)) == (
+                "next",
+                ["spine1", "spine2", "leaf1", "leaf2"],
+            )
+            assert await code_of(stub.RollOutProgram(_request(OWN))) == grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert await _has_ended(deployment) is RolloutState.DONE
+            assert set(_blobs(deployment).values()) == {NEXT.blob}
+            assert _nothing_is_withdrawn(deployment)
+            await deployment.runs("job")
+            pushes = {name: s.pushes for name, s in deployment.switches.items()}
+            assert set(pushes.values()) == {2}
+            await deployment.kill()
+            deployment.start()  # with the options of before
+            await deployment.settled()
+            assert {name: s.pushes for name, s in deployment.switches.items()} == pushes
+            assert deployment.state("job") is JobState.RUNNING
+
+    asyncio.run(scenario())
+
+
+def test_the_first_switch_that_fails_gets_its_program_back(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await _runs(deployment)
+            await stub.RollOutProgram(_request(BAD))
+            assert await _has_ended(deployment) is RolloutState.STOPPED
+            rollout = (await stub.GetFabricStatus(pb.FabricStatusRequest())).rollout
+            assert (rollout.state, list(rollout.done), len(rollout.left)) == ("stopped", [], 4)
+            assert rollout.reason == (
+                "switch spine1: it is not ready with the program: INVALID_ARGUMENT: no such program"
+            )
+            await deployment.settled()
+            assert set(_blobs(deployment).values()) == {OWN.blob}
+            assert _nothing_is_withdrawn(deployment)
+            assert [s.pushes for n, s in deployment.switches.items() if n != "spine1"] == [1, 1, 1]
+            await deployment.runs("job")
+            await stub.RollOutProgram(_request(NEXT))
+            assert await _has_ended(deployment) is RolloutState.DONE
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_whose_slots_stay_full_fails_its_check(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await _runs(deployment)
+            deployment.slot = lambda switch, slot: (5 << 20, 1)
+            await stub.RollOutProgram(_request(NEXT))
+            assert await _has_ended(deployment) is RolloutState.STOPPED
+            rollout = (await stub.GetFabricStatus(pb.FabricStatusRequest())).rollout
+            assert "is not empty after a RESET" in rollout.reason
+            assert set(_blobs(deployment).values()) == {OWN.blob}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"lanes": 64})), "has 64 lanes"),
+        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"wire": 9})), "packets of version 9"),
+        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"quorum": False})), "lacks quorum"),
+        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"children": 2})), "lacks 32 children"),
+        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"chip": "tofino"})), "is for tofino"),
+        (replace(NEXT, name="../next"), "a program has a name of letters"),
+    ],
+)
+def test_a_program_that_jobs_cannot_go_on_with_is_refused(tmp_path, program, why):
+    async def scenario():
+        async with deployed(leaf_spine(1, 1, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            with pytest.raises(grpc.aio.AioRpcError, match=why):
+                await stub.RollOutProgram(_request(program))
+            assert deployment.store.rollout is None
+
+    asyncio.run(scenario())
+
+
+def test_a_store_of_the_version_before_has_no_rollout(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(1, 1, 2), tmp_path) as deployment, asked(deployment) as stub:
+            with deployment.store.change():
+                deployment.store.set_number("schema", SCHEMA_BEFORE)
+            with pytest.raises(grpc.aio.AioRpcError, match="netfold controller finalize"):
+                await stub.RollOutProgram(_request(NEXT))
+            with deployment.store.change():
+                deployment.store.finalize()
+            await stub.RollOutProgram(_request(NEXT))
+            assert await _has_ended(deployment) is RolloutState.DONE
+
+    asyncio.run(scenario())
+
+
+def test_what_an_operator_has_withdrawn_is_so_again(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            deployment.controller.planning.maintenance.withdraw(["leaf1"], Intent.CORDON, "cables")
+            await stub.RollOutProgram(_request(NEXT))
+            assert await _has_ended(deployment) is RolloutState.DONE
+            [stays] = deployment.controller.state.registry.withdrawals
+            assert (stays.element, stays.intent, stays.reason) == ("leaf1", Intent.CORDON, "cables")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("program", [NEXT, BAD], ids=["good", "bad"])
+@pytest.mark.parametrize("commits", range(1, 8))
+def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, program, commits):
+    """The controller ends after each of the first commits of a rollout."""
+
+    async def scenario():
+        async with deployed(leaf_spine(2, 1, 2), tmp_path) as deployment:
+            await _runs(deployment)
+            deployment.controller.planning.rollouts.start(program)
+            first = deployment.store.ended_changes
+            await deployment.until(
+                lambda: (
+                    deployment.store.ended_changes >= first + commits
+                    or deployment.controller.planning.rollouts.record.state is not RolloutState.RUNNING
+                ),
+                "commits",
+            )
+            await deployment.kill()
+            deployment.start()
+            state = await _has_ended(deployment)
+            assert state is (RolloutState.DONE if program is NEXT else RolloutState.STOPPED)
+            await deployment.settled()
+            assert set(_blobs(deployment).values()) == {NEXT.blob if program is NEXT else OWN.blob}
+            assert _nothing_is_withdrawn(deployment)
+            await deployment.runs("job")
+
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    asyncio.run(scenario())

@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of upgrades and rollouts (mutant.py)."""
+
+from __future__ import annotations
+
+from tests.simulation.mutant import Mutant
+
+ROLLOUTS = "health/rollouts.py"
+STORE = "jobs/store.py"
+SESSION = "switches/session.py"
+
+UPGRADE_MUTANTS = (
+    Mutant(
+        "a switch with another program is not checked",
+        ROLLOUTS,
+        "        if fault := await self._fault(switch):",
+        '        if fault := "":',
+        "a program answers nothing",
+    ),
+    Mutant(
+        "slots of a switch with another program are not read",
+        ROLLOUTS,
+        "        with registry.quarantine(switch, free):",
+        '        return ""\n        with registry.quarantine(switch, free):',
+        "a program answers nothing",
+    ),
+    Mutant(
+        "a switch gets another program while jobs use it",
+        ROLLOUTS,
+        "            record = await self._free(record, switch)\n",
+        "",
+        "a program reaches all switches",
+    ),
+    Mutant(
+        "a leaf with workers is not held for its program",
+        ROLLOUTS,
+        "        if is_bound or self._jobs_at(switch):",
+        "        if False:",
+        "a program reaches all switches",
+    ),
+    Mutant(
+        "a leaf whose job waits is not held for its program",
+        ROLLOUTS,
+        "        if is_bound or self._jobs_at(switch):",
+        "        if self._jobs_at(switch):",
+        "a job waits when its leaf gets another program",
+    ),
+    Mutant(
+        "a switch that an operator gave back is emptied for its own program",
+        ROLLOUTS,
+        "            record = await self._free(record, switch)  # an operator",
+        "            # an operator",
+        "an operator gives a switch back that fails its check",
+    ),
+    Mutant(
+        "a switch that fails keeps the program",
+        ROLLOUTS,
+        "            self._assign(switch, before)\n",
+        "            pass\n",
+        "a program answers nothing",
+    ),
+    Mutant(
+        "a rollout that fails does not stop",
+        ROLLOUTS,
+        '"reason": f"switch {switch}: {fault}"}))\n            return\n',
+        '"reason": ""}))\n',
+        "a program answers nothing",
+    ),
+    Mutant(
+        "a switch stays withdrawn after its rollout",
+        ROLLOUTS,
+        "            self._maintenance.give_back([switch])\n",
+        "            pass\n",
+        "a program reaches all switches",
+    ),
+    Mutant(
+        "the next controller forgets the rollout",
+        ROLLOUTS,
+        "        self.record = self._store.rollout\n",
+        "        self.record = None\n",
+        "the controller restarts in a rollout",
+    ),
+    Mutant(
+        "the program of a switch is not stored",
+        ROLLOUTS,
+        "            self._store.put_switch_program(switch, SwitchProgram(digest, was_rolled_out=True))\n",
+        "            pass\n",
+        "a program reaches all switches",
+    ),
+    Mutant(
+        "what an operator has withdrawn is given back after a rollout",
+        ROLLOUTS,
+        "        if displaced is None:",
+        "        if True:",
+        "a spine that an operator has drained gets another program",
+    ),
+    Mutant(
+        "a switch is not connected anew for its program",
+        SESSION,
+        '        self._reporter.set_failed("its program is replaced")\n        self._closing.set()\n',
+        '        self._reporter.set_failed("its program is replaced")\n',
+        "a program reaches all switches",
+    ),
+    Mutant(
+        "a rollout begins while the version before may use the store",
+        ROLLOUTS,
+        '        self._store.expect_final("a rollout")\n',
+        "",
+        "a rollout waits for the end of an upgrade",
+    ),
+    Mutant(
+        "a store of the version before is refused",
+        STORE,
+        "        if found not in (SCHEMA_BEFORE, SCHEMA):",
+        "        if found != SCHEMA:",
+        "two versions use one store",
+    ),
+    Mutant(
+        "the program of a rollout is forgotten when it begins",
+        ROLLOUTS,
+        "            self._store.put_program(program)\n",
+        "",
+        "a program reaches all switches",
+    ),
+)
