@@ -168,7 +168,8 @@ class PlanningClient:
                     trees, enough = (
                         ((), math.inf) if current_plan is None else (current_plan.trees, current_plan.rate)
                     )
-                    causes = dict.fromkeys(self._failures.withdrawn.names, "withdrawn")
+                    causes = {m.link: str(m) for m in self._failures.miscablings}
+                    causes |= dict.fromkeys(self._failures.withdrawn.names, "withdrawn")
                     causes |= dict.fromkeys(besides.switches, "it did not take the entries of the job")
                     down = self._failures.of(resolved.file.name).switches
                     causes |= {s: self._failure_cause(s) for s in avoided.switches & down}
