@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import permutations
@@ -32,6 +33,9 @@ from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.topologies.fabric import Fabric, Switch
+
+RANDOM_BYTES = 9
+"""Twelve characters: a token of the longest name still fits in 127."""
 
 
 class FabricReplacedError(StoreError):
@@ -290,6 +294,7 @@ class JobRegistry:
             submitted=self._clock.wall_s(),
             submitted_by=submitter.name,
             tenant=submitter.tenant,
+            random=secrets.token_urlsafe(RANDOM_BYTES),
         )
 
     def with_placement(

@@ -115,7 +115,7 @@ def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = N
 def sees(caller: Identity, job: JobRecord) -> bool:
     """Whether the caller may see more of the job than its load."""
     if caller.job:
-        return job.name == caller.job and job.seq == caller.seq
+        return job.name == caller.job and job.serial == caller.serial
     return caller.role is not Role.USER or job.tenant == caller.tenant
 
 

@@ -28,7 +28,7 @@ from netfold.controller.service.access import (
 from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.connection_limits import HANDSHAKE_S
 from netfold.controller.service.events import Event, EventFiles
-from netfold.controller.service.hidden_jobs import HiddenJobs, hides_jobs
+from netfold.controller.service.hidden_jobs import HiddenJobs
 from netfold.controller.service.identities import Identity, Role
 from netfold.controller.service.interceptor import CallInterceptor, Handler, wrapped
 from netfold.controller.service.request_texts import MAX_TEXT
@@ -66,7 +66,7 @@ class IdentifiedCall:
 
     def hidden(self) -> HiddenJobs:
         """The jobs that are hidden from the caller now."""
-        return HiddenJobs(self.caller, self._service.registry.all() if hides_jobs(self.caller) else ())
+        return HiddenJobs(self.caller, self._service.registry.all)
 
     async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
         await self.refuse(AccessRefusal(code, details), self.hidden().text(details))
@@ -83,7 +83,7 @@ class IdentifiedCall:
 
 def hidden_jobs_of(context: object) -> HiddenJobs:
     """The jobs that are hidden from the caller of a call."""
-    return context.hidden() if isinstance(context, IdentifiedCall) else HiddenJobs(LOCAL, ())
+    return context.hidden() if isinstance(context, IdentifiedCall) else HiddenJobs(LOCAL, list)
 
 
 def submitter_of(context: object) -> Submitter:
@@ -197,7 +197,7 @@ class AccessInterceptor(CallInterceptor):
             own = IdentifiedCall(context, caller, self._service)
             await self._admit(rpc, first, own)
             async for message in method(_chained(first, requests), own):
-                yield message
+                yield own.hidden().answer(message)
 
         return call
 
@@ -217,7 +217,7 @@ def _rpc_of(details: grpc.HandlerCallDetails) -> str:
     return str(details.method).rpartition("/")[2]
 
 
-def _member_of(job: tuple[str, int] | None) -> Identity | None:
+def _member_of(job: tuple[str, str] | None) -> Identity | None:
     return None if job is None else Identity("", "", Role.MEMBER, *job)
 
 

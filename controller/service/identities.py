@@ -43,14 +43,14 @@ ROLES_IN_FILES = (Role.VIEWER, Role.USER, Role.OPERATOR)
 
 @dataclass(frozen=True)
 class Identity:
-    """A caller. `name`: "" for those whose token has no name. `job`, `seq`: of a member whose token is of one job; "":
-    its token joins every job. `limits`: of its tenant; an operator has none."""
+    """A caller. `name`: "" for those whose token has no name. `job`, `serial`: of a member whose token is of one job;
+    "": its token joins every job. `limits`: of its tenant; an operator has none."""
 
     name: str
     tenant: str
     role: Role
     job: str = ""
-    seq: int = 0
+    serial: str = ""
     limits: TenantLimits = field(default_factory=TenantLimits)
 
 

@@ -77,7 +77,7 @@ class Service(JobsService):
                 request.spec_yaml, submitter_of(context), queue=request.queue, source=request.source
             )
             message = self._job(job)
-            message.member_token = job_token(self.registry.key, job.name, job.seq)
+            message.member_token = job_token(self.registry.key, job.name, job.serial)
             return message
         except REFUSALS as error:
             await refuse(context, error)
