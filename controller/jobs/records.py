@@ -226,7 +226,7 @@ class JobRecord(Record):
 
     @property
     def serial(self) -> str:
-        """What the tokens of its members are bound to, besides its name."""
+        """The text that the tokens of its members are bound to, besides its name."""
         return self.random or str(self.seq)
 
     @property

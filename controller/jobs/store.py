@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Stores what has to outlive the controller, in SQLite (WAL): the fabric, jobs, withdrawn elements, epochs of slots,
-and the leader's term and address.
+"""Stores what has to outlive the controller, in SQLite (WAL): the fabric, jobs, withdrawn elements, usage of tenants,
+epochs of slots, and the leader's term and address.
 
 Every change is one transaction, synced to disk before the switches receive it. One process at a time writes
 (service/leadership.py); standbys read."""
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
+from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.jobs.withdrawal import Withdrawal
 
 SCHEMA = 7
@@ -45,6 +46,7 @@ CREATE TABLE IF NOT EXISTS members (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS worked (sender TEXT, receiver TEXT, PRIMARY KEY (sender, receiver)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS withdrawals (element TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tenants (tenant TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS epochs (
     switch TEXT, block INTEGER, epoch INTEGER NOT NULL, PRIMARY KEY (switch, block)
 ) WITHOUT ROWID;
@@ -53,7 +55,7 @@ CREATE TABLE IF NOT EXISTS revisions (
 ) WITHOUT ROWID;
 """
 
-Record = TypeVar("Record", JobRecord, Member, Withdrawal)
+Record = TypeVar("Record", JobRecord, Member, Withdrawal, TenantUsage)
 
 
 class StoreError(Exception):
@@ -238,6 +240,19 @@ class Store:
     def delete_withdrawal(self, element: str) -> None:
         """Give an element back, within a change."""
         self._db.execute("DELETE FROM withdrawals WHERE element = ?", (element,))
+
+    # ---- usage of tenants ------------------------------------------------------------------------
+
+    def usage(self) -> list[TenantUsage]:
+        """The usage of all tenants that ever held something. Raises StoreError for one that this version cannot
+        read."""
+        rows = self._db.execute("SELECT body FROM tenants ORDER BY tenant").fetchall()
+        return [self._read(TenantUsage, body) for (body,) in rows]
+
+    def put_usage(self, usage: TenantUsage) -> None:
+        """Write the usage of a tenant, within a change."""
+        row = (usage.tenant, usage.model_dump_json())
+        self._db.execute("INSERT OR REPLACE INTO tenants VALUES (?, ?)", row)
 
     # ---- epochs ----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.stored_fabric import FabricStore
+from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.jobs.withdrawal import Withdrawal
 
 
@@ -48,6 +49,10 @@ class JobStore(FabricStore, Protocol):
     def put_withdrawal(self, withdrawal: Withdrawal) -> None: ...
 
     def delete_withdrawal(self, element: str) -> None: ...
+
+    def usage(self) -> list[TenantUsage]: ...
+
+    def put_usage(self, usage: TenantUsage) -> None: ...
 
     def epochs(self, switch: str) -> dict[int, int]: ...
 

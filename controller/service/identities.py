@@ -44,7 +44,7 @@ ROLES_IN_FILES = (Role.VIEWER, Role.USER, Role.OPERATOR)
 @dataclass(frozen=True)
 class Identity:
     """A caller. `name`: "" for those whose token has no name. `job`, `serial`: of a member whose token is of one job;
-    "": its token joins every job. `limits`: of its tenant; an operator has none."""
+    "": its token joins every job. `limits`: of its tenant; an operator has its weight alone."""
 
     name: str
     tenant: str
@@ -107,10 +107,11 @@ def read_identities(file: Path) -> Identities:
 
 
 def _limited(identity: Identity, limits: Mapping[str, TenantLimits]) -> Identity:
-    """The identity with the limits of its tenant."""
-    if identity.role is Role.OPERATOR or identity.tenant not in limits:
-        return identity
-    return replace(identity, limits=limits[identity.tenant])
+    """The identity with the limits of its tenant. An operator has its weight alone."""
+    own = limits.get(identity.tenant, TenantLimits())
+    if identity.role is Role.OPERATOR:
+        own = TenantLimits(weight=own.weight)
+    return replace(identity, limits=own)
 
 
 def _add_limits(limits: dict[str, TenantLimits], place: str, words: list[str]) -> None:
@@ -121,12 +122,13 @@ def _add_limits(limits: dict[str, TenantLimits], place: str, words: list[str]) -
         key, _, value = word.partition("=")
         number = _LIMIT.fullmatch(value)
         is_whole = number is not None and number[1] is None
-        has_sign = value.startswith("-")
         if key not in _KEYS or key in values or number is None:
             raise IdentitiesError(
                 f"{place}: {word[:80]!r}; expected KEY=NUMBER of {', '.join(_KEYS)}, each once"
             )
-        if (key in _WHOLE and not is_whole) or (has_sign and key != "priority"):
+        is_negative = value.startswith("-") and key != "priority"
+        is_nothing = key == "weight" and not float(value)
+        if (key in _WHOLE and not is_whole) or is_negative or is_nothing:
             raise IdentitiesError(f"{place}: {word[:80]!r}; expected a number that {key} can have")
         values[key] = int(value) if key in _WHOLE else float(value)
     limits[words[0]] = TenantLimits(**values)

@@ -8,6 +8,7 @@ from tests.simulation.drain_mutants import DRAIN_MUTANTS
 from tests.simulation.fabric_mutants import FABRIC_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.queue_mutants import QUEUE_MUTANTS
+from tests.simulation.tenant_mutants import TENANT_MUTANTS
 
 MIGRATIONS = "scheduling/migration_scheduler.py"
 STATES = "lifecycle/states.py"
@@ -20,6 +21,7 @@ MUTANTS = (
     *QUEUE_MUTANTS,
     *DRAIN_MUTANTS,
     *FABRIC_MUTANTS,
+    *TENANT_MUTANTS,
     Mutant(
         "the end of a job frees no capacity",
         STATES,
@@ -134,15 +136,15 @@ MUTANTS = (
         "lifecycle/job_registry.py",
         "            self._jobs = {j.name: j for j in self._store.jobs()}\n"
         "            self._revisions = self._stored_revisions()\n"
+        "            self.ledger.reload()\n"
         "            self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}\n            raise",
         "            raise",
     ),
     Mutant(
         "a job is acknowledged that is in memory alone",
         "lifecycle/job_registry.py",
-        "        self._store.put(job)\n        self._jobs[job.name] = job\n        if job.state.is_terminal",
-        "        if job.state is not JobState.QUEUED:\n            self._store.put(job)\n"
-        "        self._jobs[job.name] = job\n        if job.state.is_terminal",
+        "        self._store.put(job)\n        self.ledger.settle(",
+        "        if job.state is not JobState.QUEUED:\n            self._store.put(job)\n        self.ledger.settle(",
     ),
     Mutant(
         "a member's joining and leaving is in memory alone",
