@@ -181,7 +181,9 @@ class JobRegistry:
 
     def usage(self) -> dict[str, TenantUsage]:
         """The usage of each tenant now."""
-        return self.ledger.usage(self._jobs.values(), self._clock.wall_s())
+        return self.ledger.usage(
+            list(self._jobs.values()), self._clock.wall_s()
+        )  # a scrape is another thread
 
     def is_host(self, name: str) -> bool:
         """Whether the fabric has a host of that name."""

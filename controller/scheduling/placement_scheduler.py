@@ -22,7 +22,9 @@ from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_queue import JobQueue, conditions_of, jobs_in_the_way, start_time
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
+from netfold.controller.scheduling.planning_budget import PlanningBudget
 from netfold.controller.scheduling.planning_client import PlanningClient, loads_of
+from netfold.controller.switches.failed_elements import FailedElements
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class PlacementScheduler:
         self._planning = planning
         self._plan_scheduler = plan_scheduler
         self._queue = queue
+        self._budget = PlanningBudget(state.clock.monotonic_s)
         self._queue_requests = 0
         self._again = False
         self._is_running = False
@@ -68,6 +71,10 @@ class PlacementScheduler:
         name = resolved.file.name
 
         async def work(is_final_attempt: bool) -> None:
+            with self._budget.spent(submitter):
+                await place(is_final_attempt)
+
+        async def place(is_final_attempt: bool) -> None:
             self._check_name(name)
             self._registry.check_limits(submitter, resolved)
             requests = self._queue_requests
@@ -108,6 +115,39 @@ class PlacementScheduler:
 
         await self._plan_scheduler.run(PlanPriority.SUBMISSION, work)
         return self._registry.get(name)
+
+    async def plan(
+        self,
+        resolved: ResolvedJob,
+        submitter: Submitter,
+        without: FailedElements,
+        is_hidden: Callable[[str], bool],
+    ) -> Plan:
+        """The plan that a job would have now, around the elements `without`, if nothing had its name. Raises
+        RefusedError, LimitError, and JobExistsError for the name of a job that is hidden from the submitter."""
+        name = resolved.file.name
+        if is_hidden(name):
+            self._check_name(name)
+
+        def ahead() -> list[JobRecord]:
+            return [j for j in self._queue.ahead_of_new(resolved, submitter.tenant) if j.name != name]
+
+        async def work(is_final_attempt: bool) -> Plan:
+            plan = functools.partial(
+                self._planning.plan,
+                resolved,
+                frozenset,
+                is_urgent=is_final_attempt,
+                besides=without,
+                because="it is left out",
+            )
+            with self._budget.spent(submitter):
+                found, *_ = await self._plan_behind(ahead, resolved, plan, is_urgent=is_final_attempt)
+            if isinstance(found, RefusedError):
+                raise found
+            return found
+
+        return await self._plan_scheduler.run(PlanPriority.REPLAN, work)
 
     def queued(self) -> list[JobRecord]:
         """Queued jobs in the order of the queue."""

@@ -48,7 +48,11 @@ class HiddenJobs:
 
     def name(self, name: str) -> str:
         """The name of a job, or what is in its place."""
-        return NAMELESS if self._hides and name in self._names else name
+        return NAMELESS if self.hides(name) else name
+
+    def hides(self, name: str) -> bool:
+        """Whether a job of this name is hidden."""
+        return self._hides and name in self._names
 
     def text(self, text: str) -> str:
         """A text for people, where each `job 'NAME'` of a hidden job is replaced."""
@@ -79,6 +83,10 @@ class HiddenJobs:
             case pb.Status():
                 for tree in message.trees:
                     tree.job = self._shown(tree.job)
+            case pb.Usage() if not self._caller.job:
+                shown_rows = [row for row in message.tenants if row.tenant == self._tenant]
+                del message.tenants[:]
+                message.tenants.extend(shown_rows)
             case pb.FabricStatus():
                 for element in message.elements:
                     element.reason = self.text(element.reason)

@@ -144,7 +144,9 @@ MAY_CALL = {
     "GetFabricStatus": READERS,
     "WatchRecording": READERS,
     "WatchEvents": READERS,
+    "GetUsage": READERS,
     "SubmitJob": USERS,
+    "PlanJob": USERS,
     "AddWorkers": USERS,
     "ReadSlot": USERS,
     "DebugJob": USERS,
@@ -287,6 +289,39 @@ def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):
             assert caught.value.details() == f"job '{NAMELESS}' is running; cancel it or choose another name"
         async with access.stub("viewer") as stub:
             assert len((await stub.ListJobs(pb.ListJobsRequest())).jobs) == 2
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_user_sees_the_usage_of_its_tenant_alone(security, tmp_path):
+    async def scenario(access: Access) -> None:
+        for caller, tenants in {
+            "alice": ["vision"],
+            "bob": ["speech"],
+            "viewer": ["speech", "vision"],
+        }.items():
+            async with access.stub(caller) as stub:
+                shown = await stub.GetUsage(pb.UsageRequest())
+                assert [row.tenant for row in shown.tenants] == tenants
+                assert all(row.installed == 1 and row.slot_seconds > 0 for row in shown.tenants)
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_plan_for_a_user_counts_other_tenants_jobs_and_shows_none(security, tmp_path):
+    async def scenario(access: Access) -> None:
+        whole = "name: {}\nworkers: [h3, h4]\nscheme: switchml\nmin_rate: 1\n"
+        async with access.stub("alice") as stub:
+            plan = (await stub.PlanJob(pb.PlanJobRequest(spec_yaml=whole.format("mine")))).plan_json
+            rate = access.deployment.fabric.link("h3", "s1").rate
+            assert json.loads(plan)["rate"] == rate - 5
+            assert "of-bob" not in plan
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.PlanJob(pb.PlanJobRequest(spec_yaml=whole.format("of-bob")))
+            assert caught.value.code() is grpc.StatusCode.ALREADY_EXISTS
+        async with access.stub("operator") as stub:
+            plan = (await stub.PlanJob(pb.PlanJobRequest(spec_yaml=whole.format("of-bob")))).plan_json
+            assert json.loads(plan)["rate"] == rate, "in place of the job"
 
     run(tmp_path, security, scenario)
 
