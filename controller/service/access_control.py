@@ -31,7 +31,8 @@ from netfold.controller.service.events import Event, EventFiles
 from netfold.controller.service.hidden_jobs import HiddenJobs
 from netfold.controller.service.identities import Identity, Role
 from netfold.controller.service.interceptor import CallInterceptor, Handler, wrapped
-from netfold.controller.service.request_texts import MAX_TEXT
+from netfold.controller.service.jwt_issuers import TokenRefusedError
+from netfold.controller.service.request_texts import MAX_TEXT, plain_text
 from netfold.controller.service.security import Credentials
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY
@@ -105,11 +106,11 @@ class AccessInterceptor(CallInterceptor):
 
     def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
         rpc, caller = _rpc_of(details), self._caller(details)
-        refusal = (
-            _UNKNOWN if caller is None else refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
-        )
-        if refusal is not None or caller is None:
-            return _refusing(handler, refusal or _UNKNOWN)
+        if isinstance(caller, AccessRefusal):
+            return _refusing(handler, caller)
+        refusal = refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
+        if refusal is not None:
+            return _refusing(handler, refusal)
         if not handler:
             return handler
         if handler.request_streaming:
@@ -118,16 +119,19 @@ class AccessInterceptor(CallInterceptor):
             return wrapped(handler, lambda method: self._streaming(method, details, caller))
         return wrapped(handler, lambda method: self._unary(method, rpc, caller))
 
-    def _caller(self, details: grpc.HandlerCallDetails) -> Identity | None:
+    def _caller(self, details: grpc.HandlerCallDetails) -> Identity | AccessRefusal:
         if self._credentials is None:
             return LOCAL
         shown = dict(details.invocation_metadata or ()).get(TOKEN_KEY, "")
         given = shown.encode() if isinstance(shown, str) else shown
         if not given.startswith(_BEARER):
-            return None
+            return _UNKNOWN
         token = given.removeprefix(_BEARER)
-        known = self._credentials.current.callers.of_token(token)
-        return known or _member_of(verified_job(self._service.registry.key, token))
+        try:
+            known = self._credentials.current.callers.of_token(token)
+        except TokenRefusedError as error:
+            return AccessRefusal(grpc.StatusCode.UNAUTHENTICATED, plain_text(str(error), MAX_TEXT))
+        return known or _member_of(verified_job(self._service.registry.key, token)) or _UNKNOWN
 
     def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> Any:
@@ -180,7 +184,9 @@ class AccessInterceptor(CallInterceptor):
             await self._admit(rpc, request, own)
             async for message in method(request, own):
                 now = self._caller(details)
-                if now is None or (now.tenant, now.role) != (caller.tenant, caller.role):
+                if isinstance(now, AccessRefusal):
+                    await own.refuse(now)
+                elif (now.tenant, now.role) != (caller.tenant, caller.role):
                     await own.refuse(_UNKNOWN)
                 yield own.hidden().answer(message)
 
