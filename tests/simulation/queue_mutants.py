@@ -174,8 +174,8 @@ QUEUE_MUTANTS = (
         "a reservation counts as planned under what holds when it arrives",
         PLACEMENTS,
         "self._queue.reserve(name, conditions_of(job, failed, before), kept)",
-        "self._queue.reserve(name, self._queue.conditions(job, self._failures.failed), kept)",
-        "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
+        "self._queue.reserve(name, self._queue.conditions(job, self._failures.avoided), kept)",
+        "a leaf is back while nothing can be reserved for a queued job",
     ),
     Mutant(
         "a reservation counts as planned without a worker that was lost meanwhile",
