@@ -77,8 +77,11 @@ LOCAL = Identity("", "", Role.OPERATOR)
 
 @dataclass(frozen=True)
 class AccessRefusal:
+    """`after_s`: seconds for which the answer is kept back."""
+
     code: grpc.StatusCode
     message: str
+    after_s: float = 0.0
 
 
 def refusal_of_call(caller: Identity, rpc: str) -> AccessRefusal | None:

@@ -237,9 +237,11 @@ def _refusing(handler: Handler | None, refusal: AccessRefusal) -> Handler:
     """A handler that refuses each call. `handler`: None: there is no such method."""
 
     async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await asyncio.sleep(refusal.after_s)
         await context.abort(refusal.code, refusal.message)
 
     async def refuse_stream(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await asyncio.sleep(refusal.after_s)
         await context.abort(refusal.code, refusal.message)
         yield
 

@@ -16,6 +16,10 @@ from netfold.controller.service.identities import Identity
 BURST_S = 1.0
 """Seconds whose calls a tenant may make at once. It may make at least one."""
 
+REFUSAL_S = 1.0
+"""Seconds until a refusal is answered. To refuse a call costs nearly as much as to answer one, so a caller that repeats
+refused calls at once would delay the others all the same."""
+
 
 class CallRates:
     """The calls of each tenant with a limit. `now`: monotonic clock."""
@@ -32,4 +36,4 @@ class CallRates:
             self._buckets.use(caller.tenant, 1.0)
             return None
         message = f"tenant '{caller.tenant}' makes too many calls a second; its limit is calls={limit:g}"
-        return AccessRefusal(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+        return AccessRefusal(grpc.StatusCode.RESOURCE_EXHAUSTED, message, REFUSAL_S)
