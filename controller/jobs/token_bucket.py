@@ -22,7 +22,7 @@ class TokenBuckets:
         self._buckets: dict[str, _Bucket] = {}
 
     def amount(self, tenant: str, *, a_second: float, depth: float) -> float:
-        """What the tenant may use now: it grows by `a_second` up to `depth`."""
+        """Return what the tenant may use now: it grows by `a_second` up to `depth`."""
         now = self._now()
         bucket = self._buckets.setdefault(tenant, _Bucket(depth, now))
         bucket.amount = min(depth, bucket.amount + (now - bucket.at) * a_second)

@@ -161,7 +161,7 @@ PEM = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyI
         (lambda: b"a.b.c", "cannot be read"),
     ],
 )
-def test_a_token_that_nobody_vouches_for_is_refused_with_the_reason(
+def test_a_token_that_no_issuer_vouches_for_is_refused_with_the_reason(
     token: Callable[[], bytes], message, tmp_path
 ):
     known = read_identities(identities(tmp_path, SLURM, CLOUD))
