@@ -69,7 +69,7 @@ class Switches:
         self, state: ControllerState, options: Options, term: int, events: FleetEvents, connect: Connect
     ) -> None:
         config, lanes, now = state.config, state.packet_model.lanes, state.clock.monotonic_s
-        endpoints = [_endpoint(config, s) for s in config.addresses.switches.values()]
+        endpoints = [_endpoint(config, lanes, s) for s in config.addresses.switches.values()]
         self.fleet = Fleet(endpoints, options.pipeline, term, events, options.fleet, connect=connect, now=now)
         self.loads = LinkLoads(config.fabric, state.packet_model.scale, now)
         self.link_room = LinkRoom(config.fabric, state.registry, self.loads, state.member_status)
@@ -147,7 +147,7 @@ class Observation:
         )
 
 
-def _endpoint(config: FabricConfig, known: SwitchAddress) -> Endpoint:
+def _endpoint(config: FabricConfig, lanes: int, known: SwitchAddress) -> Endpoint:
     device = config.device(known.name)
     return Endpoint(
         known.name,
@@ -155,6 +155,7 @@ def _endpoint(config: FabricConfig, known: SwitchAddress) -> Endpoint:
         known.device_id if device.device_id is None else device.device_id,
         next(management_entries(config, known.name)).key,
         config.management_tree,
+        lanes,
         device.pipeline,
         device.one_shot,
         device.tls,

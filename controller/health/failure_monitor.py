@@ -13,6 +13,7 @@ from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.fleet import Fleet
+from netfold.controller.switches.miscabling import Miscabling
 
 CallLater = Callable[..., None]
 """A function call_later(seconds, function, *arguments)."""
@@ -69,16 +70,20 @@ class FailureMonitor:
             self._call_later(self._timeouts.reroute, self._on_unreachable, switch)
             self._time_restart(switch)
 
-    def links_changed(self, down: frozenset[frozenset[str]]) -> None:
-        """Set the links between switches that are down now."""
+    def links_changed(
+        self, down: frozenset[frozenset[str]], miscablings: tuple[Miscabling, ...] = ()
+    ) -> None:
+        """Set the links between switches that are down now, and the cables that lead elsewhere."""
         before = self._failures.failed.links
+        self._failures.miscablings = miscablings
         self._failures.awaited = (self._failures.awaited - (before - down)) | (down - before)
         self._publish_failed(FailedElements(down, self._failures.failed.switches))
         for link in down - before:
             self._cuts[link] += 1
             self._call_later(self._timeouts.restart, self._on_link_timeout, link, self._cuts[link])
             elements = FailedElements(frozenset((link,)))
-            self._events.publish(ElementsFailed(elements, f"link {_name(link)} is down", False))
+            why = [f": {m}" for m in miscablings if m.link == _name(link)][:1]
+            self._events.publish(ElementsFailed(elements, f"link {_name(link)} is down{''.join(why)}", False))
         if before - down:
             self._events.publish(CapacityFreed())
 

@@ -6,22 +6,27 @@ The controller sends READ packets from each switch to its neighbors; an answer o
 the link in that direction. Silence alone proves nothing: a switch on a busy machine sends and answers late. So there is
 further evidence. Both ends have to answer a READ of the controller itself, the sender after it got the probe, the
 receiver after that: each has then processed all earlier packets. And the port counter of the receiver must not have
-grown in the meantime. The report of a switch about its own port (gNMI) counts at once."""
+grown in the meantime. The report of a switch about its own port (gNMI) counts at once.
+
+A probe names its sender and port. If it arrives at another switch or port than the fabric's file says, the link of the
+file counts as down."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from netfold.controller.health.probe_order import Hop, ProbeOrder
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.management import SlotView, management_packet
+from netfold.controller.switches.miscabling import Miscabling
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol.wire import Kind
 
@@ -36,12 +41,6 @@ SUSPECT_LOST = 3
 MIN_STALLED = 2
 """Number of readings in which both ends forwarded packets and the receiver had received nothing from the sender, after
 which the link is down."""
-
-MAX_PROBES_PER_S = 500
-"""Maximum probes per second in the whole fabric."""
-
-Hop = tuple[str, str]
-"""One direction of a link: sender and receiver."""
 
 
 @dataclass
@@ -71,10 +70,10 @@ class _HopState:
 
 
 class LinkProbes:
-    """Probes links in `run` until it is canceled; `period_s` 0 turns probing off. `on_change(down)` is called with all
-    links that are down, after each change of that set; `on_known` once, when each link between switches has answered a
-    probe in both directions. `check_forwards(switch)` returns when the switch has processed all earlier packets, and
-    raises SwitchUnreachableError."""
+    """Probes links in `run` until it is canceled; `period_s` 0 turns probing off. `on_change(down, miscablings)` is
+    called with all links that are down and all cables that lead elsewhere, after each change of these; `on_known` once,
+    when each link between switches has answered a probe in both directions. `check_forwards(switch)` returns when the
+    switch has processed all earlier packets, and raises SwitchUnreachableError."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class LinkProbes:
         fleet: Fleet,
         registry: JobRegistry,
         check_forwards: Callable[[str], Awaitable[None]],
-        on_change: Callable[[frozenset[frozenset[str]]], None],
+        on_change: Callable[[frozenset[frozenset[str]], tuple[Miscabling, ...]], None],
         on_known: Callable[[], None],
         period_s: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -106,10 +105,12 @@ class LinkProbes:
             for hop in ((link.a, link.b), (link.b, link.a))
         }
         self._unknown = set(self._hops)
-        self._turn = deque(self._hops)
-        self._neighbor = {(s.name, p): n for s in fabric.switches for n, p in fabric.ports[s.name].items()}
+        self._order = ProbeOrder(self._hops, registry, period_s)
+        self._hop_by = {(a, fabric.ports[a][b]): (a, b) for a, b in self._hops}
+        self._switches = {s.loopback: name for name, s in config.addresses.switches.items()}
         self._reported: set[frozenset[str]] = set()
-        self._down: frozenset[frozenset[str]] = frozenset()
+        self._miscabled: dict[Hop, Miscabling] = {}
+        self._found: tuple[frozenset[frozenset[str]], tuple[Miscabling, ...]] = (frozenset(), ())
 
     async def run(self) -> None:
         if not self._period_s:
@@ -130,33 +131,33 @@ class LinkProbes:
         self._update_down_links()
 
     def on_answer(self, switch: str, view: SlotView) -> None:
-        """Note that a switch has received a probe of a neighbor."""
-        neighbor = self._neighbor.get((switch, view.ingress_port))
-        state = None if neighbor is None else self._hops.get((neighbor, switch))
-        if neighbor is None or state is None:
+        """Note that a switch has received a probe. It names its sender and, as `request`, the port that it left by."""
+        hop = self._hop_by.get((self._switches.get(view.sender, ""), view.request))
+        if hop is None:
             return
+        (sender, receiver), state, ports = hop, self._hops[hop], self._config.fabric.ports
+        expected = receiver, ports[receiver][sender]
         state.reset()
-        state.seen = True
-        if (neighbor, switch) in self._unknown:
-            self._unknown.discard((neighbor, switch))
+        if (switch, view.ingress_port) == expected:
+            state.seen = True
+            self._miscabled.pop(hop, None)
+        else:
+            self._miscabled[hop] = Miscabling(
+                sender, ports[sender][receiver], switch, view.ingress_port, *expected
+            )
+        if hop in self._unknown:
+            self._unknown.discard(hop)
             if not self._unknown:
                 self._on_known()
-        if frozenset((neighbor, switch)) in self._down:
+        if hop in self._miscabled or self._is_down(hop):
             self._update_down_links()
 
     # ---- probes ---------------------------------------------------------------------------------------
 
     def _next_hops(self) -> list[Hop]:
-        """The hops to probe in this period: first those that miss an answer, then the others in turn."""
-        budget = max(1, int(MAX_PROBES_PER_S * self._period_s))
-        urgent = [
-            hop for hop, state in self._hops.items() if state.seen and state.lost and not self._is_down(hop)
-        ]
-        chosen = dict.fromkeys(urgent[:budget])
-        for _ in range(min(budget - len(chosen), len(self._turn))):
-            chosen[self._turn[0]] = None
-            self._turn.rotate(-1)
-        return list(chosen)
+        return self._order.next_hops(
+            [hop for hop, state in self._hops.items() if state.seen and state.lost and not self._is_down(hop)]
+        )
 
     async def _probe(self, hops: Iterable[Hop]) -> None:
         by_sender: dict[str, list[str]] = defaultdict(list)
@@ -173,7 +174,7 @@ class LinkProbes:
             port = self._config.fabric.ports[sender][receiver]
             state.lost += 1  # before the packet is sent: the answer may come while this waits
             try:
-                packet = management_packet(self._config, self._lanes, sender, Kind.READ, slot=0, request=0)
+                packet = management_packet(self._config, self._lanes, sender, Kind.READ, slot=0, request=port)
                 await self._fleet.sessions[sender].packet_out(packet, port)
             except SwitchUnreachableError:
                 state.reset()
@@ -229,7 +230,7 @@ class LinkProbes:
     # ---- the result -----------------------------------------------------------------------------------
 
     def _is_down(self, hop: Hop) -> bool:
-        return frozenset(hop) in self._down
+        return frozenset(hop) in self._found[0]
 
     def _update_down_links(self) -> None:
         """Update the links that are down. A link that never worked is not down, because its switches may not answer
@@ -244,7 +245,8 @@ class LinkProbes:
             except StoreError as error:  # a later probe stores it
                 log.error("links that work cannot be noted: %s", error)
         silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}
-        down = frozenset(silent | self._reported)
-        if down != self._down:
-            self._down = down
-            self._on_change(down)
+        down = frozenset(silent | self._reported | set(map(frozenset, self._miscabled)))
+        found = down, tuple(self._miscabled[hop] for hop in sorted(self._miscabled))
+        if found != self._found:
+            self._found = found
+            self._on_change(*found)

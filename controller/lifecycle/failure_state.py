@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from netfold.controller.jobs.withdrawal import Intent, Withdrawal
 from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
+from netfold.controller.switches.miscabling import Miscabling
 
 
 class FailureState:
@@ -19,6 +20,7 @@ class FailureState:
     maintenance calls `withdraw`. Plans avoid both. Jobs have to leave what has failed, and leave what is drained if
     they can.
 
+    miscablings  the cables that lead elsewhere than the fabric's file says
     awaited  switches and links of `failed` that may be back shortly: no job without another plan fails yet
     changes  how often `failed` or `withdrawn` was set: an element that is back may have refused a plan in between
     known    set when each switch has been ready since the start, or its start timeout has passed
@@ -30,6 +32,7 @@ class FailureState:
         self._withdrawn: dict[Intent, FailedElements] = {}
         self._holds: dict[str, Withdrawal] = {}
         self.changes = 0
+        self.miscablings: tuple[Miscabling, ...] = ()
         self.awaited: frozenset[str | frozenset[str]] = frozenset()
         self.known = asyncio.Event()
         self._refusing: dict[str, frozenset[str]] = {}

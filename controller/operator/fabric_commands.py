@@ -19,6 +19,7 @@ from netfold.controller.operator.controller_client import (
     plain,
     print_json,
 )
+from netfold.controller.switches.miscabling import Miscabling
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
@@ -124,6 +125,9 @@ def _show(answer: pb.FabricStatus, *, as_json: bool) -> None:
         typer.echo("nothing is withdrawn")
     if answer.failed_elements:
         typer.echo(f"failed: {', '.join(answer.failed_elements)}")
+    for m in answer.miscablings:
+        found = Miscabling(m.switch, m.port, m.arrives_at, m.arrives_by, m.expected_at, m.expected_by)
+        typer.echo(f"miscabled: {found}")
 
 
 def _clock(seconds: float) -> str:

@@ -174,7 +174,8 @@ class PlanningClient:
                     trees, enough = (
                         ((), math.inf) if current_plan is None else (current_plan.trees, current_plan.rate)
                     )
-                    causes = dict.fromkeys(self._failures.withdrawn.names, "withdrawn")
+                    causes = {m.link: str(m) for m in self._failures.miscablings}
+                    causes |= dict.fromkeys(self._failures.withdrawn.names, "withdrawn")
                     causes |= dict.fromkeys(besides.switches, because)
                     down = self._failures.of(resolved.file.name).switches
                     causes |= {s: self._failure_cause(s) for s in avoided.switches & down}

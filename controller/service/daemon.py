@@ -130,7 +130,16 @@ def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions
     fabric, options = equip(fabric_from_spec(store.fabric))
     assigned = addresses(fabric, options.first_grpc_port)
     limited = _with_programs(fabric, options)
-    return FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices), options
+    packets = options.controller.packet_model
+    config = FabricConfig(
+        limited,
+        assigned,
+        store.mark,
+        options.mark_fraction,
+        options.devices,
+        packets.frame_bits / packets.scale,
+    )
+    return config, options
 
 
 def _with_programs(fabric: Fabric, options: DaemonOptions) -> Fabric:

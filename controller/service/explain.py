@@ -82,6 +82,7 @@ class Explainer:
         steps += _switches(lifecycle, switches.fleet, state.clock.monotonic_s(), job)
         steps += [f"It waits to move: {why}." for why in self._planning.migrations.postponed(name)]
         steps += self._drained(job)
+        steps += self._miscabled(job)
         steps += _members(state, job)
         steps += calls_step(state.member_status.of(name), state.clock.monotonic_s())
         steps += _links(state, switches.link_room, job)
@@ -109,6 +110,13 @@ class Explainer:
             yield f"It uses what is drained, {listing(over)}" + (
                 f", and cannot leave: {why}." if why else "."
             )
+
+    def _miscabled(self, job: JobRecord) -> Iterator[str]:
+        """The cables of the job's links that lead elsewhere."""
+        links = {"-".join(sorted(link)) for placement in job.placements for link in placement.links}
+        found = [str(m) for m in self._state.failures.miscablings if m.link in links]
+        if found:
+            yield f"Cables of its links lead elsewhere: {listing(found, MAX_LINKS)}."
 
 
 def explain_from_store(fabric: Fabric, job: JobRecord) -> list[str]:

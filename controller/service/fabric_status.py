@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import unavoidable
+from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.scheduling.fabric_changes import FabricChange
 from netfold.controller.scheduling.maintenance import WithdrawnElement, withdrawn_elements
 from netfold.controller.switches.failed_elements import element_named
+from netfold.controller.switches.miscabling import Miscabling
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
 from netfold.topologies.fabric import Fabric
@@ -26,7 +29,7 @@ def fabric_status(
     fabric: Fabric,
     registry: JobRegistry,
     *,
-    failed: list[str],
+    failures: FailureState | None = None,
     stays_because: Callable[[str], str],
     standby_of: str = "",
 ) -> pb.FabricStatus:
@@ -34,7 +37,8 @@ def fabric_status(
     found = withdrawn_elements(fabric, registry.withdrawals, registry.all())
     return pb.FabricStatus(
         elements=[_element(fabric, element, stays_because) for element in found],
-        failed_elements=failed,
+        failed_elements=failures.failed.names if failures else (),
+        miscablings=[_miscabling(m) for m in failures.miscablings] if failures else (),
         standby_of=standby_of,
     )
 
@@ -71,6 +75,10 @@ def _element(
         until=found.withdrawal.until if intent is Intent.HOLD else 0.0,
         jobs=[pb.StayingJob(name=job.name, reason=reason(job)) for job in found.jobs],
     )
+
+
+def _miscabling(found: Miscabling) -> pb.Miscabling:
+    return pb.Miscabling(**asdict(found))
 
 
 def _bound_to(fabric: Fabric, job: JobRecord, element: str) -> str:

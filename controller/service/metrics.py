@@ -180,6 +180,11 @@ class ControllerCollector(Collector):
         down = GaugeMetricFamily("netfold_links_down", "Links between switches that are down.")
         down.add_metric([], len(self._state.failures.failed.links))
         yield down
+        miscabled = GaugeMetricFamily(
+            "netfold_miscabled_ports", "Ports whose cable leads elsewhere than the fabric's file says."
+        )
+        miscabled.add_metric([], len(self._state.failures.miscablings))
+        yield miscabled
         withdrawn = GaugeMetricFamily(
             "netfold_withdrawn_elements",
             "Switches, links and hosts that operators have withdrawn (docs/how-to/maintenance.md).",

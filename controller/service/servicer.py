@@ -249,7 +249,7 @@ class Service(JobsService):
         return fabric_status(
             state.fabric,
             state.registry,
-            failed=state.failures.failed.names,
+            failures=state.failures,
             stays_because=self._migrations.stays_because,
         )
 

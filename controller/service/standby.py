@@ -132,7 +132,6 @@ class StandbyService(JobsService):
             return fabric_status(
                 self._config.fabric,
                 self._current(),
-                failed=[],
                 stays_because=lambda job: "",
                 standby_of=self._primary(),
             )

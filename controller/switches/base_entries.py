@@ -19,6 +19,9 @@ from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric
 
 MAX_NEXT_HOPS = 512
+
+MAX_QUEUE_US = 0x7FFFE
+"""Longest time in a queue that a threshold of v1model can be (p4src/v1model/arch.p4)."""
 """Maximum members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
 
 
@@ -70,14 +73,22 @@ def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
             yield tables.to_host(port, own, host.mac, host.ip)
         else:
             yield tables.to_switch(port, own, known.switches[near].mac)
-        yield tables.ecn_threshold(port, _marking_threshold(config, switch, fabric.link(switch, near).queue))
+        link = fabric.link(switch, near)
+        yield tables.ecn_threshold(port, _marking_threshold(config, switch, link.queue, link.rate))
     for loopback in fabric.switch(switch).loopbacks:
-        yield tables.ecn_threshold(loopback.port, _marking_threshold(config, switch, loopback.queue))
+        threshold = _marking_threshold(config, switch, loopback.queue, loopback.rate)
+        yield tables.ecn_threshold(loopback.port, threshold)
 
 
-def _marking_threshold(config: FabricConfig, switch: str, queue: int) -> int:
-    """Depth of a queue of `queue` packets from which packets are marked, in the unit of the switch."""
-    return max(1, int(queue * config.mark_fraction)) * config.device(switch).packet_cells
+def _marking_threshold(config: FabricConfig, switch: str, queue: int, rate: float) -> int:
+    """Depth of a queue of `queue` packets from which packets are marked, in the unit of the switch: cells of a chip's
+    buffer; on v1model the microseconds that full packets take, because headers alone take less."""
+    packets = max(1, int(queue * config.mark_fraction))
+    device = config.device(switch)
+    if device.target is not SwitchTarget.V1MODEL:
+        return packets * device.packet_cells
+    seconds = packets * config.packet_bits / (rate * config.fabric.unit.bits_per_second)
+    return min(max(1, round(1e6 * seconds)), MAX_QUEUE_US)
 
 
 def _static_entries(config: FabricConfig) -> dict[str, Contents]:

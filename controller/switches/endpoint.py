@@ -36,6 +36,7 @@ class Endpoint:
     marker      key of an entry that only controllers of this store write. All register contents of a switch that has
                 it are in the store
     management_tree  tree number of the entry with the revision of its slots (revision_entry.py)
+    lanes       values of a packet
     pipeline    its own pipeline; None: that of all switches
     one_shot    ECMP sets are written with their routes (one-shot action sets)
     full_width  numbers are written with leading zeros (server_forms.py)
@@ -48,6 +49,7 @@ class Endpoint:
     device_id: int
     marker: Key
     management_tree: int
+    lanes: int
     pipeline: Pipeline | None = None
     one_shot: bool = True
     tls: Tls | None = None

@@ -25,7 +25,7 @@ from finsy.p4client import P4Client
 from finsy.proto import p4i, p4r
 
 from netfold.controller.switches.connection import CallTimeouts, ConnectionRequest
-from netfold.controller.switches.endpoint import Tls
+from netfold.controller.switches.endpoint import Endpoint, Tls
 from netfold.controller.switches.entries import Codec, Contents, Entity
 from netfold.controller.switches.install import Op, WriteBatch
 from netfold.controller.switches.port_counters import PortCounts, PortReader
@@ -146,7 +146,7 @@ class FinsyConnection:
         return counts
 
     def port_counters(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> FinsyPortCounters:
-        return FinsyPortCounters(self._switch, self._endpoint.device_id, rx_ports, tx_ports)
+        return FinsyPortCounters(self._switch, self._endpoint, rx_ports, tx_ports)
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
         packet = fy.P4PacketOut(payload, egress_port=egress_port, padding=0)
@@ -161,10 +161,12 @@ class FinsyPortCounters:
     """PortCounters over gRPC."""
 
     def __init__(
-        self, switch: TimeoutSwitch, device_id: int, rx_ports: Iterable[int], tx_ports: Iterable[int]
+        self, switch: TimeoutSwitch, endpoint: Endpoint, rx_ports: Iterable[int], tx_ports: Iterable[int]
     ) -> None:
         self._switch = switch
-        self._reader = PortReader(switch.p4info, device_id, rx_ports, tx_ports)
+        self._reader = PortReader(
+            switch.p4info, endpoint.device_id, endpoint.lanes, tuple(rx_ports), tuple(tx_ports)
+        )
 
     def __bool__(self) -> bool:
         return bool(self._reader)

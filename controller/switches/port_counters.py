@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Reads the counters `port_rx` and `port_tx`: packets and bytes that each port of a switch received and sent, those of
-jobs apart from cross traffic, at port * 2 + 1 and port * 2 (p4src/v1model/netfold.p4).
+jobs apart from cross traffic, at port * 2 + 1 and port * 2 (p4src/v1model/netfold.p4). A counter adds the length with
+which a packet came, and a targeted one may leave with another. So `targeted_tx` counts the targeted packets that leave
+by their form, at port * 2 without lanes and at port * 2 + 1 with lanes, and each form has one length.
 
 One request, made once for a connection, reads all wanted cells of a switch. It is sent periodically, twice as often
 while the load of the ports changes. Each reading is also the keepalive of the connection: a switch that hangs closes no
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NoReturn
 
 import finsy as fy
@@ -20,9 +22,12 @@ import numpy as np
 from finsy.proto import p4r
 from numpy.typing import NDArray
 
-from netfold.protocol.wire import FRAMING_BYTES
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_bytes
 
-PORT_RX, PORT_TX = "port_rx", "port_tx"
+PORT_RX, PORT_TX, TARGETED_TX = "port_rx", "port_tx", "targeted_tx"
+
+SHORT_FRAME_BYTES = 60
+"""Bytes of a packet without lanes: cards pad its frame to the least one of Ethernet."""
 
 UNKNOWN: Final = -1
 
@@ -44,25 +49,35 @@ def cell(port: int, is_job_traffic: bool) -> int:
 
 
 class PortReader:
-    """Reads the received bytes of `rx_ports` and the sent bytes of `tx_ports` from a switch with this P4Info."""
+    """Reads the received bytes of `rx_ports` and the sent bytes of `tx_ports` from a switch with this P4Info, whose
+    packets have `lanes`."""
 
     def __init__(
-        self, schema: fy.P4Schema, device_id: int, rx_ports: Iterable[int], tx_ports: Iterable[int]
+        self,
+        schema: fy.P4Schema,
+        device_id: int,
+        lanes: int,
+        rx_ports: Sequence[int],
+        tx_ports: Sequence[int],
     ) -> None:
         self.request = p4r.ReadRequest(device_id=device_id)
         self._places: dict[tuple[int, int], int] = {}
-        rows = 0
-        for name, ports in ((PORT_RX, rx_ports), (PORT_TX, tx_ports)):
+        self._frame_bytes: dict[tuple[int, int], int] = {}
+        whole = FRAME_OVERHEAD_BYTES + packet_bytes(lanes)
+        first_rows = {PORT_RX: 0, PORT_TX: len(rx_ports), TARGETED_TX: len(rx_ports)}
+        for name, first_row in first_rows.items():
             counter = schema.counters.get(name)
-            for port in ports:
-                for is_job_traffic in (False, True) if counter is not None else ():
-                    assert counter is not None
-                    at = cell(port, is_job_traffic)
+            if counter is None:
+                continue
+            for row, port in enumerate(rx_ports if name == PORT_RX else tx_ports, first_row):
+                for second in (False, True):
+                    at = cell(port, second)
                     entry = p4r.CounterEntry(counter_id=counter.id, index=p4r.Index(index=at))
                     self.request.entities.add(counter_entry=entry)
-                    self._places[counter.id, at] = 2 * rows + is_job_traffic
-                rows += 1
-        self._counts: PortCounts = np.full((rows, 2), UNKNOWN, np.int64)
+                    self._places[counter.id, at] = 2 * row + (second or name == TARGETED_TX)
+                    if name == TARGETED_TX:
+                        self._frame_bytes[counter.id, at] = whole if second else SHORT_FRAME_BYTES
+        self._counts: PortCounts = np.full((len(rx_ports) + len(tx_ports), 2), UNKNOWN, np.int64)
 
     def __bool__(self) -> bool:
         """True if the program has port counters."""
@@ -70,22 +85,25 @@ class PortReader:
 
     def counts(self, responses: Iterable[p4r.ReadResponse]) -> PortCounts:
         """The counts of an answer; the same object as before if nothing has changed. Raises AnswerError."""
-        found: dict[int, int] = {}
+        found: dict[tuple[int, int], int] = {}
         cells = 0
         try:
             for response in responses:
                 for entity in response.entities:
-                    entry = entity.counter_entry
-                    data = entry.data
-                    place = self._places[entry.counter_id, entry.index.index]
-                    found[place] = data.byte_count + FRAMING_BYTES * data.packet_count
+                    at = entity.counter_entry.counter_id, entity.counter_entry.index.index
+                    data = entity.counter_entry.data
+                    each = self._frame_bytes.get(at)
+                    frames = data.byte_count if each is None else each * data.packet_count
+                    found[at] = frames + FRAMING_BYTES * data.packet_count
                     cells += 1
-            if cells != len(self._places) or len(found) != cells:
+            if cells != len(self._places) or found.keys() != self._places.keys():
                 raise AnswerError(f"{len(found)} different cells of {cells}, expected {len(self._places)}")
             counts = self._counts.copy()
-            counts.flat[list(found)] = list(found.values())
-        except (KeyError, OverflowError) as error:
-            raise AnswerError(f"a cell that was not requested, or too large: {error}") from error
+            counts.flat[list(self._places.values())] = 0
+            for at, count in found.items():
+                counts.flat[self._places[at]] += count
+        except OverflowError as error:
+            raise AnswerError(f"a count is too large: {error}") from error
         if not np.array_equal(counts, self._counts):
             self._counts = counts
         return self._counts

@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""MPI_Allreduce through switches, beside the MPI library's own algorithms over the same links, in the columns of
+"""Collectives of MPI through switches, beside the MPI library's own algorithms over the same links, in the columns of
 osu_allreduce. Needs root and an MPI library.
 
     python -m netfold.evaluation.speed.mpi [--mpi openmpi] [--hosts 8] [--sizes 8,64,512,4096,65536,1048576,4194304]
-        [--algorithms 0,1,2,3,4,5,6] [--numerics auto,block]
+        [--collectives allreduce,reduce-scatter,allgather,bcast,barrier] [--algorithms 0,1,2,3,4,5,6]
+        [--numerics auto,block]
 
-Size, and mean, least and largest time of a call of the ranks, us. "of the best": the mean beside that of the
-algorithm that is the fastest of the size."""
+Size, and mean, least and largest time of a call of the ranks, us. The size is that of the array which a reduce-scatter
+divides and an all-gather makes. "of the best": the mean beside that of the fastest algorithm of the size."""
 
 from __future__ import annotations
 
@@ -22,28 +23,26 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from netfold.evaluation.core.command import Integers, Lanes, expect, integers, run_command
+from netfold.evaluation.core.command import Integers, Lanes, Words, expect, integers, run_command, words
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.protocol.environment import Variable
 from netfold.testbed.errors import RunError
 from netfold.testbed.testbed import Testbed
 from netfold.topologies.generators import single_switch
 
-SOURCE = Path(__file__).with_name("mpi_allreduce.c")
+SOURCE = Path(__file__).with_name("mpi_collectives.c")
 MPIS = ("openmpi", "mpich")
-ALGORITHMS = {
-    "openmpi": {
-        0: "its choice",
-        1: "linear",
-        2: "nonoverlapping",
-        3: "recursive doubling",
-        4: "ring",
-        5: "segmented ring",
-        6: "Rabenseifner",
-    },
-    "mpich": {0: "its choice", 1: "recursive_doubling", 2: "reduce_scatter_allgather"},
+COLLECTIVES = {
+    "allreduce": ("linear", "nonoverlapping", "recursive doubling", "ring", "segmented ring", "Rabenseifner"),
+    "reduce-scatter": ("nonoverlapping", "recursive halving", "ring", "butterfly"),
+    "allgather": ("linear", "bruck", "recursive doubling", "ring", "neighbor exchange"),
+    "bcast": ("linear", "chain", "pipeline", "split binary", "binary", "binomial"),
+    "barrier": ("linear", "double ring", "recursive doubling", "bruck"),
 }
-"""Algorithms of an all-reduce. Open MPI numbers them (coll_tuned_allreduce_algorithm), MPICH names them."""
+"""The collectives, and Open MPI's algorithms of each from number 1 on (coll_tuned_allreduce_algorithm)."""
+ITS_CHOICE = "its choice"
+MPICH = {"allreduce": ("recursive_doubling", "reduce_scatter_allgather")}
+"""MPICH names its algorithms. Of other collectives its choice is measured alone."""
 NETFOLD = "netfold"
 TIMEOUT_S = 900.0
 
@@ -60,11 +59,12 @@ class LatencyRow(Row):
     least_us: float
     largest_us: float
     calls: int
+    collective: str = "allreduce"
 
 
 @dataclass(frozen=True)
-class MpiAllreduce(Experiment[LatencyRow]):
-    """MPI_Allreduce through switches, beside the MPI library's own algorithms. Needs root and an MPI library.
+class MpiCollectives(Experiment[LatencyRow]):
+    """Collectives of MPI through switches, beside the MPI library's own algorithms. Needs root and an MPI library.
 
     One leaf; a rank in each host."""
 
@@ -75,6 +75,7 @@ class MpiAllreduce(Experiment[LatencyRow]):
     sizes: Annotated[Integers, integers("Bytes of floats.")] = Integers(
         (8, 64, 512, 4096, 32768, 262144, 1048576, 4194304, 16777216)
     )
+    collectives: Annotated[Words, words("Collectives.")] = Words(("allreduce",))
     algorithms: Annotated[
         Integers, integers("Algorithms of the MPI library by its numbers; 0: its choice.")
     ] = Integers((0, 1, 2, 3, 4, 5, 6))
@@ -87,27 +88,38 @@ class MpiAllreduce(Experiment[LatencyRow]):
 
     def __post_init__(self) -> None:
         expect("--mpi", (self.mpi,), MPIS)
+        expect("--collectives", self.collectives, tuple(COLLECTIVES))
 
     def rows(self, notify: Notify) -> Iterator[LatencyRow]:
         """Raises RunError, NetworkError, MpiBuildError."""
         with tempfile.TemporaryDirectory() as folder:
-            program = Path(folder) / "allreduce"
+            program = Path(folder) / "collectives"
             subprocess.run([_wrapper(self.mpi), "-O2", "-w", "-o", program, SOURCE], check=True)
             fabric = single_switch(
                 self.hosts, rate=self.rate_mbps, queue=self.queue, name=f"leaf-of-{self.hosts}"
             )
             with Testbed(fabric, target=self.target, lanes=self.lanes, on_step=notify) as system:
-                for numerics in self.numerics.split(","):
-                    environment: dict[str, str] = {Variable.MPI_REQUIRED: "1", Variable.NUMERICS: numerics}
-                    yield from self._measure(
-                        system, program, f"{NETFOLD}, {numerics}", 0, environment, notify
-                    )
-                for number in self.algorithms:
-                    if number in ALGORITHMS[self.mpi]:
-                        name = ALGORITHMS[self.mpi][number]
-                        yield from self._measure(system, program, name, number, {}, notify)
+                for collective in self.collectives:
+                    yield from self._measure_all(system, program, collective, notify)
+
+    def _measure_all(
+        self, system: Testbed, program: Path, collective: str, notify: Notify
+    ) -> Iterator[LatencyRow]:
+        """By netfold, then by each algorithm of the MPI library."""
+        for numerics in self.numerics.split(","):
+            environment: dict[str, str] = {Variable.MPI_REQUIRED: "1", Variable.NUMERICS: numerics}
+            name = f"{NETFOLD}, {numerics}"
+            yield from self._measure(system, program, collective, name, 0, environment, notify)
+        own = (COLLECTIVES if self.mpi == "openmpi" else MPICH).get(collective, ())
+        for number, name in enumerate((ITS_CHOICE, *own)):
+            if number in self.algorithms:
+                yield from self._measure(system, program, collective, name, number, {}, notify)
 
     def tables(self, rows: Sequence[LatencyRow]) -> Iterable[Table]:
+        for collective in dict.fromkeys(row.collective for row in rows):
+            yield from self._tables_of([row for row in rows if row.collective == collective])
+
+    def _tables_of(self, rows: Sequence[LatencyRow]) -> Iterator[Table]:
         best: dict[int, LatencyRow] = {}
         for row in rows:
             is_mpis = not row.algorithm.startswith(NETFOLD)
@@ -130,21 +142,23 @@ class MpiAllreduce(Experiment[LatencyRow]):
         )
         for algorithm in dict.fromkeys(row.algorithm for row in rows):
             chosen = [row for row in rows if row.algorithm == algorithm]
-            yield table(f"{self.mpi}, {self.hosts} hosts: {algorithm}", columns, chosen)
+            title = f"{self.mpi}, {self.hosts} hosts, {rows[0].collective}: {algorithm}"
+            yield table(title, columns, chosen)
 
     def _measure(
         self,
         system: Testbed,
         program: Path,
+        collective: str,
         name: str,
         algorithm: int,
         environment: Mapping[str, str],
         notify: Notify,
     ) -> Iterator[LatencyRow]:
         """`environment`: of ranks that use netfold; empty: they do not."""
-        options, chosen = _choose(self.mpi, algorithm)
+        options, chosen = _choose(self.mpi, collective, algorithm)
         done = system.mpirun(
-            [program, self.seconds, *self.sizes],
+            [program, collective, self.seconds, *self.sizes],
             self.hosts,
             timeout_s=TIMEOUT_S,
             mpirun=f"mpirun.{self.mpi}",
@@ -156,26 +170,28 @@ class MpiAllreduce(Experiment[LatencyRow]):
             output = f"{done.stdout}{done.stderr}".strip()
             raise RunError(f"{name}: mpirun ended with {done.returncode}: {output[-500:]}")
         for line in done.stdout.splitlines():
-            words = line.split()
-            if len(words) == 5 and words[0].isdecimal():
-                mean, least, largest = map(float, words[1:4])
+            cells = line.split()
+            if len(cells) == 5 and cells[0].isdecimal():
+                mean, least, largest = map(float, cells[1:4])
                 row = LatencyRow(
-                    self.mpi, self.hosts, name, int(words[0]), mean, least, largest, int(words[4])
+                    self.mpi, self.hosts, name, int(cells[0]), mean, least, largest, int(cells[4]), collective
                 )
-                notify(f"{name}: {row.size} bytes: {row.mean_us:.0f} us")
+                notify(f"{collective}, {name}: {row.size} bytes: {row.mean_us:.0f} us")
                 yield row
 
 
-def _choose(mpi: str, algorithm: int) -> tuple[list[str], dict[str, str]]:
+def _choose(mpi: str, collective: str, algorithm: int) -> tuple[list[str], dict[str, str]]:
     """Options of the launcher, and environment of the ranks. More ranks than processors: waiting ranks yield."""
     if mpi == "openmpi":
         options = ["--mca", "mpi_yield_when_idle", "1"]
         if algorithm:
             options += ["--mca", "coll_tuned_use_dynamic_rules", "1"]
-            options += ["--mca", "coll_tuned_allreduce_algorithm", str(algorithm)]
+            name = collective.replace("-", "_")
+            options += ["--mca", f"coll_tuned_{name}_algorithm", str(algorithm)]
         return options, {}
-    name = ALGORITHMS[mpi][algorithm] if algorithm else "auto"
-    return [], {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": name}
+    return [], {
+        "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": MPICH[collective][algorithm - 1] if algorithm else "auto"
+    }
 
 
 def _wrapper(mpi: str) -> str:
@@ -187,4 +203,4 @@ def _wrapper(mpi: str) -> str:
 
 
 if __name__ == "__main__":
-    run_command(MpiAllreduce)
+    run_command(MpiCollectives)

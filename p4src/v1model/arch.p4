@@ -47,6 +47,8 @@ const bit<16> SHORT_BYTES = NETFOLD_HEADER_BYTES;
 
 const port_t CPU_PORT = 510;
 
+const bit<32> MAX_QUEUE_US = 0x7FFFE;  // the longest time in a queue that a threshold can be
+
 // The way out of the ingress.
 #define EGRESS_TARGET       inout standard_metadata_t standard
 #define DROP                mark_to_drop(standard)

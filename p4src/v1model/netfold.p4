@@ -99,11 +99,19 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
     ResultCut()    result_cut;
     TransportOut() transport_out;
 
-    @brief("Packets sent, by port * 2 + 1 if of a job; each copy of a multicast.")
+    @brief("Packets sent, by port * 2 + 1 if of a job; each copy of a multicast. targeted_tx counts targeted ones.")
     counter(PORTS * 2, CounterType.packets_and_bytes) port_tx;
 
+    // The time in the queue stands for its depth: it is that of the bytes ahead, also of copies that are cut behind the queue.
+    @hidden action count() {
+        standard.enq_qdepth = (bit<19>)(standard.deq_timedelta < MAX_QUEUE_US ? standard.deq_timedelta : MAX_QUEUE_US);
+        if ((meta.routed & meta.netfold & meta.is_targeted) == 0) {
+            port_tx.count((bit<32>)(standard.egress_port ++ meta.netfold));
+        }
+    }
+
     apply {
-        port_tx.count((bit<32>)(standard.egress_port ++ meta.netfold));
+        count();
         if (standard.egress_port == CPU_PORT) {
             hdr.packet_in = { meta.reply_port, 0, meta.slot.bitmap_before };
         } else if (meta.routed == 1) {

@@ -73,8 +73,12 @@ control SumForm(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// The egress: a copy is cut, and what follows the IP length, as the padding of a short frame, does not leave.
+// The egress: a copy is cut, and what follows the IP length, as the padding of a short frame, does not leave. A counter adds the
+// length with which a packet came, so the bytes that leave follow from the packets of each form.
 control ResultCut(inout headers_t hdr, in metadata_t meta, in standard_metadata_t standard) {
+
+    @brief("Targeted packets sent, by port * 2 + 1 if whole; each copy of a multicast.")
+    counter(PORTS * 2, CounterType.packets) targeted_tx;
 
     @hidden action cut() {
         if ((meta.cut == cut_t.ALL_BUT_ONE && standard.egress_port != meta.owner_port) ||
@@ -82,6 +86,7 @@ control ResultCut(inout headers_t hdr, in metadata_t meta, in standard_metadata_
             MAKE_SHORT
         }
         truncate(14 + (bit<32>)hdr.ipv4.total_length);
+        targeted_tx.count((bit<32>)(standard.egress_port ++ (hdr.lanes.isValid() ? 1w1 : 1w0)));
     }
 
     apply {

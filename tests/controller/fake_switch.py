@@ -17,7 +17,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 
 UpdateHook = Callable[[int], None]
 
-PORT_COUNTERS = {303094388: "port_rx", 305189860: "port_tx"}
+PORT_COUNTERS = {303094388: "port_rx", 305189860: "port_tx", 303739668: "targeted_tx"}
 """By their number in the P4Info."""
 
 

@@ -17,9 +17,9 @@ from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.scheduling.job_planner import PlanRequest, plan_job
-from netfold.controller.switches.base_entries import management_entries
+from netfold.controller.switches.base_entries import MAX_QUEUE_US, management_entries
 from netfold.controller.switches.desired_state import desired_contents
-from netfold.controller.switches.devices import Device, packet_cells
+from netfold.controller.switches.devices import Device, SwitchTarget, packet_cells
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.controller.switches.tree_entities import UnroutableError, tree_entities
@@ -161,7 +161,8 @@ def test_thresholds_are_in_the_unit_of_the_target_s_queues():
     fabric, _ = _on_chips("up")
     cells = packet_cells(Chip.TOFINO, 32)
     assert (cells, packet_cells(Chip.TOFINO2, 64)) == (3, 2)
-    config = replace(_config(fabric), devices={"leaf": Device(packet_cells=cells)}, mark_fraction=0.25)
+    chip = Device(SwitchTarget.TOFINO, packet_cells=cells)
+    config = replace(_config(fabric), devices={"leaf": chip}, mark_fraction=0.25, packet_bits=8000.0)
     thresholds = {
         switch: {
             dict(e.match)["port"]: dict(e.actions[0].args)["depth"]
@@ -171,7 +172,13 @@ def test_thresholds_are_in_the_unit_of_the_target_s_queues():
         for switch in ("leaf", "other")
     }
     assert thresholds["leaf"] == dict.fromkeys([4, 8, PIPE + 4, PIPE + 8, 68, PIPE + 68], 48)
-    assert set(thresholds["other"].values()) == {16}
+    rate = fabric.link("other", "up").rate * fabric.unit.bits_per_second
+    full_us = 8000 * 1e6 / rate
+    assert thresholds["other"][fabric.ports["other"]["up"]] == round(16 * full_us)
+    slow = replace(config, packet_bits=8e9)
+    entries = desired_contents(slow, [], FailedElements())["other"].values()
+    depths = [dict(e.actions[0].args)["depth"] for e in entries if e.key[0] == "ecn_thresholds"]
+    assert set(depths) == {MAX_QUEUE_US}, "the longest time that the program knows"
 
 
 def test_the_controller_s_port_is_the_target_s():

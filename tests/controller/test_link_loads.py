@@ -144,7 +144,7 @@ def test_noise_is_nobodys_and_a_full_link_leaves_a_rest(loads: LinkLoads, fabric
 
 def test_an_answer_is_decoded_and_another_one_is_refused():
     schema = fy.P4Schema(P4INFO)
-    reader = PortReader(schema, 1, (3, 5), (5,))
+    reader = PortReader(schema, 1, 256, (3, 5), (5,))
 
     def answer(*counted: int) -> list[p4r.ReadResponse]:
         """In two messages, as a switch may."""
@@ -156,25 +156,27 @@ def test_an_answer_is_decoded_and_another_one_is_refused():
         return messages
 
     each = 100 + FRAMING_BYTES
-    first = reader.counts(answer(0, 1, 2, 3, 4, 10**14))
-    assert first.tolist() == [[0, each], [2 * each, 3 * each], [4 * each, 10**14 * each]]
-    assert reader.counts(answer(0, 1, 2, 3, 4, 10**14)) is first
-    second = reader.counts(answer(0, 1, 7, 3, 4, 10**14))
+    short, whole = 60 + FRAMING_BYTES, 1082 + FRAMING_BYTES  # whatever length the switch counted
+    jobs = 10**14 * each + 5 * short + 6 * whole
+    first = reader.counts(answer(0, 1, 2, 3, 4, 10**14, 5, 6))
+    assert first.tolist() == [[0, each], [2 * each, 3 * each], [4 * each, jobs]]
+    assert reader.counts(answer(0, 1, 2, 3, 4, 10**14, 5, 6)) is first
+    second = reader.counts(answer(0, 1, 7, 3, 4, 10**14, 5, 6))
     assert (second - first).tolist() == [[0, 0], [5 * each, 0], [0, 0]]
-    other = p4r.ReadResponse(entities=PortReader(schema, 1, (4, 6), (7,)).request.entities)
-    half = answer(*range(6))[0]
-    too_large = answer(0, 1, 7, 3, 4, 9 * 10**16)
+    other = p4r.ReadResponse(entities=PortReader(schema, 1, 256, (4, 6), (7,)).request.entities)
+    half = answer(*range(8))[0]
+    too_large = answer(0, 1, 7, 3, 4, 9 * 10**16, 5, 6)
     for wrong in (
         [],
         [half],
         [half, half],
-        [p4r.ReadResponse(entities=[p4r.Entity()] * 6)],
+        [p4r.ReadResponse(entities=[p4r.Entity()] * 8)],
         [other],
         too_large,
     ):
         with pytest.raises(AnswerError):
             reader.counts(wrong)
-    assert reader.counts(answer(0, 1, 7, 3, 4, 10**14)) is second
+    assert reader.counts(answer(0, 1, 7, 3, 4, 10**14, 5, 6)) is second
 
 
 def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_each_switch(

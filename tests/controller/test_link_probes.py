@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
+import finsy as fy
 import numpy as np
 import pytest
 
@@ -19,6 +20,8 @@ from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.management import slot_view
+from netfold.controller.switches.miscabling import Miscabling
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
@@ -33,7 +36,8 @@ MAX_PERIODS = 200
 class Switches:
     """They answer all probes until every hop has been answered. From then on `periods` are counted and probes over LINK
     get no answer: `forwards` says by switch and period whether it processes packets, `receives` and `readable` by
-    period what the counters of LINK's ends still do."""
+    period what the counters of LINK's ends still do. `jobs_use`: a job uses these links. `cables`: where a cable leads
+    that is not as in the fabric, by sender and neighbor; with these, `down` is read when all hops have been probed."""
 
     def __init__(
         self,
@@ -43,14 +47,21 @@ class Switches:
         forwards: Callable[[str, int], bool] = lambda _, __: True,
         receives: Callable[[int], bool] = lambda _: False,
         readable: Callable[[int], bool] = lambda _: True,
+        jobs_use: frozenset[frozenset[str]] = frozenset(),
+        cables: Mapping[tuple[str, str], tuple[str, str]] = MappingProxyType({}),
     ) -> None:
         self._fabric, self._forwards, self._receives, self._readable = fabric, forwards, receives, readable
         self.periods, self.reads, self.known = 0, 0, 0
         self.down: frozenset[frozenset[str]] = frozenset()
+        self.miscablings: list[str] = []
+        self._cables = cables
+        self._hops = 2 * sum(not any(map(fabric.is_host, (k.a, k.b))) for k in fabric.links)
         self._bytes = Counter[tuple[str, int]]()
         self.sessions = {s.name: self._session(s.name) for s in fabric.switches}
         config = FabricConfig(fabric, addresses(fabric), 2000)
         self._registry = JobRegistry(config, PacketModel(32), Store(folder / "db", "f"))
+        job = SimpleNamespace(name="a", placements=(SimpleNamespace(links=jobs_use),))
+        self._registry.all = lambda: [job]  # type: ignore[assignment, list-item, return-value]
         self.probes = LinkProbes(
             *(config, 32, self, self._registry),  # type: ignore[arg-type]
             *(self._check_forwards, self._on_change, self._on_known, PERIOD_S, self._sleep),
@@ -64,13 +75,17 @@ class Switches:
         return SimpleNamespace(ready=True)
 
     def _session(self, switch: str) -> SimpleNamespace:
-        async def packet_out(_: bytes, port: int) -> None:
-            near = next(n for n, p in self._fabric.ports[switch].items() if p == port)
+        neighbors = {port: near for near, port in self._fabric.ports[switch].items()}
+
+        async def packet_out(packet: bytes, port: int) -> None:
+            near, far_port_to = self._cables.get((switch, neighbors[port]), (neighbors[port], switch))
             is_silent = self.periods > 0 and {switch, near} == LINK
-            ingress = self._fabric.ports[near][switch]
+            ingress = self._fabric.ports[near][far_port_to]
             self._bytes[near, ingress] += not is_silent or self._receives(self.periods)
             if not is_silent:
-                self.probes.on_answer(near, SimpleNamespace(ingress_port=ingress))  # type: ignore[arg-type]
+                view = slot_view(fy.P4PacketIn(packet, metadata={"ingress_port": ingress, "bitmap": 0}))
+                assert view is not None
+                self.probes.on_answer(near, view)
 
         async def read_ports(rx_ports: list[int], tx_ports: list[int]) -> np.ndarray:
             if not self._readable(self.periods):
@@ -88,14 +103,14 @@ class Switches:
     def _on_known(self) -> None:
         self.known += 1
 
-    def _on_change(self, down: frozenset[frozenset[str]]) -> None:
+    def _on_change(self, down: frozenset[frozenset[str]], miscablings: tuple[Miscabling, ...]) -> None:
         self.down = down
+        self.miscablings = [str(m) for m in miscablings]
 
     async def _sleep(self, _: float) -> None:
-        if self.down or self.periods > MAX_PERIODS:
+        if (self.known if self._cables else self.down) or self.periods > MAX_PERIODS:
             raise asyncio.CancelledError
-        hops = 2 * sum(not any(map(self._fabric.is_host, (k.a, k.b))) for k in self._fabric.links)
-        self.periods += len(self._registry.links_seen_up) == hops
+        self.periods += self.periods > 0 or len(self._registry.links_seen_up) == self._hops
 
 
 def test_a_link_whose_ends_forward_and_whose_receiver_receives_nothing_is_down_at_the_fifth_probe(
@@ -137,3 +152,41 @@ def test_hosts_links_take_no_turn_and_a_lost_probe_is_followed_up_at_once(tmp_pa
     switches.run()
     assert switches.down == {LINK}
     assert switches.periods * PERIOD_S <= 1.6 + (MAX_LOST + 1) * PERIOD_S
+
+
+def test_a_dead_link_of_a_job_is_found_in_3_s_among_9000_links(tmp_path: Path):
+    switches = Switches(tmp_path, leaf_spine(180, 50, 1), jobs_use=frozenset((LINK,)))
+    switches.run()
+    assert switches.down == {LINK}
+    assert switches.periods * PERIOD_S <= 3
+
+
+def test_a_dead_link_that_no_job_uses_is_found_in_a_minute_among_9000_links(tmp_path: Path):
+    switches = Switches(tmp_path, leaf_spine(180, 50, 1))
+    switches.run()
+    assert switches.down == {LINK}
+    assert switches.periods * PERIOD_S <= 60
+
+
+@pytest.mark.slow
+def test_a_dead_link_of_a_job_is_found_while_jobs_use_half_of_9000_links(tmp_path: Path):
+    """Those links share what a round over all links leaves: 42 probes in each period."""
+    fabric = leaf_spine(180, 50, 1)
+    used = frozenset(frozenset((f"leaf{i}", f"spine{j}")) for i in range(1, 181) for j in range(1, 26))
+    switches = Switches(tmp_path, fabric, jobs_use=used)
+    switches.run()
+    assert switches.down == {LINK}
+    assert switches.periods * PERIOD_S <= 60
+
+
+def test_two_cables_that_are_swapped_are_named_by_both_ends_and_are_down(tmp_path: Path):
+    swapped = {("leaf1", "spine1"): ("spine2", "leaf1"), ("leaf1", "spine2"): ("spine1", "leaf1")}
+    back = {("spine1", "leaf1"): ("leaf1", "spine2"), ("spine2", "leaf1"): ("leaf1", "spine1")}
+    switches = Switches(tmp_path, cables=swapped | back)
+    switches.run()
+    assert switches.down == {frozenset(("leaf1", "spine1")), frozenset(("leaf1", "spine2"))}
+    ports = FABRIC.ports
+    at_spine1, at_spine2 = ports["spine1"]["leaf1"], ports["spine2"]["leaf1"]
+    first = f"leaf1 port {ports['leaf1']['spine1']} leads to spine2 port {at_spine2}"
+    assert f"{first}, the file says spine1 port {at_spine1}" in switches.miscablings
+    assert len(switches.miscablings) == 4, "both directions of both cables"

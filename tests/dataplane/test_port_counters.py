@@ -4,19 +4,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
+import finsy as fy
+import numpy as np
 import pytest
+from finsy.proto import p4r
 
-from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
+from netfold.controller.health.link_loads import LinkLoads, metered_ports
+from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, PortCounts, PortReader, cell
 from netfold.controller.switches.tables import CPU_PORT
+from netfold.p4src.manifest import Form
 from netfold.p4src.tools.p4build import Profile
-from netfold.protocol.wire import Kind
+from netfold.protocol.target import LaneTarget
+from netfold.protocol.wire import FRAMING_BYTES, Flag, Kind
+from netfold.topologies.generators import single_switch
 from tests.dataplane import roce_fixtures
 from tests.dataplane.device import SoftDevice, compiled
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, UPLINK, inner, root, sent
 from tests.dataplane.frames import LANES, Ip, ethernet, udp
-from tests.dataplane.node import TreeAt
+from tests.dataplane.node import Owner, TreeAt
 from tests.dataplane.roce_frames import Rc
 
 FOREIGN = ethernet(Ip(dst="10.0.0.2").pack(udp(bytes(700), 1, 2)))
@@ -111,3 +120,51 @@ def test_the_controllers_own_packets_pass_for_a_jobs(device: SoftDevice):
     device.inject(CPU_PORT, (2 << 7).to_bytes(2, "big") + sent(0, kind=Kind.READ))
     packets, _ = counted(device)[PORT_TX, 2, True]
     assert packets == 1
+
+
+def read_as_the_controller_does(device: SoftDevice, profile: Profile) -> PortCounts:
+    """Of the hosts' ports, received and then sent."""
+    schema = fy.P4Schema(compiled(profile)[1])
+    reader = PortReader(schema, 1, profile.lanes, (1, 2, 3), (1, 2, 3))
+    names = {schema.counters[c].id: schema.counters[c].name for c in ("port_rx", "port_tx", "targeted_tx")}
+    answer = p4r.ReadResponse(entities=reader.request.entities)
+    for entity in answer.entities:
+        entry = entity.counter_entry
+        seen = device.pipeline.counter_read(names[entry.counter_id], entry.index.index)
+        entry.data.byte_count, entry.data.packet_count = seen.bytes, seen.packets
+    return reader.counts([answer])
+
+
+@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("all_but", [False, True], ids=["scatter", "gather"])
+def test_loads_of_a_scatter_and_a_gather_are_what_leaves(form: Form, all_but: bool):
+    """Of n workers each sends and gets its part of the sums with lanes, and headers of the rest."""
+    profile = Profile(LANES, form=form)
+    fabric = single_switch(3, rate=100)
+    (switch,) = fabric.switches
+    ports = {host: number for number, host in enumerate(fabric.ports[switch.name], 1)}
+    now, chunks, left = [0.0], 30, Counter[int]()
+    loads = LinkLoads(fabric, 1.0, lambda: now[0])
+    with SoftDevice(compiled(profile)[0], wraps=form is Form.BMV2) as device:
+        for setting in (*SETTINGS, replace(root(3), owners=tuple(Owner(n, n) for n in (1, 2, 3)))):
+            device.insert(setting.entities())
+        loads.counted(switch.name, read_as_the_controller_does(device, profile), 0.0)
+        for chunk in range(chunks):
+            target = LaneTarget(chunk % 3 + 1, all_but=all_but)
+            for worker in (1, 2, 3):
+                gives = (worker == target.owner) is all_but
+                fields = {"slot": chunk % SLOTS, "round": chunk // SLOTS, "lane_count": target.field}
+                lanes, flags = ([1] * LANES, int(Flag.DATA)) if gives else ([], 0)
+                for port, frame in device.inject(worker, sent(worker, lanes, flags=flags, **fields)):
+                    left[port] += max(60, len(frame)) + FRAMING_BYTES
+        now[0] = 1.0
+        counts = read_as_the_controller_does(device, profile)
+        loads.counted(switch.name, counts, now[0])
+    incoming, outgoing = metered_ports(fabric, switch.name)
+    assert (incoming, outgoing) == ((1, 2, 3), (1, 2, 3))
+    np.testing.assert_array_equal(counts[3:], [[0, left[port]] for port in (1, 2, 3)])
+    for host, port in ports.items():
+        assert loads.load((switch.name, host)).jobs == pytest.approx(8 * left[port] / 1e6)
+        wanted = chunks * 2 // 3 if all_but else chunks // 3
+        whole = 42 + 16 + 4 * LANES + FRAMING_BYTES
+        assert left[port] == wanted * whole + (chunks - wanted) * (60 + FRAMING_BYTES)

@@ -5,6 +5,7 @@ bits as without."""
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import sys
@@ -13,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from netfold.p4src.manifest import COMPILED, MANIFEST, P4INFO_SUFFIX
+from netfold.protocol import netfold_pb2 as pb
 from netfold.testbed.errors import ProcessFailedError
 from netfold.testbed.processes import HostTask, ProcessGroup
 from netfold.testbed.submitted_job import Results
 from netfold.testbed.testbed import Testbed
-from tests.testbed.test_scenarios import RESTARTED, losses
+from tests.testbed.test_scenarios import RESTARTED, fabric_status, losses, until
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
@@ -123,6 +126,53 @@ def test_switches_and_controllers_that_start_again_in_any_phase_change_no_bit(
     sums = _run(system, tmp_path, f"unharmed-{seed}", seed, scheme=scheme, targets="off")
     assert max(r["restarts"] for r in targeted.values()) >= 1
     for host, told in targeted.items():
+        assert told["digests"] == sums[host]["digests"]
+
+
+def _without_targets(folder: Path, switch: str, lanes: int) -> Path:
+    """A file of switches, one of which runs a program that drops targeted packets, as older ones do."""
+    name = f"netfold-v1model-{lanes}"
+    program = json.loads((COMPILED / f"{name}.json").read_text())
+    for state in program["parsers"][0]["parse_states"]:
+        if state["name"] in ("check_target", "parse_short"):
+            state["transitions"] = [one for one in state["transitions"] if one["type"] == "default"]
+    (folder / f"{name}.json").write_text(json.dumps(program))
+    shutil.copy(COMPILED / f"{name}{P4INFO_SUFFIX}", folder)
+    manifest = json.loads((COMPILED / MANIFEST).read_text())
+    manifest["programs"][name]["targets"] = False
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    switches = folder / "switches.yaml"
+    device = {"p4info": f"{name}{P4INFO_SUFFIX}", "config": f"{name}.json"}
+    switches.write_text(json.dumps({"switches": {switch: device}}))
+    return switches
+
+
+@pytest.mark.slow
+def test_a_job_that_moves_over_a_switch_without_targets_makes_sums(tmp_path: Path) -> None:
+    """And no call fails, and none has another bit."""
+    switches = _without_targets(tmp_path, "spine2", 64)
+    options = (*RESTARTED, "--switches", str(switches))
+    steps: list[list[str]] = []
+
+    def move(system: Testbed, _: ProcessGroup) -> None:
+        steps.append(system.controller.explain("moves"))
+        fabric_status(system, pb.GiveBackElementsRequest(elements=["spine2"]))
+        fabric_status(system, pb.WithdrawElementsRequest(elements=["spine1"], intent=pb.DRAIN))
+        until(lambda: not fabric_status(system)["spine1"], "drained spine")
+        steps.append(system.controller.explain("moves"))
+
+    with Testbed(
+        target="softswitch", lanes=64, name="move", first_grpc_port=9880, controller_options=options
+    ) as system:
+        fabric_status(system, pb.WithdrawElementsRequest(elements=["spine2"], intent=pb.DRAIN))
+        moved = _run(system, tmp_path, "moves", 23, [move], scheme="panama", slots=256)
+        sums = _run(system, tmp_path, "sums", 23, scheme="panama", targets="off")
+    before, after = ("\n".join(step) for step in steps)
+    assert "Its packets have targets" in before
+    assert "no targets, so all its calls are sums: switch spine2 runs a program" in after
+    assert {r["targets"] for r in moved.values()} == {"ON"}
+    assert min(r["restarts"] for r in moved.values()) >= 1
+    for host, told in moved.items():
         assert told["digests"] == sums[host]["digests"]
 
 

@@ -198,8 +198,10 @@ def fabric_status(system: Testbed, request: object = None) -> dict[str, list[str
     """The jobs that use each withdrawn element, after a request."""
     with grpc.insecure_channel(system.controller.address) as channel:
         stub = rpc.ControllerStub(channel)
-        if request is not None:
+        if isinstance(request, pb.WithdrawElementsRequest):
             stub.WithdrawElements(request, timeout=20)
+        if isinstance(request, pb.GiveBackElementsRequest):
+            stub.GiveBackElements(request, timeout=20)
         found = stub.GetFabricStatus(pb.FabricStatusRequest(), timeout=20)
     return {element.name: [job.name for job in element.jobs] for element in found.elements}
 

@@ -5,8 +5,11 @@ two ranks, the others one."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -16,6 +19,8 @@ import torch.distributed as dist  # noqa: E402
 import torch.distributed._functional_collectives as functional  # noqa: E402
 
 from netfold.traffic.pytorch.collectives import GATHER_MAX_BYTES, collectives_of  # noqa: E402
+from netfold.traffic.pytorch.in_network import InNetworkReducer  # noqa: E402
+from netfold.traffic.pytorch.session import _agree_on_targets  # noqa: E402
 from tests.torch.world import World, world  # noqa: E402
 
 all_gather_single = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -230,6 +235,34 @@ def too_large() -> str:
 def test_integers_that_do_not_fit_are_an_error_at_all_ranks_of_hosts_with_several(ranks: World):
     assert all("int32" in answer for answer in ranks.run(too_large))
     assert ranks.run(compared, "_scatter_single", "int32") == [[]] * RANKS
+
+
+def met() -> tuple[float, float]:
+    began = time.monotonic()
+    dist.barrier()
+    return began, time.monotonic()
+
+
+@pytest.mark.parametrize("ranks", [(HOSTS, True), (HOSTS, False)], indirect=True)
+def test_no_rank_leaves_a_barrier_before_all_have_come(ranks: World):
+    for _ in range(5):
+        times = ranks.run(met)
+        assert max(began for began, _ in times) <= min(ended for _, ended in times)
+
+
+@pytest.mark.parametrize("old", [(), (0,), (2,), (0, 1)], ids=["none", "rank 0", "rank 2", "host of rank 0"])
+def test_ranks_agree_on_targets_beside_members_that_know_none(old: tuple[int, ...]):
+    """Old ranks publish nothing. The assignments of a job with an old member have no targets."""
+    store, deadline = dist.HashStore(), time.monotonic() + 10
+    reducer = cast(InNetworkReducer, SimpleNamespace(has_targets=not old))
+    first = {0: 0, 1: 0, 2: 2, 3: 3}
+    with ThreadPoolExecutor(RANKS) as pool:
+        agreed = [
+            pool.submit(_agree_on_targets, store, rank, host, reducer if rank == host else None, deadline)
+            for rank, host in first.items()
+            if rank not in old and (host not in old or rank == host)
+        ]
+        assert {one.result() for one in agreed} == {not old}
 
 
 @pytest.mark.parametrize("ranks", [(HOSTS, False)], indirect=True)

@@ -13,7 +13,7 @@ import pytest
 
 from netfold.protocol.target import Targets
 from netfold.traffic.engine.blocks import Blocks, CallForm
-from netfold.traffic.errors import SumOverflowError
+from netfold.traffic.errors import CollectiveMismatchError, SumOverflowError
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.numerics import ReduceOp
@@ -132,3 +132,23 @@ def test_bits_that_saturate_as_numbers_are_gathered_at_once():
         for gathered in at_all(workers, lambda rank, w: w.all_gather(blocks[rank])):
             assert np.signbit(gathered).all()
         assert workers[0].stats.reencoded_chunks == 0
+
+
+@EPOCHS
+def test_workers_meet_at_a_barrier(targets: Targets, threads: int):
+    late = WORKERS - 1
+    with team(targets, threads) as workers, ThreadPoolExecutor(WORKERS) as pool:
+        for _ in range(3):
+            meeting = [pool.submit(worker.barrier) for worker in workers[:late]]
+            assert not any(one.done() for one in meeting)
+            workers[late].barrier()
+            assert [one.result() for one in meeting] == [None] * late
+
+
+def test_a_barrier_is_no_sum_of_one_element():
+    with team(Targets.ON) as workers:
+
+        def call(rank: int, worker: Worker) -> None:
+            worker.all_reduce(np.zeros(1, np.int32), 5.0) if rank == 0 else worker.barrier(5.0)
+
+        assert {type(each) for each in at_all(workers, call)} == {CollectiveMismatchError}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from netfold.protocol.constants import TARGET_NONE, TARGETED
 from netfold.protocol.target import LaneTarget, Targets
-from netfold.protocol.wire import HEADER_BYTES, Flag, packet
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, HEADER_BYTES, Flag, packet
 from netfold.traffic.engine.blocks import Blocks, CallForm
 from netfold.traffic.engine.engine import Status
 from netfold.traffic.numerics import BlockFloat, Fixed, Float32Sum, PackedHalf, Scheme
@@ -488,3 +488,68 @@ def test_chunks_of_gathers_and_scatters_overtake_each_other_without_a_loss():
         fabric.step()
     assert core.report().results > 20
     assert core.totals().retransmits == 0
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5)])
+def test_a_call_without_elements_is_its_opening(shares: tuple[float, ...]):
+    """One packet of each worker and one result, where a sum of one element takes two."""
+    fabric = job(3, shares=shares)
+    finish(fabric, submit_all(fabric, [np.zeros(1, np.int32) for _ in range(3)], None))
+    for elements, packets in ((0, 1), (1, 2)):
+        before = list(fabric.sent)
+        finish(fabric, submit_all(fabric, [np.zeros(elements, np.int32) for _ in range(3)], None))
+        sent = [now - then for now, then in zip(fabric.sent, before, strict=True)][:3]
+        assert min(sent) == packets  # results that overtake each other may cost one more
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    loss=st.sampled_from([0.0, 0.2]),
+    epochs=st.lists(st.integers(1, 60), max_size=3),
+    seed=st.integers(0, 10_000),
+)
+def test_calls_without_elements_survive_losses_and_new_epochs(loss: float, epochs: list[int], seed: int):
+    rng, fabric = random.Random(seed), job(3, seed, loss)
+    arrays = [[np.zeros(size, np.int32) for size in (0, 5, 0, 0)] for _ in range(3)]
+    calls = [submit_all(fabric, [mine[n] for mine in arrays], None) for n in range(4)]
+    for number, packets in enumerate(epochs):
+        for _ in range(packets):
+            fabric.step()
+        parts = parts_of(3, number + 2)
+        fabric.assign(parts)
+        for rank in rng.sample(range(3), 3):
+            fabric.cores[rank].assign(parts[rank], fabric.now)
+            for _ in range(rng.randrange(10)):
+                fabric.step()
+    finish(fabric, *calls)
+    statuses = {
+        core.status(call)
+        for core, mine in zip(fabric.cores, zip(*calls, strict=True), strict=True)
+        for call in mine
+    }
+    assert statuses == {Status.DONE}
+
+
+@pytest.mark.parametrize(
+    ("form", "chunks"), [(CallForm.TO_ALL, 14), (CallForm.SCATTER, 16), (CallForm.GATHER, 17)]
+)
+def test_pacing_counts_bytes_of_both_directions(form: CallForm, chunks: int):
+    """A burst is as long as the fuller direction of the link takes: up of a scatter, down of a gather."""
+    fabric = job(4, slots=1024, rate_mbps=0.001)
+    finish(fabric, submit_all(fabric, [np.zeros(0, np.int32) for _ in range(4)], None))
+    elements = 4 * 40 * LANES
+    blocks = None if form is CallForm.TO_ALL else Blocks.one_each(form, elements, 4)
+    array = np.ones(elements, "int32" if form is CallForm.GATHER else "float32")
+    core, before = fabric.cores[0], fabric.now
+    core.submit(array, blocks=blocks, scheme=Float32Sum())
+    core.process(before)
+    sent = [payload for _, payload in core.send(before)]
+    whole, up, down = HEADER_BYTES + 4 * LANES, 0, 0
+    for payload in sent:
+        target = LaneTarget.of_field(int.from_bytes(payload[14:16], "big"))
+        up += FRAME_OVERHEAD_BYTES + len(payload)
+        down += FRAME_OVERHEAD_BYTES + (whole if target is None or target.wants(0) else HEADER_BYTES)
+    burst = 14  # whole packets: 16, of which the epoch's first chunk and an opening took two
+    fuller = max(up, down) / (FRAME_OVERHEAD_BYTES + whole)
+    assert burst - 1 < fuller < burst + 1  # less than a packet is left, or an opening goes without
+    assert len(sent) == chunks, (up, down)

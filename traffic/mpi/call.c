@@ -52,21 +52,24 @@ static struct nm_result reduce_segments(const struct nm_call *call, enum nf_form
     if (form != NF_TO_ALL) reduction.blocks = (struct nm_blocks){form, 1, &block};
     size_t itemsize = (size_t)nf_itemsize(call->dtype), most = nm_world.segment_bytes / itemsize;
     struct nm_result result = {NM_DONE, ""};
-    for (size_t at = 0; at < call->elements && result.status == NM_DONE; at += most) {
+    size_t at = 0;
+    do {
         size_t count = call->elements - at < most ? call->elements - at : most;
         block.elements = (int64_t)count;
         const char *from = input ? (const char *)input + at * itemsize : NULL;
         char *to = output ? (char *)output + at * itemsize : NULL;
         result = nm_reduce(&reduction, from, to, count);
         if (result.status == NM_UNFIT) result = reduce_by_mpi(call, from, to, count);
-    }
+        at += most;
+    } while (at < call->elements && result.status == NM_DONE);
     return result;
 }
 
-/* No elements: the ranks meet nevertheless, and see whether they make the same call. */
+/* No elements: the ranks meet nevertheless, in the opening, and see whether they make the same call. Members that know no targets
+ * make no call without elements. */
 static struct nm_result meet(const struct nm_call *call) {
     struct nm_call empty = *call;
-    empty.elements = 1;
+    empty.elements = nm_world.has_targets ? 0 : 1;
     empty.dtype = NF_INT32;
     empty.op = MPI_SUM;
     empty.is_gathered = 0;

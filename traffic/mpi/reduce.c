@@ -124,7 +124,7 @@ struct nm_result nm_reduce(const struct nm_reduction *r, const void *input, void
     struct nm_post post = {r->context, (int64_t)elements, r->dtype, input != NULL};
     if (!w->member) return reduce_by_leader(&post, input, output, bytes);
     int local = r->communicator->local_count;
-    void *scratch = !local && !output ? malloc(bytes) : NULL;
+    void *scratch = !local && !output ? malloc(bytes + 1) : NULL; /* without elements, too */
     void *array = local ? nm_host_area(w->host, 0) : output ? output : scratch;
     if (!array) return failed("no memory");
     if (local) nm_host_await_release(w->host);

@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 from netfold.traffic.engine.blocks import Blocks, CallForm
+from netfold.traffic.engine.call_log import CallKind
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.flight_recorder import kind_of
 from netfold.traffic.pytorch.gathered_ops import GatheredOp, float_sum, gathered_op
@@ -211,7 +212,9 @@ class Collectives:
 
     @without_dynamo
     def barrier(self, opts: Any = None) -> Any:
-        return self._reduce("barrier", torch.zeros(1, dtype=torch.int32), ReduceOp.SUM, [], opts, None)
+        """The ranks meet in the opening of a call without elements. Members that know no targets make none."""
+        meeting = torch.zeros(0 if self._has_targets else 1, dtype=torch.int32)
+        return self._reduce("barrier", meeting, ReduceOp.SUM, [], opts, None)
 
     @without_dynamo
     def all_gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
@@ -497,14 +500,14 @@ class Collectives:
             deadline = time.monotonic() + self._timeout_of(opts)
             self.session.reporter.by_netfold(name)
             context = zlib.crc32(f"{self._group_id} {name} {detail}".encode())
-            if flat.numel() == 0:
+            kind = kind_of(name)
+            if flat.numel() == 0 and kind is not CallKind.BARRIER:
                 work.finish(None)
                 return work
             if flat.is_cuda:
                 call = self._staging.call(flat, op, deadline, work, copy_back)
             else:
                 call = TensorCall(flat, op, deadline, lambda error: work.finish(error, copy_back))
-            kind = kind_of(name)
             self.session.submit(replace(call, context=context, gradient=gradient, blocks=blocks, kind=kind))
         return work
 

@@ -165,7 +165,8 @@ def open_session(
     deadline = time.monotonic() + timeout
     try:
         reducer, worker = _open_reducer(layout, store, rank, deadline)
-        has_targets = bool(layout.job) and _agree_on_targets(store, rank, worker, deadline)
+        first = layout.ranks_on_host(rank)[0]
+        has_targets = bool(layout.job) and _agree_on_targets(store, rank, first, worker, deadline)
     except BaseException:
         if job is not None:
             job.leave()
@@ -173,12 +174,19 @@ def open_session(
     return Session(reducer, _open_reporter(layout, store, rank), job, recorder, has_targets=has_targets)
 
 
-def _agree_on_targets(store: Any, rank: int, hosts: InNetworkReducer | None, deadline: float) -> bool:
-    """Whether calls have blocks, as rank 0 publishes it: another rank may have joined in another epoch."""
-    if rank == 0:
-        assert hosts is not None
-        store.set("targets", str(int(hosts.has_targets)))
-    return read_key(store, "targets", deadline) == b"1"
+def _agree_on_targets(
+    store: Any, rank: int, first_on_host: int, hosts: InNetworkReducer | None, deadline: float
+) -> bool:
+    """Whether calls have blocks. Rank 0 publishes it, because another rank may have joined in another epoch. A member
+    that knows no targets publishes nothing. The assignments of its job have none, and no host waits for it."""
+    key = f"targets of {first_on_host}"
+    if hosts is None:
+        return read_key(store, key, deadline) == b"1"
+    agreed = hosts.has_targets
+    if rank and agreed:
+        agreed = read_key(store, "targets of 0", deadline) == b"1"
+    store.set(key, str(int(agreed)))
+    return agreed
 
 
 def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:

@@ -108,6 +108,8 @@ class SharedBuffer:
         return cls(number, fd)
 
     def tensor(self, dtype: torch.dtype, elements: int) -> torch.Tensor:
+        if elements == 0:  # frombuffer refuses that
+            return torch.empty(0, dtype=dtype)
         return torch.frombuffer(self._memory, dtype=dtype, count=elements)
 
     def close_fd(self) -> None:

@@ -206,6 +206,11 @@ class Worker:
         blocks = Blocks(CallForm.SCATTER, (array.size,), (root,))
         self._call(array, timeout, op, blocks, kind=CallKind.REDUCE)
 
+    def barrier(self, timeout: float = 60.0) -> None:
+        """Returns when all workers have called it: they meet in the opening of a call without elements. Raises as
+        `all_reduce`."""
+        self._call(np.zeros(0, np.int32), timeout, ReduceOp.SUM, kind=CallKind.BARRIER)
+
     def _place(self, timeout: float) -> tuple[int, int]:
         """This worker's rank and the number of workers. Waits for the first assignment."""
         assignment = self._membership.wait(timeout)
@@ -222,7 +227,7 @@ class Worker:
         kind: CallKind | None = None,
     ) -> Contributors | None:
         check_array(array)
-        if array.size == 0:
+        if array.size == 0 and kind is not CallKind.BARRIER:
             return None
         started = time.monotonic()
         self._begin_call(started)
@@ -289,7 +294,7 @@ class Worker:
         check_array(array)
         check_remainder(array, remainder, lossy)
         handle = Handle(array)
-        if array.size == 0:
+        if array.size == 0 and kind is not CallKind.BARRIER:
             handle.finish(None)
             return handle
         started = time.monotonic()

@@ -35,7 +35,7 @@ STD_FIELDS = {
     "ingress_global_timestamp": 64,
     "egress_global_timestamp": 64,
 }
-TIMES = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp", "deq_timedelta")
+TIMES = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp")
 MAX_CELLS = 1 << 24  # of one register, counter or meter array
 MAX_VARBIT = 65535  # bytes
 MAX_PHV = 1 << 18  # bytes of all headers together
@@ -295,7 +295,8 @@ def names_in(node: object) -> set[str]:
 
 
 def times_frames(model: Model) -> bool:
-    """Whether the program may see when a frame came, to the microsecond: times of standard_metadata, or meters."""
+    """Whether the program may see when a frame came, to the microsecond: times of standard_metadata, or meters. The
+    time in a queue is no such time: an emulated link has the clock of batches."""
     parts = ("actions", "parsers", "pipelines", "calculations", "deparsers", "learn_lists", "field_lists")
     used = names_in([model.list(part) for part in parts])
     return bool(model.list("meter_arrays")) or any(name in used for name in TIMES)
