@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import ClassVar
 
 import grpc
 import pytest
@@ -192,6 +193,8 @@ def test_a_controller_that_stops_ends_streams_and_calls_with_a_code_to_try_again
     """Before its server stops, which would log a traceback for each."""
 
     class Never(pb_grpc.ControllerServicer):
+        registry: ClassVar[frozenset[str]] = frozenset()
+
         async def GetStatus(self, request, context):  # noqa: N802
             await asyncio.Event().wait()
 
