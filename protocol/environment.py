@@ -57,6 +57,18 @@ class Variable(StrEnum):
     SCHEME = ("NETFOLD_SCHEME", "PyTorch, MPI", "scheme", "planner, as in a job file")
     RATE = ("NETFOLD_RATE", "PyTorch, MPI", "number", "maximum rate of each host in the fabric's unit")
     GROUP_RATE = ("NETFOLD_GROUP_RATE", "PyTorch", "number", "rate of the jobs of groups of some ranks")
+    FALLBACK = (
+        "NETFOLD_FALLBACK",
+        "PyTorch",
+        "`fail` or `gloo`",
+        "what all ranks do when the job of their group does not start; default: `fail`",
+    )
+    FALLBACK_S = (
+        "NETFOLD_FALLBACK_S",
+        "PyTorch",
+        "seconds",
+        "time for the start of the job before all ranks go by Gloo; default: 30",
+    )
     PRIORITY = ("NETFOLD_PRIORITY", "PyTorch, MPI", "-100 to 100", "priority in the queue; default: 0")
     LEASE_MS = (
         "NETFOLD_LEASE_MS",

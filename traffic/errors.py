@@ -58,6 +58,10 @@ class ConflictingTimeoutsError(TrafficError, ValueError):
     """A program's lease is as long as its calls may take, so a lost rank would be a timeout without a name."""
 
 
+class DifferentFallbacksError(TrafficError, ValueError):
+    """Ranks of a group differ in what they do when its job does not start. All ranks raise it; none has started."""
+
+
 class MembershipLostError(TrafficError):
     """The stream to the controller ended in an unexpected error, which is chained as the cause."""
 

@@ -133,7 +133,7 @@ def test_steps_of_making_a_group_share_its_timeout(
     def joined(*arguments: object) -> SimpleNamespace:
         left.append(arguments[-1])
         time.sleep(SHORT_S)
-        return SimpleNamespace(close=lambda: left.append("closed"))
+        return SimpleNamespace(close=lambda: left.append("closed"), fallback_reason="")
 
     def connected(*arguments: object) -> None:
         left.append(arguments[-1])

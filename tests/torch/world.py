@@ -264,7 +264,8 @@ def carrier(group: Any = None) -> str:
     """What carries the sums of a group, by default the world: netfold or gloo. Called by a rank."""
     from netfold.traffic.pytorch.collectives import collectives_of  # noqa: PLC0415 (it imports torch)
 
-    return "gloo" if collectives_of(group or _default_group()) is None else "netfold"
+    found = collectives_of(group or _default_group())
+    return "gloo" if found is None or found.fallback_reason else "netfold"
 
 
 def packets() -> int:

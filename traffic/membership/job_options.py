@@ -18,6 +18,7 @@ _EXPECTED = {
     "lease_ms": "an integer",
     "rate": "a number",
     "group_rate": "a number",
+    "fallback_s": "a number",
 }
 
 LEASE_MS = 20_000
@@ -79,6 +80,6 @@ def _read(name: str, text: str) -> object:
             return _BOOLEANS[text.lower()]
         if name in ("priority", "lease_ms"):
             return int(text)
-        return float(text) if name in ("rate", "group_rate") else text
+        return float(text) if _EXPECTED.get(name) == "a number" else text
     except (KeyError, ValueError):
         raise ValueError(f"{Variable[name.upper()]}='{text}': expected {_EXPECTED[name]}") from None

@@ -136,6 +136,11 @@ class Collectives:
         if owns_session:
             atexit.register(self._exit)
 
+    @property
+    def fallback_reason(self) -> str:
+        """Why all calls of the group go by Gloo; "": its job has started."""
+        return self.session.fallback_reason
+
     # torch's C++ classes have these two
     rank: Callable[[], int]
     size: Callable[[], int]
@@ -179,7 +184,7 @@ class Collectives:
     @without_dynamo
     def broadcast(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
         """A gather of the root's bytes, as int32. The other ranks have zeros, so it may also be a sum."""
-        if not is_dense(tensors):
+        if self.fallback_reason or not is_dense(tensors):
             return self._fallback_to_gloo(_LAYOUT, "broadcast", tensors, opts)
         (tensor,) = tensors
         check_writable(tensor.detach())
@@ -213,6 +218,8 @@ class Collectives:
     @without_dynamo
     def barrier(self, opts: Any = None) -> Any:
         """The ranks meet in the opening of a call without elements. Members that know no targets make none."""
+        if self.fallback_reason:
+            return self._fallback_to_gloo(self.fallback_reason, "barrier", opts)
         meeting = torch.zeros(0 if self._has_targets else 1, dtype=torch.int32)
         return self._reduce("barrier", meeting, ReduceOp.SUM, [], opts, None)
 
@@ -345,6 +352,7 @@ class Collectives:
     recvAnysource = recv_anysource  # noqa: N815 (the name in C++, by which other methods are dispatched)
 
     def _fallback_to_gloo(self, reason: str, name: str, *arguments: Any) -> Any:
+        reason = self.fallback_reason or reason
         self.session.reporter.by_gloo(f"{name.lstrip('_')} ({reason})")
         if (name, reason) not in self._logged:
             self._logged.add((name, reason))
@@ -403,6 +411,8 @@ class Collectives:
 
     def _why_not_gathered(self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> str:
         """Why Gloo gathers; "": the network does."""
+        if self.fallback_reason:
+            return self.fallback_reason
         if not inputs or not all(is_dense([t]) for t in (*outputs, *inputs)):
             return _LAYOUT
         if self._has_targets and self.layout.hosts >= MIN_GATHER_HOSTS:
@@ -520,6 +530,8 @@ class Collectives:
 
     def _op_of(self, opts: Any, tensors: Sequence[torch.Tensor]) -> ReduceOp | GatheredOp | ByGloo:
         """How these tensors are reduced as one. torch's options hold the operation in one of two ways."""
+        if self.fallback_reason:
+            return ByGloo(self.fallback_reason)
         alike = {(t.dtype, t.device) for t in tensors}
         if len(alike) != 1 or not all(is_dense([t]) for t in tensors):
             return ByGloo(_LAYOUT)

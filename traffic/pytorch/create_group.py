@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch.torch_version import TorchVersion
 
 from netfold.protocol.connection import ConnectError
-from netfold.traffic.errors import JobRefusedError, TrafficError
+from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.pytorch.collectives import Collectives, collectives_of
 from netfold.traffic.pytorch.flight_recorder import FlightRecorder
@@ -47,17 +47,14 @@ def create_part(options: Any, world: Collectives) -> Any:
     if options.group_size == world.size():
         gloo = _create_gloo(options, store, world.layout, world.rank())
         return _make(options, world.layout, world.session, gloo, world.job_options, False)
-    reason = "no NETFOLD_GROUP_RATE"
-    if world.layout.group_rate is not None:
-        try:
-            return create_with_job(options, world.job_options.of_a_group(world.layout.group_rate))
-        except dist.DistBackendError as error:
-            if not isinstance(error.__cause__, JobRefusedError):
-                raise
-            log.warning("group %s: %s", options.group_id, error)
-            reason = f"{error}"
-    gloo = _create_gloo(options, store, world.layout, world.rank())
     ranks = f"all calls of {options.group_size} of {world.size()} ranks"
+    reason = world.fallback_reason or "no NETFOLD_GROUP_RATE"
+    if world.layout.group_rate is not None and not world.fallback_reason:
+        group = create_with_job(options, world.job_options.of_a_group(world.layout.group_rate))
+        if group.fallback_reason:
+            world.session.reporter.by_gloo(f"{ranks} ({group.fallback_reason})")
+        return group
+    gloo = _create_gloo(options, store, world.layout, world.rank())
     world.session.reporter.by_gloo(f"{ranks} ({reason})")
     log.info("group %s: %s by Gloo: %s", options.group_id, ranks, reason)
     return gloo
@@ -105,13 +102,17 @@ def create_with_job(options: Any, program_options: Any) -> Collectives:
         session = open_session(layout, store, rank, recorder, deadline - time.monotonic())
     except (TrafficError, ConnectError, ValueError) as error:
         raise dist.DistBackendError(f"netfold: {error}") from error
-    if rank == 0:
+    if session.fallback_reason:
+        log.warning("rank %d: all calls by Gloo: %s", rank, session.fallback_reason)
+    elif rank == 0:
         where = f"job {layout.job} over {layout.hosts} hosts" if layout.job else "one host, in shared memory"
         log.info("%d ranks: %s", size, where)
     try:
         gloo = _create_gloo(options, store, layout, rank, deadline - time.monotonic())
-    except BaseException:
+    except BaseException as error:
         session.close()
+        if isinstance(error, RuntimeError):  # of Gloo
+            raise dist.DistBackendError(f"netfold: rank {rank}: Gloo does not connect: {error}") from error
         raise
     return _make(options, layout, session, gloo, job_options, True)
 
@@ -138,5 +139,6 @@ def _gloo_devices(layout: RankLayout, rank: int) -> list[Any]:
     interfaces = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
     if interfaces:
         return [gloo.create_device(interface=name) for name in interfaces]
-    address = bindable(layout.addresses[layout.places[rank]]) if layout.job else "127.0.0.1"
+    own = layout.addresses[layout.places[rank]] if layout.addresses else "127.0.0.1"
+    address = bindable(own) if own else "0.0.0.0"
     return [gloo.create_default_device() if address == "0.0.0.0" else gloo.create_device(hostname=address)]

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from typing import Self
 
 from netfold.traffic.errors import ConflictingTimeoutsError
 from netfold.traffic.membership.job_options import LEASE_MS, JobOptions
 
 _LEASE_PART = 2 / 3
+FALLBACK_S = 30.0
+_FALLBACK_PART = 1 / 2
 _MIN_LEASE_MS = 300  # of a job file
+
+
+class Fallback(StrEnum):
+    """What the ranks of a group do when its job does not start. All do the same."""
+
+    FAIL = "fail"
+    GLOO = "gloo"
 
 
 @dataclass(frozen=True)
@@ -24,7 +34,12 @@ class TorchOptions(JobOptions):
 
     group_rate: float | None = None
     """Maximum rate of each host in the job of a group of some ranks. Such groups have no options of their own; one that
-    the controller refuses goes by Gloo. None: all of them do. Only rank 0's value counts. Needs `rate`."""
+    does not start goes by Gloo. None: all of them do. Only rank 0's value counts. Needs `rate`."""
+    fallback: str = Fallback.FAIL
+    """What all ranks do when the controller refuses the job or is away: fail, or gloo. Equal at all ranks."""
+    fallback_s: float | None = None
+    """Time for the start of the job before all ranks go by Gloo; None: FALLBACK_S, at most half the group's timeout.
+    Equal at all ranks. It counts from the moment at which all ranks are there."""
     report: str = ""
     """Where rank 0 reports at the end why training is not faster: 1: on stderr; else the path of a JSON file. Only rank
     0's value counts."""
@@ -46,9 +61,27 @@ class TorchOptions(JobOptions):
             )
         return self
 
+    def start_within(self, timeout: float) -> float:
+        """Seconds for the start of the job; `timeout`: of the group. Raises ConflictingTimeoutsError."""
+        if self.fallback == Fallback.FAIL:
+            return timeout
+        if self.fallback_s is not None and self.fallback_s >= timeout:
+            raise ConflictingTimeoutsError(
+                f"fallback_s is {self.fallback_s:g}, and the group's timeout {timeout:g} s; expected a time below the "
+                "timeout"
+            )
+        return min(FALLBACK_S, timeout * _FALLBACK_PART) if self.fallback_s is None else self.fallback_s
+
+    @property
+    def fallback_rule(self) -> str:
+        """`fallback` and `fallback_s`, for messages."""
+        return self.fallback if self.fallback_s is None else f"{self.fallback} after {self.fallback_s:g} s"
+
     def of_a_group(self, rate: float) -> Self:
         """Those of a group without options."""
-        return replace(self, job="", rate=rate, group_rate=None, queue=False, report="")
+        return replace(
+            self, job="", rate=rate, group_rate=None, queue=False, report="", fallback=Fallback.GLOO
+        )
 
     @classmethod
     def of(cls, given: Self | Mapping[str, object] | None) -> Self:
@@ -72,4 +105,8 @@ class TorchOptions(JobOptions):
     def _checked(self) -> Self:
         if self.group_rate is not None and self.rate is None:
             raise ValueError("group_rate needs rate: a job without rate leaves groups nothing")
+        if self.fallback not in tuple(Fallback):
+            raise ValueError(f"fallback is '{self.fallback}'; expected {' or '.join(Fallback)}")
+        if self.fallback_s is not None and not self.fallback_s > 0:
+            raise ValueError(f"fallback_s is {self.fallback_s:g}; expected a time above 0")
         return self

@@ -17,7 +17,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -26,16 +26,17 @@ import torch.distributed as dist
 
 from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.protocol.environment import Variable
-from netfold.traffic.errors import JobRefusedError, TrafficError, UnknownHostError
+from netfold.traffic.errors import DifferentFallbacksError, JobRefusedError, TrafficError, UnknownHostError
 from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
 from netfold.traffic.membership.jobs import submit_job
 from netfold.traffic.membership.process_jobs import cancel_abandoned_jobs
-from netfold.traffic.pytorch.options import TorchOptions
+from netfold.traffic.pytorch.options import Fallback, TorchOptions
 
 log = logging.getLogger("netfold.torch")
 
 _SESSION = "session"
 _CANCEL_S = 10.0
+_LOOK_UP_S = 10.0
 _RETRY_S = 0.05
 _MIN_WAIT_S = 0.01
 _WAIT = timedelta(seconds=0.5)
@@ -44,12 +45,13 @@ _WAIT = timedelta(seconds=0.5)
 @dataclass(frozen=True)
 class HostInfo:
     """The host of a rank, as the rank sees it. Ranks of equal `machine` and `host` share a host. `host`:
-    NETFOLD_HOST, or empty. `nonce`: of this process and attempt."""
+    NETFOLD_HOST, or empty. `nonce`: of this process and attempt. `fallback`: the rule of its options."""
 
     machine: str
     addresses: tuple[str, ...]
     host: str
     nonce: str
+    fallback: str = Fallback.FAIL
 
     @classmethod
     def of_this_process(cls) -> Self:
@@ -61,14 +63,17 @@ class HostInfo:
     @classmethod
     def read(cls, text: bytes) -> Self:
         found = json.loads(text)
-        return cls(found["machine"], tuple(found["addresses"]), found["host"], found["nonce"])
+        addresses = tuple(found["addresses"])
+        return cls(found["machine"], addresses, found["host"], found["nonce"], found["fallback"])
 
 
 @dataclass(frozen=True)
 class RankLayout:
     """`places`: the host number of each rank; hosts are numbered in the order of their first ranks. `names`,
-    `addresses`: of the hosts. `job`: "" if all ranks share one host, which needs no network. `session`: prefix of all
-    keys of this world in torch's store. `report`, `group_rate`: of TorchOptions. `token`: of the job's members."""
+    `addresses`: of the hosts; an address may be "" where there is no job. `job`: "" if all ranks share one host, which
+    needs no network, or go by Gloo. `session`: prefix of all keys of this world in torch's store. `report`,
+    `group_rate`: of TorchOptions. `token`: of the job's members. `start_s`: ranks that have not joined the job after
+    this time go by Gloo, all of them; 0: they fail. `fallback_reason`: why all go by Gloo; "": they join the job."""
 
     session: str
     job: str
@@ -77,6 +82,8 @@ class RankLayout:
     addresses: tuple[str, ...] = ()
     report: str = ""
     group_rate: float | None = None
+    start_s: float = 0.0
+    fallback_reason: str = ""
     token: str = field(default="", repr=False)
 
     @property
@@ -102,7 +109,7 @@ def rendezvous(
 ) -> RankLayout:
     """The layout, the same at all ranks, within `timeout` seconds; with several hosts, of a job that was admitted.
     `info`: of this process by default. Raises TrafficError and ConnectError at all ranks."""
-    info = info or HostInfo.of_this_process()
+    info = replace(info or HostInfo.of_this_process(), fallback=options.fallback_rule)
     deadline = time.monotonic() + timeout
     _cancel_abandoned(timeout)
     if rank == 0:
@@ -171,31 +178,63 @@ def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> Ran
             if found["refused"]:
                 raise JobRefusedError(f"rank 0: {found['error']}")
             raise TrafficError(f"rank 0: {found['error']}")
-        places, names, addresses = (tuple(found[key]) for key in ("places", "names", "addresses"))
-        report, group_rate = found["report"], found["group_rate"]
-        job, token = found["job"], found["token"]
-        return RankLayout(session, job, places, names, addresses, report, group_rate, token)
+        lists = {key: tuple(found[key]) for key in ("places", "names", "addresses")}
+        del found["nonces"]
+        return RankLayout(**{**found, **lists})
     raise TrafficError("timeout: rank 0 published no layout within the group's timeout")
 
 
 def _make_layout(
     session: str, infos: Sequence[HostInfo], options: TorchOptions, timeout: float
 ) -> RankLayout:
+    """Raises TrafficError and ConnectError: the ranks fail. The layout of ranks that go by Gloo has the reason."""
+    _check_fallbacks(infos)
+    started = time.monotonic()
+    start_s = options.start_within(timeout)
     hosts = list(dict.fromkeys((info.machine, info.host) for info in infos))
     places = tuple(hosts.index((info.machine, info.host)) for info in infos)
+    layout = RankLayout(session, "", places, report=options.report)
     if len(hosts) == 1:
-        return RankLayout(session, "", places, report=options.report)
-    where = connection()
-    known = _find_hosts(where, [infos[places.index(place)] for place in range(len(hosts))])
-    name = options.job or f"torch-{secrets.token_hex(4)}"
-    names = tuple(host.name for host in known)
-    token = submit_job(where, options.job_file(name, names), options.queue, timeout)
-    addresses = tuple(host.address for host in known)
-    return RankLayout(session, name, places, names, addresses, options.report, options.group_rate, token)
+        return layout
+    of_hosts = [infos[places.index(place)] for place in range(len(hosts))]
+    falls_back = options.fallback == Fallback.GLOO
+    addresses = tuple(info.addresses[0] if len(info.addresses) == 1 else "" for info in of_hosts)
+    try:
+        where = connection()
+        known = _find_hosts(where, of_hosts, start_s if falls_back else _LOOK_UP_S)
+        addresses = tuple(host.address for host in known)
+        name = options.job or f"torch-{secrets.token_hex(4)}"
+        names = tuple(host.name for host in known)
+        remaining = max(_MIN_WAIT_S, start_s - (time.monotonic() - started))
+        token = submit_job(where, options.job_file(name, names), options.queue, remaining)
+    except (TrafficError, ConnectError) as error:
+        if not falls_back:
+            raise
+        return replace(layout, addresses=addresses, fallback_reason=f"{error}")
+    remaining = max(_MIN_WAIT_S, start_s - (time.monotonic() - started))
+    return replace(
+        layout,
+        job=name,
+        names=names,
+        addresses=addresses,
+        group_rate=options.group_rate,
+        start_s=remaining if falls_back else 0.0,
+        token=token,
+    )
 
 
-def _find_hosts(where: Connection, infos: Iterable[HostInfo]) -> list[MemberHost]:
-    known = fabric_hosts(where)
+def _check_fallbacks(infos: Sequence[HostInfo]) -> None:
+    """Raises DifferentFallbacksError."""
+    first = infos[0].fallback
+    for rank, info in enumerate(infos):
+        if info.fallback != first:
+            raise DifferentFallbacksError(
+                f"fallback is '{info.fallback}' at rank {rank} and '{first}' at rank 0; expected the same at all ranks"
+            )
+
+
+def _find_hosts(where: Connection, infos: Iterable[HostInfo], timeout: float) -> list[MemberHost]:
+    known = fabric_hosts(where, timeout)
     found = [pick_host(known, info.addresses, info.host) for info in infos]
     names = [host.name for host in found]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -12,34 +12,26 @@ program nor the backward pass waits for the network.
 from __future__ import annotations
 
 import queue
-import secrets
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from netfold.traffic.errors import TrafficError
-from netfold.traffic.membership.host import bindable
-from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.membership.process_jobs import EnteredJob
 from netfold.traffic.pytorch.flight_recorder import FlightEntry, FlightRecorder
-from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
-from netfold.traffic.pytorch.in_network import InNetworkReducer
-from netfold.traffic.pytorch.local_rank import LocalRankReducer
-from netfold.traffic.pytorch.rendezvous import RankLayout, read_key
+from netfold.traffic.pytorch.joining import join_or_agree_on_gloo
+from netfold.traffic.pytorch.rendezvous import RankLayout
 from netfold.traffic.pytorch.reporter import NoReporter, Reporter, StoreReporter
-from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
 from netfold.traffic.pytorch.step_times import CallTime
 from netfold.traffic.pytorch.tensor_call import NetworkUse, Reducer, TensorCall, can_continue
 from netfold.traffic.pytorch.work import NetfoldWork
 from netfold.traffic.worker.call_dump import CALL_DUMPS
-from netfold.traffic.worker.worker import Worker
 
 
 class Session:
     """The calls of a rank. Thread-safe. All ranks submit the same calls in the same order. `has_targets`: calls may
-    have blocks; equal at all ranks."""
+    have blocks; equal at all ranks. `fallback_reason`: why all calls go by Gloo; "": they do not."""
 
     def __init__(
         self,
@@ -49,8 +41,10 @@ class Session:
         recorder: FlightRecorder,
         *,
         has_targets: bool = False,
+        fallback_reason: str = "",
     ) -> None:
         self.has_targets = has_targets
+        self.fallback_reason = fallback_reason
         self.backends: set[Any] = set()
         """Those of the groups that are not destroyed: PyTorch's checks hold their side in C++ alone."""
         self._reducer = reducer
@@ -161,84 +155,20 @@ class Session:
 def open_session(
     layout: RankLayout, store: Any, rank: int, recorder: FlightRecorder, timeout: float
 ) -> Session:
-    """Joins the layout's job, and the other ranks of this host, within `timeout` seconds. `store`: with the session's
-    prefix. Raises TrafficError, ConnectError."""
-    job = _enter_job(layout, rank) if layout.job else None
-    deadline = time.monotonic() + timeout
-    try:
-        reducer, worker = _open_reducer(layout, store, rank, deadline)
-        first = layout.ranks_on_host(rank)[0]
-        has_targets = bool(layout.job) and _agree_on_targets(store, rank, first, worker, deadline)
-    except BaseException:
-        if job is not None:
-            job.leave()
-        raise
-    return Session(reducer, _open_reporter(layout, store, rank), job, recorder, has_targets=has_targets)
+    """Joins the layout's job, and the other ranks of this host, within `timeout` seconds; or goes by Gloo, as all ranks
+    do. `store`: with the session's prefix. Raises TrafficError, ConnectError."""
+    joined, reason = join_or_agree_on_gloo(layout, store, rank, time.monotonic() + timeout)
+    return Session(
+        joined.reducer,
+        _open_reporter(layout, store, rank, "" if reason else layout.job),
+        joined.job,
+        recorder,
+        has_targets=joined.has_targets,
+        fallback_reason=reason,
+    )
 
 
-def _agree_on_targets(
-    store: Any, rank: int, first_on_host: int, hosts: InNetworkReducer | None, deadline: float
-) -> bool:
-    """Whether calls have blocks. Rank 0 publishes it, because another rank may have joined in another epoch. A member
-    that knows no targets publishes nothing. The assignments of its job have none, and no host waits for it."""
-    key = f"targets of {first_on_host}"
-    if hosts is None:
-        return read_key(store, key, deadline) == b"1"
-    agreed = hosts.has_targets
-    if rank and agreed:
-        agreed = read_key(store, "targets of 0", deadline) == b"1"
-    store.set(key, str(int(agreed)))
-    return agreed
-
-
-def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:
-    host = layout.names[layout.places[rank]]
-    return EnteredJob(layout.connection(), layout.job, host, f"rank {rank} at host {host}")
-
-
-def _open_reporter(layout: RankLayout, store: Any, rank: int) -> Reporter:
+def _open_reporter(layout: RankLayout, store: Any, rank: int, job: str) -> Reporter:
     if not layout.report:
         return NoReporter()
-    return StoreReporter(store, rank, len(layout.places), layout.job, layout.report)
-
-
-def _open_reducer(
-    layout: RankLayout, store: Any, rank: int, deadline: float
-) -> tuple[Reducer, InNetworkReducer | None]:
-    """The reducer of a rank, and that over hosts, if this rank has it."""
-    ranks = layout.ranks_on_host(rank)
-    if rank != ranks[0]:
-        leader = read_key(store, f"leader{ranks[0]}", deadline).decode()
-        return LocalRankReducer(connect_leader(leader, rank)), None
-    local_ranks = _accept_ranks(store, ranks, deadline)
-    hosts = _join(layout, rank, deadline) if layout.job else None
-    if hosts is not None and len(layout.places) == layout.hosts:
-        return hosts, hosts
-    reducer = HostReducer(local_ranks, hosts, layout.hosts, len(layout.places))
-    if hosts is not None:
-        hosts.report_waiting(reducer.waiting)
-    return reducer, hosts
-
-
-def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[LocalRank]:
-    """The other ranks of this host, in ascending order."""
-    if len(ranks) == 1:
-        return []
-    name = f"netfold-{secrets.token_hex(8)}"
-    with listen(name) as listener:
-        store.set(f"leader{ranks[0]}", name)
-        accepted = dict(accept_rank(listener, deadline) for _ in ranks[1:])
-    return [LocalRank(rank, accepted[rank]) for rank in ranks[1:]]
-
-
-def _join(layout: RankLayout, rank: int, deadline: float) -> InNetworkReducer:
-    where = layout.connection()
-    place = layout.places[rank]
-    membership = ControllerMembership(where, layout.job, layout.names[place])
-    try:
-        membership.wait(max(0.0, deadline - time.monotonic()))
-        worker = Worker(membership, bindable(layout.addresses[place]))
-    except BaseException:
-        membership.close()
-        raise
-    return InNetworkReducer(worker, where, layout.job, layout.names[place])
+    return StoreReporter(store, rank, len(layout.places), job, layout.report)

@@ -1,0 +1,211 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A rank joins the job of its group, and the other ranks of its host. Where the program chose Gloo for a job that does
+not start, no rank makes a call before all have the same decision:
+
+    each rank   joins, and publishes that it has, or why it has not
+    rank 0      reads this of all ranks, and publishes the decision: the job, Gloo, or an error
+    each rank   follows it, and decides nothing itself
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from netfold.protocol.connection import ConnectError
+from netfold.traffic.errors import TrafficError
+from netfold.traffic.membership.host import bindable
+from netfold.traffic.membership.jobs import cancel_job
+from netfold.traffic.membership.membership import ControllerMembership
+from netfold.traffic.membership.process_jobs import EnteredJob
+from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
+from netfold.traffic.pytorch.in_network import InNetworkReducer
+from netfold.traffic.pytorch.local_rank import LocalRankReducer
+from netfold.traffic.pytorch.rendezvous import RankLayout, read_key
+from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
+from netfold.traffic.pytorch.tensor_call import Reducer, TensorCall
+from netfold.traffic.worker.worker import Worker
+
+_OUTCOME_S = 10.0
+"""A rank publishes its outcome so long after its time for the start, at most; else it is lost."""
+_CANCEL_S = 3.0
+_LEAVE_S = 2.0
+
+
+class NoReducer:
+    """A `tensor_call.Reducer` where Gloo carries all calls."""
+
+    def start(self, call: TensorCall) -> None:
+        raise TrafficError("all calls of this group go by Gloo")
+
+    def on_end(self, callback: Callable[[Exception], None]) -> None:
+        pass
+
+    def abort(self, cause: str) -> None:
+        pass
+
+    def network_use(self) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What a rank has when it is in. `job`: None where it is in none."""
+
+    reducer: Reducer
+    job: EnteredJob | None
+    has_targets: bool
+
+    def close(self) -> None:
+        self.reducer.close()
+        if self.job is not None:
+            self.job.leave()
+
+
+_BY_GLOO = Joined(NoReducer(), None, False)
+
+
+def join_or_agree_on_gloo(layout: RankLayout, store: Any, rank: int, deadline: float) -> tuple[Joined, str]:
+    """Returns the reason in the second place if all ranks go by Gloo. Raises TrafficError, ConnectError."""
+    if layout.fallback_reason:
+        return _BY_GLOO, layout.fallback_reason
+    if not layout.start_s:
+        return _join(layout, store, rank, deadline), ""
+    start = min(deadline, time.monotonic() + layout.start_s)
+    joined, failure = None, ""
+    try:
+        joined = _join(layout, store, rank, start)
+    except (TrafficError, ConnectError) as error:
+        failure = f"{error}"
+    try:
+        reason = _agree(layout, store, rank, failure, start)
+    except TrafficError:
+        _leave(joined)
+        raise
+    if joined is not None and not reason:
+        return joined, ""
+    _leave(joined)
+    return _BY_GLOO, reason
+
+
+def _agree(layout: RankLayout, store: Any, rank: int, failure: str, start: float) -> str:
+    """The reason for which all ranks go by Gloo; "": all have joined. `failure`: of this rank. Raises TrafficError at
+    all ranks where one is lost."""
+    if rank:
+        store.set(f"outcome{rank}", json.dumps(failure))
+        decision = json.loads(read_key(store, "decision", start + 2 * _OUTCOME_S))
+        if decision["error"]:
+            raise TrafficError(f"rank 0: {decision['error']}")
+        return str(decision["reason"])
+    try:
+        others = [
+            json.loads(read_key(store, f"outcome{other}", start + _OUTCOME_S))
+            for other in range(1, len(layout.places))
+        ]
+    except TrafficError as error:
+        store.set("decision", json.dumps({"error": f"{error}", "reason": ""}))
+        raise
+    failures = [f"rank {number}: {text}" for number, text in enumerate([failure, *others]) if text]
+    reason = failures[0] if failures else ""
+    store.set("decision", json.dumps({"error": "", "reason": reason}))
+    if reason:
+        cancel_job(layout.connection(), layout.job, f"rank 0: all ranks go by Gloo: {reason}", _CANCEL_S)
+    return reason
+
+
+def _leave(joined: Joined | None) -> None:
+    """Leaves in the background where the controller is away, which a member waits for."""
+    if joined is not None:
+        thread = threading.Thread(target=joined.close, name="netfold leaves the job", daemon=True)
+        thread.start()
+        thread.join(_LEAVE_S)
+
+
+def _join(layout: RankLayout, store: Any, rank: int, deadline: float) -> Joined:
+    """Raises TrafficError, ConnectError."""
+    job = _enter_job(layout, rank) if layout.job else None
+    reducer: Reducer = NoReducer()
+    try:
+        reducer, worker = _open_reducer(layout, store, rank, deadline)
+        first = layout.ranks_on_host(rank)[0]
+        has_targets = bool(layout.job) and _agree_on_targets(store, rank, first, worker, deadline)
+    except BaseException:
+        _leave(Joined(reducer, job, False))
+        raise
+    return Joined(reducer, job, has_targets)
+
+
+def _agree_on_targets(
+    store: Any, rank: int, first_on_host: int, hosts: InNetworkReducer | None, deadline: float
+) -> bool:
+    """Whether calls have blocks. Rank 0 publishes it, because another rank may have joined in another epoch. A member
+    that knows no targets publishes nothing. The assignments of its job have none, and no host waits for it."""
+    key = f"targets of {first_on_host}"
+    if hosts is None:
+        return read_key(store, key, deadline) == b"1"
+    agreed = hosts.has_targets
+    if rank and agreed:
+        agreed = read_key(store, "targets of 0", deadline) == b"1"
+    store.set(key, str(int(agreed)))
+    return agreed
+
+
+def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:
+    host = layout.names[layout.places[rank]]
+    return EnteredJob(layout.connection(), layout.job, host, f"rank {rank} at host {host}")
+
+
+def _open_reducer(
+    layout: RankLayout, store: Any, rank: int, deadline: float
+) -> tuple[Reducer, InNetworkReducer | None]:
+    """The reducer of a rank, and that over hosts, if this rank has it."""
+    ranks = layout.ranks_on_host(rank)
+    if rank != ranks[0]:
+        leader = read_key(store, f"leader{ranks[0]}", deadline).decode()
+        return LocalRankReducer(connect_leader(leader, rank)), None
+    local_ranks = _accept_ranks(store, ranks, deadline)
+    try:
+        hosts = _join_hosts(layout, rank, deadline) if layout.job else None
+    except BaseException:
+        for local in local_ranks:
+            local.sock.close()
+        raise
+    if hosts is not None and len(layout.places) == layout.hosts:
+        return hosts, hosts
+    reducer = HostReducer(local_ranks, hosts, layout.hosts, len(layout.places))
+    if hosts is not None:
+        hosts.report_waiting(reducer.waiting)
+    return reducer, hosts
+
+
+def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[LocalRank]:
+    """The other ranks of this host, in ascending order."""
+    if len(ranks) == 1:
+        return []
+    name = f"netfold-{secrets.token_hex(8)}"
+    with listen(name) as listener:
+        store.set(f"leader{ranks[0]}", name)
+        accepted = dict(accept_rank(listener, deadline) for _ in ranks[1:])
+    return [LocalRank(rank, accepted[rank]) for rank in ranks[1:]]
+
+
+def _join_hosts(layout: RankLayout, rank: int, deadline: float) -> InNetworkReducer:
+    where = layout.connection()
+    place = layout.places[rank]
+    membership = ControllerMembership(where, layout.job, layout.names[place])
+    try:
+        membership.wait(max(0.0, deadline - time.monotonic()))
+        worker = Worker(membership, bindable(layout.addresses[place]))
+    except BaseException:
+        membership.close()
+        raise
+    return InNetworkReducer(worker, where, layout.job, layout.names[place])
