@@ -100,7 +100,7 @@ def create_with_job(options: Any, program_options: Any) -> Collectives:
         ranks = tuple(options.global_ranks_in_group) or tuple(range(size))
         recorder = FlightRecorder(layout.job, options.group_id, ranks, rank)
         session = open_session(layout, store, rank, recorder, deadline - time.monotonic())
-    except (TrafficError, ConnectError, ValueError) as error:
+    except (TrafficError, ConnectError, ValueError, dist.DistError) as error:  # the last: the store has ended
         raise dist.DistBackendError(f"netfold: {error}") from error
     if session.fallback_reason:
         log.warning("rank %d: all calls by Gloo: %s", rank, session.fallback_reason)
