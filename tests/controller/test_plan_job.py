@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import grpc
@@ -16,8 +17,11 @@ from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
 from netfold.controller.operator.plan_command import app
 from netfold.controller.operator.status_commands import usage
+from netfold.controller.scheduling import operator_requests
 from netfold.controller.scheduling.planning_budget import WITHIN_S, PlanningBudget
+from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.protocol import netfold_pb2 as pb
+from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import asked, deployed
 
@@ -60,6 +64,25 @@ def test_a_plan_of_the_controller_avoids_elements_and_counts_all_jobs(tmp_path):
             assert [j.name for j in deployment.controller.state.registry.all()] == ["first"]
 
     asyncio.run(scenario())
+
+
+def test_a_plan_without_many_names_does_not_hold_up_the_controller(tmp_path, monkeypatch):
+    """Users may send as many names as a message has room for."""
+    looked_up = []
+
+    def noted(fabric: Fabric, name: str) -> FailedElements:
+        looked_up.append((name, threading.current_thread() is threading.main_thread()))
+        return element_named(fabric, name)
+
+    async def scenario() -> None:
+        async with deployed(FABRIC, tmp_path) as deployment:
+            await deployment.settled()
+            spec, without = SPEC.format("what-if", "h2, h4", 40, 40), ["spine1"] * 10_000
+            await deployment.controller.requests.plan(spec, without=without)
+
+    monkeypatch.setattr(operator_requests, "element_named", noted)
+    asyncio.run(scenario())
+    assert looked_up == [("spine1", False)]
 
 
 def _plan_of(deployment, name: str) -> dict[str, Any]:
