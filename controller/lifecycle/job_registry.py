@@ -363,11 +363,18 @@ class JobRegistry:
         changes = {"state": JobState.INSTALLING, "placement": placement, "udp_port": port, "reason": ""}
         return job.model_copy(update=changes)
 
-    def reserved(self, resolved: ResolvedJob, plan: Plan, reserved: Iterable[Placement]) -> Placement:
-        """The placement that the job would have if only the `reserved` ones existed. Raises RefusedError."""
+    def reserved(
+        self,
+        resolved: ResolvedJob,
+        plan: Plan,
+        reserved: Iterable[Placement],
+        others: Iterable[JobRecord] = (),
+    ) -> Placement:
+        """The placement that the job would have if only the `reserved` ones and those of `others` existed. Raises
+        RefusedError."""
         nothing = AllocationState(self._store.number("tree"), {})
         return allocate(
-            *(self._config.fabric, self._packet_model, resolved, plan, (), nothing),
+            *(self._config.fabric, self._packet_model, resolved, plan, others, nothing),
             after_epoch=0,
             reserved=reserved,
             entries=self._entries,

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.operator.plan_command import app
 from netfold.controller.operator.status_commands import usage
 from netfold.controller.scheduling import operator_requests
@@ -83,6 +84,26 @@ def test_a_plan_without_many_names_does_not_hold_up_the_controller(tmp_path, mon
     monkeypatch.setattr(operator_requests, "element_named", noted)
     asyncio.run(scenario())
     assert looked_up == [("spine1", False)]
+
+
+def test_a_plan_is_refused_for_what_the_submission_would_be_refused_for(tmp_path):
+    """One job has all slots of the switch, and little of its links."""
+    spec = "name: {}\nworkers: [h1, h2]\nscheme: switchml\nrate: 5\nlease_ms: 60000\n"
+
+    async def scenario() -> None:
+        async with deployed(single_switch(2, slots=16), tmp_path) as deployment:
+            requests = deployment.controller.requests
+            await deployment.settled()
+            await requests.submit(spec.format("first"), queue=False)
+            for refused in (
+                requests.plan(spec.format("own")),
+                requests.submit(spec.format("own"), queue=False),
+            ):
+                with pytest.raises(RefusedError, match="16 of 16 slots in use"):
+                    await refused
+            assert (await requests.plan(spec.format("first"))).rate == 5, "in its own place"
+
+    asyncio.run(scenario())
 
 
 def _plan_of(deployment, name: str) -> dict[str, Any]:
