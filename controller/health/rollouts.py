@@ -195,12 +195,8 @@ class Rollouts:
         self._end(record.model_copy(update={"reason": why}), RolloutState.STOPPED)
 
     def _end(self, record: RolloutRecord, state: RolloutState) -> None:
-        log.warning(
-            "the rollout of program %s is %s%s",
-            record.name,
-            state,
-            f": {record.reason}" * bool(record.reason),
-        )
+        reason = f": {record.reason}" if record.reason else ""
+        log.warning("the rollout of program %s is %s%s", record.name, state, reason)
         with self._state.registry.change():
             self._store.forget_unused_programs()
             ended = record.model_copy(update={"state": state})
