@@ -81,14 +81,15 @@ def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
 
 
 def _marking_threshold(config: FabricConfig, switch: str, queue: int, rate: float) -> int:
-    """Depth of a queue of `queue` packets from which packets are marked, in the unit of the switch: cells of a chip's
-    buffer; on v1model the microseconds that full packets take, because headers alone take less."""
+    """Depth of a queue of `queue` packets from which packets are marked, in the unit of the program: cells of a chip's
+    buffer, packets, or microseconds that full packets take, because headers alone take less."""
     packets = max(1, int(queue * config.mark_fraction))
-    device = config.device(switch)
-    if device.target is not SwitchTarget.V1MODEL:
+    device, program = config.device(switch), config.fabric.switch(switch).program
+    is_timed = device.target is SwitchTarget.V1MODEL if program is None else program.timed
+    if not is_timed:
         return packets * device.packet_cells
     seconds = packets * config.packet_bits / (rate * config.fabric.unit.bits_per_second)
-    return min(max(1, round(1e6 * seconds)), MAX_QUEUE_US)
+    return round(min(max(1.0, 1e6 * seconds), MAX_QUEUE_US))
 
 
 def _static_entries(config: FabricConfig) -> dict[str, Contents]:
