@@ -29,6 +29,7 @@ from netfold.controller.scheduling.maintenance import Maintenance
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.session import SwitchSession, SwitchUnreachableError
+from netfold.p4src.manifest import Program
 from netfold.protocol.listing import listing
 from netfold.protocol.wire import VERSION, Kind
 from netfold.topologies.fabric import SwitchRole
@@ -57,7 +58,7 @@ class RolloutError(Exception):
 
 class Rollouts:
     """Rolls out in `run` until it is canceled. `migration_reason(job)`: why the job could not leave what is drained.
-    `pipeline_of`: the files of a program."""
+    `pipeline_of`: the files of a program. `on_program(switch, program)` is called when a switch gets a program."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Rollouts:
         maintenance: Maintenance,
         migration_reason: Callable[[str], str],
         pipeline_of: Callable[[StoredProgram], Pipeline],
+        on_program: Callable[[str, Program], None],
     ) -> None:
         self._state = state
         self._fleet = fleet
@@ -76,6 +78,7 @@ class Rollouts:
         self._maintenance = maintenance
         self._migration_reason = migration_reason
         self._pipeline_of = pipeline_of
+        self._on_program = on_program
         self._store = state.registry.program_store
         self.record = self._store.rollout
 
@@ -234,6 +237,7 @@ class Rollouts:
         with self._state.registry.change():
             self._store.put_switch_program(switch, SwitchProgram(digest, was_rolled_out=True))
         self._fleet.sessions[switch].replace_pipeline(self._pipeline_of(program))
+        self._on_program(switch, program.abilities)
 
     async def _fault(self, switch: str) -> str:
         """Why the switch does not work with its program; "": it does."""
