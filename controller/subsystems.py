@@ -136,6 +136,7 @@ class Planning:
             self.maintenance,
             self.migrations.stays_because,
             options.pipeline_of,
+            lifecycle.set_program,
         )
         self.rerouter = Rerouter(
             state.fabric,

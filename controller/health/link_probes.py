@@ -8,8 +8,8 @@ further evidence. Both ends have to answer a READ of the controller itself, the 
 receiver after that: each has then processed all earlier packets. And the port counter of the receiver must not have
 grown in the meantime. The report of a switch about its own port (gNMI) counts at once.
 
-A probe names its sender and port. If it arrives at another switch or port than the fabric's file says, the link of the
-file counts as down."""
+A probe names its sender and port. If it arrives at another switch or port than the fabric's file says, both links
+that the file has at the two ports count as down."""
 
 from __future__ import annotations
 
@@ -279,7 +279,9 @@ class LinkProbes:
             except StoreError as error:  # a later probe stores it
                 log.error("links that work cannot be noted: %s", error)
         silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}
-        down = frozenset(silent | self._reported | set(map(frozenset, self._miscabled)))
+        taken = {(m.arrives_at, m.arrives_by) for m in self._miscabled.values()}
+        displaced = {hop for at in taken if (hop := self._hop_by.get(at)) is not None}
+        down = frozenset(silent | self._reported | set(map(frozenset, displaced | self._miscabled.keys())))
         found = down, tuple(self._miscabled[hop] for hop in sorted(self._miscabled))
         if found != self._found:
             self._found = found

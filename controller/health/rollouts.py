@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from netfold.controller.health.link_probes import LinkProbes
 from netfold.controller.health.slot_access import SlotAccess
@@ -27,8 +27,10 @@ from netfold.controller.lifecycle.capacity import unavoidable
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.scheduling.maintenance import Maintenance
 from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.failed_elements import WithdrawalError, elements_named
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.session import SwitchSession, SwitchUnreachableError
+from netfold.p4src.manifest import Program
 from netfold.protocol.listing import listing
 from netfold.protocol.wire import VERSION, Kind
 from netfold.topologies.fabric import SwitchRole
@@ -57,7 +59,7 @@ class RolloutError(Exception):
 
 class Rollouts:
     """Rolls out in `run` until it is canceled. `migration_reason(job)`: why the job could not leave what is drained.
-    `pipeline_of`: the files of a program."""
+    `pipeline_of`: the files of a program. `on_program(switch, program)` is called when a switch gets a program."""
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class Rollouts:
         maintenance: Maintenance,
         migration_reason: Callable[[str], str],
         pipeline_of: Callable[[StoredProgram], Pipeline],
+        on_program: Callable[[str, Program], None],
     ) -> None:
         self._state = state
         self._fleet = fleet
@@ -76,6 +79,7 @@ class Rollouts:
         self._maintenance = maintenance
         self._migration_reason = migration_reason
         self._pipeline_of = pipeline_of
+        self._on_program = on_program
         self._store = state.registry.program_store
         self.record = self._store.rollout
 
@@ -108,6 +112,18 @@ class Rollouts:
         self.record = record
         self._state.changes.notify()
         return record
+
+    def check_free(self, names: Iterable[str]) -> None:
+        """Raises WithdrawalError if one of these elements is a switch that gets another program now."""
+        record = self.record
+        if record is None or record.state is not RolloutState.RUNNING:
+            return
+        taken = {w.element for w in self._state.registry.withdrawals if w.reason == REASON}
+        if found := sorted(taken & elements_named(self._state.fabric, names).switches):
+            raise WithdrawalError(
+                f"{listing(found)} gets program {record.name} now: wait until `netfold fabric status` shows it among "
+                "those that are done"
+            )
 
     def _check(self, program: StoredProgram, present: Mapping[str, StoredProgram]) -> None:
         """Raises RolloutError for a program that jobs could not go on with."""
@@ -184,7 +200,7 @@ class Rollouts:
         """Give a switch the program back that it had, and stop."""
         before = record.previous[switch]
         if self._digest(switch) != before:
-            record = await self._free(record, switch)  # an operator may have given it back meanwhile
+            record = await self._free(record, switch)
             self._assign(switch, before)
         session = self._fleet.sessions[switch]
         if await self._until(lambda: session.is_ready_with_pipeline, READY_S):
@@ -234,6 +250,7 @@ class Rollouts:
         with self._state.registry.change():
             self._store.put_switch_program(switch, SwitchProgram(digest, was_rolled_out=True))
         self._fleet.sessions[switch].replace_pipeline(self._pipeline_of(program))
+        self._on_program(switch, program.abilities)
 
     async def _fault(self, switch: str) -> str:
         """Why the switch does not work with its program; "": it does."""

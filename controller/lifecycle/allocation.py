@@ -251,7 +251,9 @@ def _allocate_slots(
 def _sandboxes_at(nodes: Iterable[str], jobs: Iterable[JobRecord]) -> str:
     """An addition to a refusal if jobs that end by a command alone hold slots of these nodes."""
     places = set(nodes)
-    found = [j.name for j in jobs if j.sandbox and any(places & {*ranges_of(p)} for p in j.placements)]
+    found = [
+        f"job '{j.name}'" for j in jobs if j.sandbox and any(places & {*ranges_of(p)} for p in j.placements)
+    ]
     return f"; sandboxes end when they are canceled: {listing(found)}" if found else ""
 
 

@@ -74,7 +74,7 @@ class JobRegistry:
         self._revisions = self._stored_revisions()
         self._quarantined: set[tuple[str, int]] = set()
         self._entries = AdmissionEntries(config.fabric)
-        self.ledger = TenantLedger(config.fabric, packet_model, store)
+        self.ledger = TenantLedger(config.fabric, packet_model, store, self._jobs.values())
         self.key = store.key
         self._is_replaced = False
 
@@ -83,13 +83,13 @@ class JobRegistry:
         """Make one transaction; memory follows the store also when the transaction fails. Raises StoreError."""
         if self._is_replaced:
             raise FabricReplacedError("the fabric has changed, and the controller starts anew")
-        jobs, revisions = dict(self._jobs), dict(self._revisions)
+        jobs, revisions, rows = dict(self._jobs), dict(self._revisions), self.ledger.rows
         try:
             with self._store.change():
                 yield
         except BaseException:
             self._jobs, self._revisions = jobs, revisions
-            self.ledger.reload()
+            self.ledger.rows = rows
             self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}
             raise
 
@@ -184,11 +184,10 @@ class JobRegistry:
         """The holding of each tenant now."""
         return self.ledger.held(self._jobs.values())
 
-    def usage(self) -> dict[str, TenantUsage]:
-        """The usage of each tenant now."""
-        return self.ledger.usage(
-            list(self._jobs.values()), self._clock.wall_s()
-        )  # a scrape is another thread
+    def usage(self, tenants: Iterable[str] | None = None) -> dict[str, TenantUsage]:
+        """The usage of these tenants now; None: of each one that ever held something."""
+        jobs = list(self._jobs.values())  # a scrape is another thread
+        return self.ledger.usage(jobs, self._clock.wall_s(), tenants)
 
     def is_host(self, name: str) -> bool:
         """Whether the fabric has a host of that name."""
@@ -364,11 +363,18 @@ class JobRegistry:
         changes = {"state": JobState.INSTALLING, "placement": placement, "udp_port": port, "reason": ""}
         return job.model_copy(update=changes)
 
-    def reserved(self, resolved: ResolvedJob, plan: Plan, reserved: Iterable[Placement]) -> Placement:
-        """The placement that the job would have if only the `reserved` ones existed. Raises RefusedError."""
+    def reserved(
+        self,
+        resolved: ResolvedJob,
+        plan: Plan,
+        reserved: Iterable[Placement],
+        others: Iterable[JobRecord] = (),
+    ) -> Placement:
+        """The placement that the job would have if only the `reserved` ones and those of `others` existed. Raises
+        RefusedError."""
         nothing = AllocationState(self._store.number("tree"), {})
         return allocate(
-            *(self._config.fabric, self._packet_model, resolved, plan, (), nothing),
+            *(self._config.fabric, self._packet_model, resolved, plan, others, nothing),
             after_epoch=0,
             reserved=reserved,
             entries=self._entries,

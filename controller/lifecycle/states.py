@@ -25,6 +25,7 @@ from netfold.controller.lifecycle.member_status import Holder
 from netfold.controller.lifecycle.switch_progress import SwitchProgress
 from netfold.controller.switches.desired_state import DesiredState
 from netfold.controller.switches.fleet import Fleet
+from netfold.p4src.manifest import Program
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +129,11 @@ class Lifecycle:
                 self._failures.drained,
             )
         )
+
+    def set_program(self, switch: str, program: Program) -> None:
+        """Set the program that a switch runs from now on, and give it the entries that follow."""
+        self._desired_state.set_program(switch, program)
+        self.retarget()
 
     async def compute_routes(self) -> None:
         """Compute the routes before the first desired state is set."""

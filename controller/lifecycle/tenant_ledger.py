@@ -19,9 +19,11 @@ NOTHING = Holding()
 
 
 class TenantLedger:
-    """The usage of all tenants. Times are of the wall clock."""
+    """The usage of all tenants. Times are of the wall clock. `jobs`: all."""
 
-    def __init__(self, fabric: Fabric, packet_model: PacketModel, store: JobStore) -> None:
+    def __init__(
+        self, fabric: Fabric, packet_model: PacketModel, store: JobStore, jobs: Iterable[JobRecord]
+    ) -> None:
         self._fabric = fabric
         self._packet_model = packet_model
         self._store = store
@@ -31,11 +33,19 @@ class TenantLedger:
         slots = sum(s.slots for s in fabric.switches)
         self.whole = Holding(max(1.0, slots), max(1.0, self._bits(sum(rates))))
         """All slots of the fabric, and the rates of the links of all hosts."""
-        self.reload()
+        self.rows: Mapping[str, TenantUsage] = {row.tenant: row for row in store.usage()}
+        """By tenant. Each change makes a new mapping, so that the one before can take its place again."""
+        self._charge_earlier(jobs)
 
-    def reload(self) -> None:
-        """Read the rows as the store has them."""
-        self._rows = {row.tenant: row for row in self._store.usage()}
+    def _charge_earlier(self, jobs: Iterable[JobRecord]) -> None:
+        """Charge jobs that the version before has placed, which wrote no rows, from when they first ran."""
+        rows, held = dict(self.rows), defaultdict[str, Holding](Holding)
+        running = (j for j in jobs if j.state.is_installed and j.ran_since and not self._row(j.tenant).at)
+        for job in sorted(running, key=lambda j: j.ran_since):
+            row = rows.get(job.tenant) or TenantUsage(tenant=job.tenant)
+            rows[job.tenant] = row.until(job.ran_since, held[job.tenant])
+            held[job.tenant] += self.held_by(job)
+        self.rows = rows
 
     def promised(self, rate: float, workers: int) -> Holding:
         """The holding of workers that are promised a rate in the fabric's unit."""
@@ -64,14 +74,16 @@ class TenantLedger:
                 held[job.tenant] += self.held_by(job)
         return held
 
-    def usage(self, jobs: Iterable[JobRecord], now: float) -> dict[str, TenantUsage]:
-        """The usage of each tenant that ever held something, at a time. `jobs`: all."""
+    def usage(
+        self, jobs: Iterable[JobRecord], now: float, tenants: Iterable[str] | None = None
+    ) -> dict[str, TenantUsage]:
+        """The usage of these tenants at a time; None: of each one that ever held something. `jobs`: all."""
         held = self.held(jobs)
-        rows = {tenant: self._row(tenant) for tenant in {*self._rows, *held}}
-        return {tenant: row.until(now, held.get(tenant, NOTHING)) for tenant, row in rows.items()}
+        rows = [self._row(tenant) for tenant in ({*self.rows, *held} if tenants is None else tenants)]
+        return {row.tenant: row.until(now, held.get(row.tenant, NOTHING)) for row in rows}
 
     def _row(self, tenant: str) -> TenantUsage:
-        return self._rows.get(tenant) or TenantUsage(tenant=tenant)
+        return self.rows.get(tenant) or TenantUsage(tenant=tenant)
 
     # ---- within a change --------------------------------------------------------------------------------
 
@@ -94,7 +106,7 @@ class TenantLedger:
 
     def _write(self, row: TenantUsage) -> None:
         self._store.put_usage(row)
-        self._rows[row.tenant] = row
+        self.rows = {**self.rows, row.tenant: row}
 
 
 def _are_same(known: tuple[Placement, ...], placements: tuple[Placement, ...]) -> bool:

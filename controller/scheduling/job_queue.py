@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.jobs.tenant_usage import Holding, TenantUsage
+from netfold.controller.jobs.tenant_usage import Holding
 from netfold.controller.lifecycle.capacity import background_of, fits, uses_failed
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.planning.plan import Loads
@@ -110,14 +110,14 @@ class JobQueue:
 
     def _shares(self, waiting: list[_Waiting]) -> dict[float, float]:
         """By `seq`: the share over weight of the job's tenant, when the tenant's jobs ahead of it have been placed."""
-        if len({w.tenant for w in waiting}) <= 1:
+        tenants = {w.tenant for w in waiting}
+        if len(tenants) <= 1:
             return {w.seq: 0.0 for w in waiting}
         registry, shares = self._registry, {}
-        usage, whole, taken = registry.usage(), registry.ledger.whole, dict(registry.held())
+        usage, whole, taken = registry.usage(tenants), registry.ledger.whole, dict(registry.held())
         for w in sorted(waiting, key=lambda w: (-w.priority - w.age, w.seq)):
-            of_tenant = usage.get(w.tenant, TenantUsage(tenant=w.tenant))
             held = taken.get(w.tenant, Holding())
-            shares[w.seq] = of_tenant.charge(held, whole)
+            shares[w.seq] = usage[w.tenant].charge(held, whole)
             taken[w.tenant] = held + w.demand
         return shares
 

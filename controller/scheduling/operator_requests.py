@@ -61,7 +61,8 @@ class OperatorRequests:
         WithdrawalError, RefusedError, LimitError, and JobExistsError for a job that is hidden from the submitter."""
         fabric = self._state.fabric
         resolved = await asyncio.to_thread(resolve_job, text, fabric, source or "job")
-        avoided = united(element_named(fabric, name) for name in without)
+        names = dict.fromkeys(without)  # a message has room for a name many times
+        avoided = await asyncio.to_thread(lambda: united(element_named(fabric, name) for name in names))
         await self._state.failures.known.wait()
         return await self._placements.plan(resolved, submitter, avoided, is_hidden)
 

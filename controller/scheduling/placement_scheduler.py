@@ -142,9 +142,14 @@ class PlacementScheduler:
                 because="it is left out",
             )
             with self._budget.spent(submitter):
-                found, *_ = await self._plan_behind(ahead, resolved, plan, is_urgent=is_final_attempt)
+                found, _, kept_free = await self._plan_behind(
+                    ahead, resolved, plan, is_urgent=is_final_attempt
+                )
             if isinstance(found, RefusedError):
                 raise found
+            # A plan counts what links carry. The job would be refused for want of slots or entries, too.
+            others = (j for j in self._registry.all() if j.name != name)
+            self._registry.reserved(resolved, found, kept_free, others)
             return found
 
         return await self._plan_scheduler.run(PlanPriority.REPLAN, work)

@@ -116,9 +116,11 @@ class JwtVerifier:
     def _verified(self, token: bytes) -> Claims:
         import jwt  # noqa: PLC0415  # optional
 
+        # Versions of PyJWT differ in the faults of JSON and of numbers that they turn into an error of their own.
+        faults = (jwt.PyJWTError, ArithmeticError, RecursionError, TypeError, ValueError)
         try:
             header = jwt.get_unverified_header(token)
-        except jwt.InvalidTokenError as error:
+        except faults as error:
             raise TokenRefusedError(f"the token cannot be read: {error}") from error
         algorithm, kid = header.get("alg"), header.get("kid")
         if "crit" in header:
@@ -138,12 +140,11 @@ class JwtVerifier:
                         leeway=issuer.options.leeway,
                         options={"require": ["exp"]},
                     )
+                    return _claims(found, issuer.options)
                 except jwt.InvalidSignatureError:
                     continue
-                except (jwt.InvalidTokenError, OverflowError) as error:  # exp may be infinite
+                except faults as error:
                     refusal = f"the token is refused: {error}"
-                    continue
-                return _claims(found, issuer.options)
         raise TokenRefusedError(refusal)
 
 
@@ -202,8 +203,10 @@ def _content(file: Path, *, is_secret: bool) -> bytes:
 
 
 def _secret(file: Path, content: bytes) -> JwtKey:
-    if b"-----BEGIN" in content:
-        raise IssuerError(f"{file} has a key in PEM; expected a secret. Public keys go into a JWKS file")
+    if b"-----BEGIN" in content or b'"keys"' in content:
+        raise IssuerError(
+            f"{file} has keys in PEM or a JWKS; expected a secret. Public keys go to `jwt jwks`"
+        )
     if len(content) < MIN_SECRET_BYTES:
         raise IssuerError(f"{file} has {len(content)} bytes; expected {MIN_SECRET_BYTES} or more")
     return JwtKey(HS256, "", content)

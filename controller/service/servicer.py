@@ -220,6 +220,7 @@ class Service(JobsService):
             intent = INTENTS.get(request.intent)
             if intent is None:
                 raise WithdrawalError("an element is withdrawn with the intent CORDON, DRAIN or HOLD")
+            self._rollouts.check_free(request.elements)
             self._maintenance.withdraw(request.elements, intent, request.reason, request.hold_s)
             return self._fabric_status()
 
@@ -229,6 +230,7 @@ class Service(JobsService):
         self, request: pb.GiveBackElementsRequest, context: Context
     ) -> pb.FabricStatus:
         def give_back() -> pb.FabricStatus:
+            self._rollouts.check_free(request.elements)
             self._maintenance.give_back(request.elements)
             return self._fabric_status()
 

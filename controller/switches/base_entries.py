@@ -10,13 +10,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 
 from netfold.controller.switches import tables
-from netfold.controller.switches.devices import SwitchTarget
+from netfold.controller.switches.devices import Device, SwitchTarget
 from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
+from netfold.p4src.manifest import Program
 from netfold.protocol.wire import Kind
 from netfold.topologies.distances import distances
-from netfold.topologies.fabric import Fabric
+from netfold.topologies.fabric import Fabric, Link, Loopback
 
 MAX_NEXT_HOPS = 512
 """Maximum members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
@@ -50,6 +51,15 @@ class BaseEntries:
         self._routes = routes
         return contents
 
+    def set_program(self, switch: str, program: Program) -> Contents:
+        """Set the program that a switch runs from now on. Return the entries that depend on it."""
+        thresholds: Contents = {}
+        for entity in _thresholds(self._config, switch, program):
+            add(thresholds, entity)
+        if self._static is not None:
+            self._static[switch].update(thresholds)
+        return thresholds
+
 
 def management_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
     """Entries for READ and RESET from the port of the controller, and from loopback ports, which lead to the slots of
@@ -64,7 +74,7 @@ def management_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
 
 
 def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
-    """Entries for delivery and ECN marking of each port."""
+    """Entries for delivery by each port."""
     fabric, known = config.fabric, config.addresses
     own = known.switches[switch].mac
     for near, port in fabric.ports[switch].items():
@@ -73,22 +83,31 @@ def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
             yield tables.to_host(port, own, host.mac, host.ip)
         else:
             yield tables.to_switch(port, own, known.switches[near].mac)
-        link = fabric.link(switch, near)
-        yield tables.ecn_threshold(port, _marking_threshold(config, switch, link.queue, link.rate))
-    for loopback in fabric.switch(switch).loopbacks:
-        threshold = _marking_threshold(config, switch, loopback.queue, loopback.rate)
-        yield tables.ecn_threshold(loopback.port, threshold)
 
 
-def _marking_threshold(config: FabricConfig, switch: str, queue: int, rate: float) -> int:
-    """Depth of a queue of `queue` packets from which packets are marked, in the unit of the switch: cells of a chip's
-    buffer; on v1model the microseconds that full packets take, because headers alone take less."""
+def _thresholds(config: FabricConfig, switch: str, program: Program | None) -> Iterator[Entity]:
+    """Entries for ECN marking at each port. `program`: the one that the switch runs, if it is known."""
+    fabric, device = config.fabric, config.device(switch)
+    links: list[tuple[int, Link | Loopback]] = [
+        (port, fabric.link(switch, near)) for near, port in fabric.ports[switch].items()
+    ]
+    links += [(loopback.port, loopback) for loopback in fabric.switch(switch).loopbacks]
+    is_timed = device.target is SwitchTarget.V1MODEL if program is None else program.timed
+    for port, link in links:
+        threshold = _marking_threshold(config, device, link.queue, link.rate, is_timed=is_timed)
+        yield tables.ecn_threshold(port, threshold)
+
+
+def _marking_threshold(
+    config: FabricConfig, device: Device, queue: int, rate: float, *, is_timed: bool
+) -> int:
+    """Depth of a queue of `queue` packets from which packets are marked, in the unit of the program: cells of a chip's
+    buffer, packets, or microseconds that full packets take, because headers alone take less."""
     packets = max(1, int(queue * config.mark_fraction))
-    device = config.device(switch)
-    if device.target is not SwitchTarget.V1MODEL:
+    if not is_timed:
         return packets * device.packet_cells
     seconds = packets * config.packet_bits / (rate * config.fabric.unit.bits_per_second)
-    return min(max(1, round(1e6 * seconds)), MAX_QUEUE_US)
+    return round(min(max(1.0, 1e6 * seconds), MAX_QUEUE_US))
 
 
 def _static_entries(config: FabricConfig) -> dict[str, Contents]:
@@ -99,7 +118,12 @@ def _static_entries(config: FabricConfig) -> dict[str, Contents]:
     for switch, entries in contents.items():
         if config.device(switch).target is SwitchTarget.V1MODEL:
             add(entries, tables.hash_seed(known.switches[switch].device_id))
-        for entity in (*management_entries(config, switch), *_port_entries(config, switch)):
+        program = config.fabric.switch(switch).program
+        for entity in (
+            *management_entries(config, switch),
+            *_port_entries(config, switch),
+            *_thresholds(config, switch, program),
+        ):
             add(entries, entity)
     for host in known.hosts.values():
         add(contents[host.switch], tables.route(_host_prefix(host.ip), [host.port]))

@@ -20,6 +20,7 @@ from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedEleme
 from netfold.controller.switches.revision_entry import revision_entry
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree, SwitchFeature
+from netfold.p4src.manifest import Program
 
 MAX_INLINE_ROUTES = 2_000
 """Number of routes to other racks, in all switches together, that are computed in milliseconds, without a thread."""
@@ -65,6 +66,12 @@ class DesiredState:
     def compute_routes(self, failed: FailedElements, drained: FailedElements = NO_ELEMENTS) -> None:
         """Compute the routes around failed and drained elements. May run in a thread, one call at a time."""
         self._base = (failed, drained, self._base_entries.contents(failed, drained))
+
+    def set_program(self, switch: str, program: Program) -> None:
+        """Set the program that a switch runs from now on."""
+        entries = self._base_entries.set_program(switch, program)
+        if self._base is not None:
+            self._base[2][switch].update(entries)
 
     def contents(
         self,

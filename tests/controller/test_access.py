@@ -19,6 +19,8 @@ import pytest
 
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
+from netfold.controller.jobs.submitter import Submitter
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.job_registry import RANDOM_BYTES
 from netfold.controller.service.access import RULES, decide
 from netfold.controller.service.events import EventFiles
@@ -343,6 +345,24 @@ def test_a_job_that_is_named_as_a_host_changes_no_text_of_another_tenant(securit
             assert json.loads(events.lines[0])["tenant"] == "vision"
 
     run(tmp_path, security, scenario)
+
+
+def test_a_refusal_for_lack_of_slots_does_not_name_the_sandboxes_of_others(tmp_path):
+    sandbox = "name: {}\nworkers: [h1, h2]\nscheme: switchml\nrate: 5\nsandbox: true\n"
+
+    async def scenario() -> None:
+        async with deployed(single_switch(2, slots=16), tmp_path) as deployment:
+            submit = deployment.controller.requests.submit
+            await deployment.settled()
+            await submit(sandbox.format("secret"), Submitter("bob", "speech"), queue=False)
+            with pytest.raises(RefusedError, match="sandboxes end when they are canceled") as caught:
+                await submit(sandbox.format("own"), Submitter("alice", "vision"), queue=False)
+            alice = Identity("alice", "vision", Role.USER)
+            shown = HiddenJobs(alice, deployment.controller.state.registry.all).text(str(caught.value))
+            assert "secret" not in shown
+            assert shown.endswith(f"job '{NAMELESS}'")
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("caller", ["alice", "member"])

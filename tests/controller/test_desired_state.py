@@ -24,6 +24,7 @@ from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.controller.switches.tree_entities import UnroutableError, tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
+from netfold.p4src.manifest import Form, Program
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
 from netfold.topologies.generators import fat_tree, leaf_spine, single_switch
@@ -175,10 +176,29 @@ def test_thresholds_are_in_the_unit_of_the_target_s_queues():
     rate = fabric.link("other", "up").rate * fabric.unit.bits_per_second
     full_us = 8000 * 1e6 / rate
     assert thresholds["other"][fabric.ports["other"]["up"]] == round(16 * full_us)
-    slow = replace(config, packet_bits=8e9)
-    entries = desired_contents(slow, [], FailedElements())["other"].values()
-    depths = [dict(e.actions[0].args)["depth"] for e in entries if e.key[0] == "ecn_thresholds"]
-    assert set(depths) == {MAX_QUEUE_US}, "the longest time that the program knows"
+
+
+def _thresholds(config: FabricConfig) -> set[object]:
+    entries = desired_contents(config, [], FailedElements())["leaf1"].values()
+    return {dict(e.actions[0].args)["depth"] for e in entries if e.key[0] == "ecn_thresholds"}
+
+
+@pytest.mark.parametrize(
+    ("rate", "microseconds"),
+    [(1e-320, MAX_QUEUE_US), (1e-3, MAX_QUEUE_US), (1, 128_000), (100, 1280), (1e4, 13), (1e5, 1), (1e9, 1)],
+)
+def test_thresholds_are_times_that_the_program_knows_at_any_rate(rate: float, microseconds: int):
+    fabric = leaf_spine(2, 2, 1, rate=rate, fabric_rate=rate, queue=64)
+    assert _thresholds(replace(_config(fabric), mark_fraction=0.25, packet_bits=8000.0)) == {microseconds}
+
+
+@pytest.mark.parametrize(("is_timed", "threshold"), [(True, 1280), (False, 16)])
+def test_thresholds_are_packets_where_a_program_s_queues_are(is_timed: bool, threshold: int):
+    """A program of the operator's own may be older than the controller."""
+    fabric = leaf_spine(2, 2, 1, queue=64)
+    program = Program(lanes=64, children=32, form=Form.V1MODEL, timed=is_timed)
+    own = replace(fabric, switches=tuple(replace(s, program=program) for s in fabric.switches))
+    assert _thresholds(replace(_config(own), mark_fraction=0.25, packet_bits=8000.0)) == {threshold}
 
 
 def test_the_controller_s_port_is_the_target_s():

@@ -78,6 +78,16 @@ def slurm(exp: float = 60.0, **claims: object) -> bytes:
     return jwt.encode({"exp": int(now + exp), "iat": now, "sun": "alice", **claims}, SECRET, "HS256").encode()
 
 
+def encoded(content: bytes) -> bytes:
+    return base64.urlsafe_b64encode(content).rstrip(b"=")
+
+
+def slurm_of(claims: bytes) -> bytes:
+    """A token of Slurm with claims that PyJWT would not write."""
+    signed = b".".join((encoded(b'{"alg": "HS256"}'), encoded(claims)))
+    return b".".join((signed, encoded(hmac.digest(SECRET, signed, hashlib.sha256))))
+
+
 def cloud(key: Any = RSA, algorithm: str = "RS256", kid: str | None = "r1", **changes: object) -> bytes:
     claims = {"iss": "https://a.example", "aud": "netfold", "sub": "bob", "team": "vision", "role": "viewer"}
     claims |= {"exp": int(time.time()) + 60, **changes}
@@ -119,11 +129,12 @@ def forged(header: dict[str, str], secret: bytes | None) -> bytes:
         "role": "operator",
     }
     claims |= {"exp": int(time.time()) + 60, "sun": "alice"}  # type: ignore[dict-item]
-    parts = [base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=") for p in (header, claims)]
+    parts = [encoded(json.dumps(p).encode()) for p in (header, claims)]
     proof = b"" if secret is None else hmac.digest(secret, b".".join(parts), hashlib.sha256)
-    return b".".join((*parts, base64.urlsafe_b64encode(proof).rstrip(b"=")))
+    return b".".join((*parts, encoded(proof)))
 
 
+JWKS = json.dumps({"keys": [jwk(RSA, "r1")]}).encode()
 PEM = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
@@ -159,6 +170,10 @@ PEM = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyI
         (lambda: slurm(sun=None), "claim 'sun' is no text"),
         (lambda: slurm()[:-2] + b"AA", "signed by no 'HS256' key"),
         (lambda: b"a.b.c", "cannot be read"),
+        (lambda: b".".join((encoded(b"[" * 6000), b"e30", b"")), "cannot be read"),
+        (lambda: slurm_of(b'{"exp": 1%s, "sun": "alice"}' % (b"0" * 400)), "refused: .*too large"),
+        (lambda: slurm_of(b'{"exp": [1], "sun": "alice"}'), "token is refused"),
+        (lambda: slurm_of(b'{"exp": 9%s, "sun": "alice"}' % (b"0" * 5000)), "token is refused"),
     ],
 )
 def test_a_token_that_no_issuer_vouches_for_is_refused_with_the_reason(
@@ -223,7 +238,9 @@ def test_an_issuer_that_cannot_be_used_is_named_with_its_line(line, keys, messag
         read_identities(file)
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"short", "has 5 bytes"), (PEM, "a key in PEM")])
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"short", "has 5 bytes"), (PEM, "in PEM"), (JWKS, "or a JWKS")]
+)
 def test_a_secret_that_cannot_be_one_is_refused(content, message, tmp_path):
     file = identities(tmp_path, SLURM)
     (tmp_path / "secret").write_bytes(content)

@@ -20,9 +20,10 @@ from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.management import slot_view
+from netfold.controller.switches.management import management_packet, slot_view
 from netfold.controller.switches.miscabling import Miscabling
 from netfold.controller.switches.session import SwitchUnreachableError
+from netfold.protocol.wire import Kind
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine
@@ -177,6 +178,17 @@ def test_a_dead_link_of_a_job_is_found_while_jobs_use_half_of_9000_links(tmp_pat
     switches.run()
     assert switches.down == {LINK}
     assert switches.periods * PERIOD_S <= 60
+
+
+def test_the_link_of_a_port_that_another_one_s_cable_leads_to_is_down(tmp_path: Path):
+    """One fiber is in a wrong port. What arrives there is no evidence of the link that the file has at the port."""
+    switches = Switches(tmp_path, cables={("leaf1", "spine1"): ("spine2", "leaf1")})
+    port = FABRIC.ports["leaf1"]["spine1"]
+    config = FabricConfig(FABRIC, addresses(FABRIC), 2000)
+    probe = management_packet(config, 32, "leaf1", Kind.READ, slot=0, request=port)
+    asyncio.run(switches.sessions["leaf1"].packet_out(probe, port))
+    assert switches.down == {frozenset(("leaf1", "spine1")), frozenset(("leaf1", "spine2"))}
+    assert len(switches.miscablings) == 1
 
 
 def test_two_cables_that_are_swapped_are_named_by_both_ends_and_are_down(tmp_path: Path):

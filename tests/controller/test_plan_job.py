@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import grpc
@@ -14,10 +15,14 @@ from typer.testing import CliRunner
 
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.operator.plan_command import app
 from netfold.controller.operator.status_commands import usage
+from netfold.controller.scheduling import operator_requests
 from netfold.controller.scheduling.planning_budget import WITHIN_S, PlanningBudget
+from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.protocol import netfold_pb2 as pb
+from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import asked, deployed
 
@@ -58,6 +63,45 @@ def test_a_plan_of_the_controller_avoids_elements_and_counts_all_jobs(tmp_path):
             with pytest.raises(grpc.aio.AioRpcError, match="it is left out"):
                 await planned("spine1", "spine2")
             assert [j.name for j in deployment.controller.state.registry.all()] == ["first"]
+
+    asyncio.run(scenario())
+
+
+def test_a_plan_without_many_names_does_not_hold_up_the_controller(tmp_path, monkeypatch):
+    """Users may send as many names as a message has room for."""
+    looked_up = []
+
+    def noted(fabric: Fabric, name: str) -> FailedElements:
+        looked_up.append((name, threading.current_thread() is threading.main_thread()))
+        return element_named(fabric, name)
+
+    async def scenario() -> None:
+        async with deployed(FABRIC, tmp_path) as deployment:
+            await deployment.settled()
+            spec, without = SPEC.format("what-if", "h2, h4", 40, 40), ["spine1"] * 10_000
+            await deployment.controller.requests.plan(spec, without=without)
+
+    monkeypatch.setattr(operator_requests, "element_named", noted)
+    asyncio.run(scenario())
+    assert looked_up == [("spine1", False)]
+
+
+def test_a_plan_is_refused_for_what_the_submission_would_be_refused_for(tmp_path):
+    """One job has all slots of the switch, and little of its links."""
+    spec = "name: {}\nworkers: [h1, h2]\nscheme: switchml\nrate: 5\nlease_ms: 60000\n"
+
+    async def scenario() -> None:
+        async with deployed(single_switch(2, slots=16), tmp_path) as deployment:
+            requests = deployment.controller.requests
+            await deployment.settled()
+            await requests.submit(spec.format("first"), queue=False)
+            for refused in (
+                requests.plan(spec.format("own")),
+                requests.submit(spec.format("own"), queue=False),
+            ):
+                with pytest.raises(RefusedError, match="16 of 16 slots in use"):
+                    await refused
+            assert (await requests.plan(spec.format("first"))).rate == 5, "in its own place"
 
     asyncio.run(scenario())
 

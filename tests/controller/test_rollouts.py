@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import grpc
 import pytest
+from finsy.proto import p4r
 
 from netfold.controller.health import rollouts
 from netfold.controller.jobs.program_records import RolloutState, StoredProgram
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import SCHEMA_BEFORE
 from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.stored_programs import read_pipeline
 from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import PIPELINE, Deployment, asked, code_of, deployed
 
@@ -80,6 +83,35 @@ def test_a_program_reaches_all_switches_and_stays(tmp_path):
             await deployment.settled()
             assert {name: s.pushes for name, s in deployment.switches.items()} == pushes
             assert deployment.state("job") is JobState.RUNNING
+
+    asyncio.run(scenario())
+
+
+def _thresholds(deployment: Deployment) -> set[int]:
+    table = read_schema(PIPELINE.p4info, PIPELINE.blob).tables["ecn_thresholds"].id
+    held = [p4r.TableEntry.FromString(e) for s in deployment.switches.values() for e in s.entries().values()]
+    return {int.from_bytes(e.action.action.params[0].value, "big") for e in held if e.table_id == table}
+
+
+def test_marking_thresholds_follow_the_program(tmp_path):
+    """The program before compares packets, the next one the time in a queue."""
+
+    async def scenario():
+        fabric = leaf_spine(2, 2, 2)
+        before = OWN.abilities.model_copy(update={"timed": False})
+        switches = tuple(replace(switch, program=before) for switch in fabric.switches)
+        async with (
+            deployed(replace(fabric, switches=switches), tmp_path) as deployment,
+            asked(deployment) as stub,
+        ):
+            await deployment.settled()
+            packets = _thresholds(deployment)
+            assert packets == {int(64 * MARK_FRACTION)}
+            await stub.RollOutProgram(_request(NEXT))
+            assert await _has_ended(deployment) is RolloutState.DONE
+            await deployment.settled()
+            assert len(_thresholds(deployment)) == 1
+            assert not _thresholds(deployment) & packets
 
     asyncio.run(scenario())
 
@@ -166,6 +198,33 @@ def test_what_an_operator_has_withdrawn_is_so_again(tmp_path):
             assert await _has_ended(deployment) is RolloutState.DONE
             [stays] = deployment.controller.state.registry.withdrawals
             assert (stays.element, stays.intent, stays.reason) == ("leaf1", Intent.CORDON, "cables")
+
+    asyncio.run(scenario())
+
+
+def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            maintenance = deployment.controller.planning.maintenance
+            maintenance.withdraw(["leaf1"], Intent.DRAIN, "cables")
+            await stub.RollOutProgram(_request(NEXT))
+
+            def is_under_way() -> bool:
+                return [w.reason for w in deployment.controller.state.registry.withdrawals] == [
+                    rollouts.REASON
+                ]
+
+            await deployment.until(is_under_way, "the rollout has withdrawn leaf1")
+            back, cordon = (
+                stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"])),
+                stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["leaf1"], intent=pb.CORDON)),
+            )
+            assert await code_of(back) == grpc.StatusCode.INVALID_ARGUMENT
+            assert await code_of(cordon) == grpc.StatusCode.INVALID_ARGUMENT
+            assert await _has_ended(deployment) is RolloutState.DONE
+            await stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"]))
+            assert _nothing_is_withdrawn(deployment)
 
     asyncio.run(scenario())
 

@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import heapq
 import itertools
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.store import Store, StoreError
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import Submitter, TenantLimits
 from netfold.controller.jobs.tenant_usage import HALF_LIFE_S, Holding, TenantUsage
@@ -32,6 +33,7 @@ from tests.controller.deployment import deployed
 HOUR_S = 3600.0
 START = 1.7e9
 WHOLE = Holding(100.0, 1000.0)
+ALICE = Submitter("alice", "vision", TenantLimits(weight=2.5))
 
 
 class VirtualClock:
@@ -45,7 +47,7 @@ class VirtualClock:
         return self.now
 
 
-@contextmanager
+@contextlib.contextmanager
 def registry_of(path, fabric, clock) -> Iterator[JobRegistry]:
     store = Store(path, fabric_text(fabric))
     try:
@@ -165,12 +167,11 @@ def test_shares_are_of_the_resource_that_a_tenant_has_most_of():
 def test_shares_of_a_job_that_moves_and_ends(tmp_path):
     """What was held is counted in full, by a registry that another one follows."""
     fabric, clock = single_switch(4), VirtualClock()
-    caller = Submitter("alice", "vision", TenantLimits(weight=2.5))
     with registry_of(tmp_path / "state.db", fabric, clock) as registry:
         resolved = resolve_job(spec("a", "h1, h2"), fabric)
         plan = cap_rate(make_plan(fabric, resolved.spec()), 50.0)
         with registry.change():
-            placed = registry.with_placement(registry.new(resolved, caller), resolved, plan)
+            placed = registry.with_placement(registry.new(resolved, ALICE), resolved, plan)
             registry.write(placed)
         clock.now += 100
         with registry.change():
@@ -186,6 +187,70 @@ def test_shares_of_a_job_that_moves_and_ends(tmp_path):
             registry.write(registry.with_end_state(registry.get("a"), JobState.DONE, ""))
         clock.now += 100
         assert registry.usage()["vision"].promised_bits == row.promised_bits
+
+
+def place(registry: JobRegistry, fabric, name: str, hosts: str) -> None:
+    resolved = resolve_job(spec(name, hosts), fabric)
+    plan = cap_rate(make_plan(fabric, resolved.spec()), 50.0)
+    with registry.change():
+        placed = registry.with_placement(registry.new(resolved, ALICE), resolved, plan)
+        registry.write(registry.running(placed))
+
+
+def test_shares_count_jobs_of_a_store_that_has_no_usage(tmp_path):
+    """The version before keeps none. Its jobs are charged from when they first ran."""
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "a", "h1, h2")
+        clock.now += 100
+        place(registry, fabric, "b", "h3, h4")
+        clock.now += 100
+        usage = registry.usage()
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db")) as database, database:
+        database.execute("DELETE FROM tenants")
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        assert registry.usage() == {"vision": usage["vision"].model_copy(update={"weight": 1.0})}
+        clock.now += HOUR_S
+        with registry.change():
+            registry.write(registry.with_end_state(registry.get("b"), JobState.DONE, ""))
+        row = registry.usage()["vision"]
+        assert row.promised_bits == pytest.approx(usage["vision"].promised_bits + HOUR_S * 4 * 50e6)
+
+
+def test_shares_are_as_before_when_a_store_takes_no_change(tmp_path, monkeypatch):
+    """A store that cannot be written may not be readable either."""
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "a", "h1, h2")
+        clock.now += 100
+        usage = registry.usage()
+
+        def fails(*_: object) -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(Store, "usage", fails)
+        monkeypatch.setattr(Store, "use_slots", fails)
+        with pytest.raises(StoreError, match="disk I/O error"):
+            place(registry, fabric, "b", "h3, h4")
+        assert registry.usage() == usage
+
+
+def test_shares_are_computed_for_tenants_that_wait_alone(tmp_path, monkeypatch):
+    """There may be ten thousand tenants that once held something."""
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        with registry.change():
+            for number in range(50):
+                registry.ledger.set_weight(f"tenant{number}", 2.0)
+            for number in range(2):
+                caller = Submitter("a", f"tenant{number}")
+                resolved = resolve_job(spec(f"job{number}", "h1, h2"), fabric)
+                registry.write(registry.new(resolved, caller, queued=True))
+        rows = []
+        until = TenantUsage.until
+        monkeypatch.setattr(TenantUsage, "until", lambda row, *a: rows.append(row) or until(row, *a))
+        assert len(JobQueue(registry, clock.wall_s).jobs()) == 2
+        assert {row.tenant for row in rows} == {"tenant0", "tenant1"}
 
 
 BUSY = (

@@ -137,7 +137,7 @@ MUTANTS = (
         "memory does not follow a store that refused a change",
         "lifecycle/job_registry.py",
         "            self._jobs, self._revisions = jobs, revisions\n"
-        "            self.ledger.reload()\n"
+        "            self.ledger.rows = rows\n"
         "            self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}\n            raise",
         "            raise",
     ),

@@ -16,7 +16,7 @@ TENANT_MUTANTS = (
     Mutant(
         "shares of tenants order no jobs",
         QUEUE,
-        "if len({w.tenant for w in waiting}) <= 1:",
+        "if len(tenants) <= 1:",
         "if True:",
         "a tenant that has used nothing waits behind many jobs of another one",
     ),

@@ -24,7 +24,6 @@ from netfold.traffic.engine.call_log import CallKind
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.flight_recorder import kind_of
 from netfold.traffic.pytorch.gathered_ops import GatheredOp, float_sum, gathered_op
-from netfold.traffic.pytorch.gradients import ROTATED_DTYPES, current_gradient
 from netfold.traffic.pytorch.options import TorchOptions
 from netfold.traffic.pytorch.rendezvous import RankLayout
 from netfold.traffic.pytorch.session import Session
@@ -38,7 +37,12 @@ from netfold.traffic.pytorch.tensor_bytes import (
     write_bytes,
     zero_lanes,
 )
-from netfold.traffic.pytorch.tensor_call import SUPPORTED_DTYPES, TensorCall
+from netfold.traffic.pytorch.tensor_call import (
+    ROTATED_DTYPES,
+    SUPPORTED_DTYPES,
+    TensorCall,
+    current_gradient,
+)
 from netfold.traffic.pytorch.work import NetfoldWork, without_dynamo
 
 log = logging.getLogger("netfold.torch")

@@ -10,9 +10,7 @@ with gradients():  # or by hand
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,33 +19,13 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
+from netfold.traffic.pytorch.collectives import collectives_of
 from netfold.traffic.pytorch.error_feedback import ErrorFeedback
-from netfold.traffic.pytorch.tensor_call import Gradient
+from netfold.traffic.pytorch.tensor_call import gradients
 
-ROTATED_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-"""Dtypes of sums that may be approximate."""
+__all__ = ["GradientState", "compress_gradients", "gradient_hook", "gradients"]
 
 _reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor  # before 2.13
-
-_gradient: ContextVar[Gradient | None] = ContextVar("netfold_gradient", default=None)
-
-
-@contextmanager
-def gradients(
-    follows_all: bool = False, warm_up: bool = False, remainder: torch.Tensor | None = None
-) -> Iterator[None]:
-    """Names the sums and averages that this thread starts within as those of gradients, if they are of float32, float16
-    or bfloat16. `follows_all`, `warm_up`, `remainder`: as in `tensor_call.Gradient`; with `remainder`, of one sum."""
-    token = _gradient.set(Gradient(follows_all, warm_up, remainder))
-    try:
-        yield
-    finally:
-        _gradient.reset(token)
-
-
-def current_gradient() -> Gradient | None:
-    """None outside `gradients`."""
-    return _gradient.get()
 
 
 @dataclass
@@ -150,8 +128,6 @@ def compress_gradients(
 
 
 def _check_backend(group: Any) -> None:
-    name = group.name() if group is not None else ""
-    if name != "netfold":
-        raise ValueError(
-            f"compress_gradients needs a group of the backend netfold; this one is of {name or 'none'}"
-        )
+    if collectives_of(group) is None:
+        name = "none" if group is None else group.name()
+        raise ValueError(f"compress_gradients needs a group of the backend netfold; this one is of {name}")

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,6 +33,9 @@ _ENGINE = {dtype.name for dtype in DTYPES}
 SUPPORTED_DTYPES = tuple(dtype for dtype, name in _NUMPY.items() if name in _ENGINE)
 """Dtypes that the engine reduces."""
 
+ROTATED_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+"""Dtypes of sums that may be approximate."""
+
 
 def _ready() -> None:
     pass
@@ -45,6 +50,27 @@ class Gradient:
     follows_all: bool = False
     warm_up: bool = False
     remainder: torch.Tensor | None = None
+
+
+_gradient: ContextVar[Gradient | None] = ContextVar("netfold_gradient", default=None)
+
+
+@contextmanager
+def gradients(
+    follows_all: bool = False, warm_up: bool = False, remainder: torch.Tensor | None = None
+) -> Iterator[None]:
+    """Names the sums and averages that this thread starts within as those of gradients, if they are of float32, float16
+    or bfloat16. `follows_all`, `warm_up`, `remainder`: as in `Gradient`; with `remainder`, of one sum."""
+    token = _gradient.set(Gradient(follows_all, warm_up, remainder))
+    try:
+        yield
+    finally:
+        _gradient.reset(token)
+
+
+def current_gradient() -> Gradient | None:
+    """None outside `gradients`."""
+    return _gradient.get()
 
 
 @dataclass(frozen=True)
