@@ -171,7 +171,7 @@ def test_a_controller_that_is_away(options: TorchOptions, store: dist.Store, mon
 
 
 def test_a_job_that_waits_for_capacity_longer_than_the_program_gave_it(fabric: Fabric, store: dist.Store):
-    """The job is canceled: its turn would come, and nobody would be in it."""
+    """The job is canceled: its turn would come, and it would have no member."""
     fabric.controller.are_links_full = True
     at_all_ranks(lambda rank: layout_of(dist.PrefixStore("old", store), rank, TorchOptions(job="old")))
     (reason,) = reasons(store, TorchOptions(job="new", fallback="gloo", fallback_s=1.0))
@@ -296,6 +296,7 @@ def test_values_that_make_no_sense():
     with pytest.raises(ValueError, match="fallback_s is 0; expected a time above 0"):
         TorchOptions.of({"fallback_s": 0.0})
     with pytest.raises(ConflictingTimeoutsError, match="fallback_s is 4, and the group's timeout 4 s"):
-        GLOO.start_within(4.0)
+        GLOO.within(4.0)
     assert TorchOptions(fallback="gloo").start_within(1800) == 30
     assert TorchOptions(fallback="gloo").start_within(20) == 10
+    assert GLOO.start_within(6.0) == 3, "ranks that were late have left no more of the group's timeout"

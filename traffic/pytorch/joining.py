@@ -88,7 +88,7 @@ def join_or_agree_on_gloo(layout: RankLayout, store: Any, rank: int, deadline: f
         failure = f"{error}"
     try:
         reason = _agree(layout, store, rank, failure, start)
-    except TrafficError:
+    except BaseException:
         _leave(joined)
         raise
     if joined is not None and not reason:

@@ -38,7 +38,8 @@ class TorchOptions(JobOptions):
     fallback: str = Fallback.FAIL
     """What all ranks do when the controller refuses the job or is away: fail, or gloo. Equal at all ranks."""
     fallback_s: float | None = None
-    """Time for the start of the job before all ranks go by Gloo; None: FALLBACK_S, at most half the group's timeout.
+    """Time for the start of the job before all ranks go by Gloo; None: FALLBACK_S, at most half of what
+    is left of the group's timeout.
     Equal at all ranks. It counts from the moment at which all ranks are there."""
     report: str = ""
     """Where rank 0 reports at the end why training is not faster: 1: on stderr; else the path of a JSON file. Only rank
@@ -51,6 +52,11 @@ class TorchOptions(JobOptions):
     def within(self, timeout: float) -> Self:
         """These with a lease that ends before a call does, in `timeout` seconds of the group: the error names the lost
         rank then. Raises ConflictingTimeoutsError."""
+        if self.fallback_s is not None and self.fallback_s >= timeout:
+            raise ConflictingTimeoutsError(
+                f"fallback_s is {self.fallback_s:g}, and the group's timeout {timeout:g} s; expected a time below the "
+                "timeout"
+            )
         if self.lease_ms is None:
             lease = min(LEASE_MS, round(1000 * timeout * _LEASE_PART))
             return replace(self, lease_ms=max(_MIN_LEASE_MS, lease))
@@ -61,16 +67,11 @@ class TorchOptions(JobOptions):
             )
         return self
 
-    def start_within(self, timeout: float) -> float:
-        """Seconds for the start of the job; `timeout`: of the group. Raises ConflictingTimeoutsError."""
+    def start_within(self, remaining: float) -> float:
+        """Seconds for the start of the job; `remaining`: of the group's timeout. Gloo connects after it."""
         if self.fallback == Fallback.FAIL:
-            return timeout
-        if self.fallback_s is not None and self.fallback_s >= timeout:
-            raise ConflictingTimeoutsError(
-                f"fallback_s is {self.fallback_s:g}, and the group's timeout {timeout:g} s; expected a time below the "
-                "timeout"
-            )
-        return min(FALLBACK_S, timeout * _FALLBACK_PART) if self.fallback_s is None else self.fallback_s
+            return remaining
+        return min(FALLBACK_S if self.fallback_s is None else self.fallback_s, remaining * _FALLBACK_PART)
 
     @property
     def fallback_rule(self) -> str:
