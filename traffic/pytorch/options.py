@@ -38,9 +38,8 @@ class TorchOptions(JobOptions):
     fallback: str = Fallback.FAIL
     """What all ranks do when the controller refuses the job or is away: fail, or gloo. Equal at all ranks."""
     fallback_s: float | None = None
-    """Time for the start of the job before all ranks go by Gloo; None: FALLBACK_S, at most half of what
-    is left of the group's timeout.
-    Equal at all ranks. It counts from the moment at which all ranks are there."""
+    """Time for the start of the job before all ranks go by Gloo; None: FALLBACK_S, at most half of what is left of
+    the group's timeout. It counts from the moment at which all ranks are there. Equal at all ranks."""
     report: str = ""
     """Where rank 0 reports at the end why training is not faster: 1: on stderr; else the path of a JSON file. Only rank
     0's value counts."""
