@@ -58,7 +58,7 @@ def store() -> dist.Store:
 
 
 def at_all_ranks(run: Callable[[int], Any], ranks: int = 2) -> list[Any]:
-    """What `run` of each rank returns or raises."""
+    """Return the result of `run` of each rank, or its exception."""
 
     def of(rank: int) -> Any:
         try:

@@ -59,7 +59,7 @@ class NoReducer:
 
 @dataclass(frozen=True)
 class Joined:
-    """What a rank has when it is in. `job`: None where it is in none."""
+    """The parts of a rank that has joined. `job`: None where there is none."""
 
     reducer: Reducer
     job: EnteredJob | None

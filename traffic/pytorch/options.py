@@ -20,7 +20,7 @@ _MIN_LEASE_MS = 300  # of a job file
 
 
 class Fallback(StrEnum):
-    """What the ranks of a group do when its job does not start. All do the same."""
+    """The choice for a job that does not start. All ranks of a group do the same."""
 
     FAIL = "fail"
     GLOO = "gloo"
@@ -36,7 +36,7 @@ class TorchOptions(JobOptions):
     """Maximum rate of each host in the job of a group of some ranks. Such groups have no options of their own; one that
     does not start goes by Gloo. None: all of them do. Only rank 0's value counts. Needs `rate`."""
     fallback: str = Fallback.FAIL
-    """What all ranks do when the controller refuses the job or is away: fail, or gloo. Equal at all ranks."""
+    """The choice of all ranks when the controller refuses the job or is away: fail, or gloo. Equal at all ranks."""
     fallback_s: float | None = None
     """Time for the start of the job before all ranks go by Gloo; None: FALLBACK_S, at most half of what is left of
     the group's timeout. It counts from the moment at which all ranks are there. Equal at all ranks."""
