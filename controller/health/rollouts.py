@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from netfold.controller.health.link_probes import LinkProbes
 from netfold.controller.health.slot_access import SlotAccess
@@ -77,7 +77,7 @@ class Rollouts:
         self._migration_reason = migration_reason
         self._pipeline_of = pipeline_of
         self._store = state.registry.program_store
-        self.record = self._store.rollout
+        self.record = _without_removed(self._store.rollout, fleet.sessions)
 
     # ---- requests -------------------------------------------------------------------------------------
 
@@ -234,10 +234,10 @@ class Rollouts:
 
     def _assign(self, switch: str, digest: str) -> None:
         """Make the switch run a program of the store."""
-        program = self._store.program(digest)
+        pipeline = self._pipeline_of(self._store.program(digest))
         with self._state.registry.change():
             self._store.put_switch_program(switch, SwitchProgram(digest, was_rolled_out=True))
-        self._fleet.sessions[switch].replace_pipeline(self._pipeline_of(program))
+        self._fleet.sessions[switch].replace_pipeline(pipeline)
 
     async def _fault(self, switch: str) -> str:
         """Why the switch does not work with its program; "": it does."""
@@ -290,3 +290,12 @@ class Rollouts:
         except TimeoutError:
             return holds()
         return True
+
+
+def _without_removed(record: RolloutRecord | None, switches: Collection[str]) -> RolloutRecord | None:
+    """The rollout without the switches that the fabric does not have any more."""
+    if record is None or record.state is not RolloutState.RUNNING:
+        return record
+    left = tuple(switch for switch in record.left if switch in switches)
+    displaced = record.displaced if left[:1] == record.left[:1] else None
+    return record.model_copy(update={"left": left, "displaced": displaced})

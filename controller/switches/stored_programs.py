@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from netfold.controller.jobs.program_records import StoredProgram, SwitchProgram
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.p4src.manifest import P4INFO_SUFFIX, Manifest, ManifestError, program_of, sha256
@@ -50,14 +51,17 @@ class ProgramFiles:
         self._folder = folder
 
     def pipeline(self, program: StoredProgram) -> Pipeline:
-        """The files of a program. Raises OSError."""
+        """The files of a program. Raises StoreError."""
         folder = self._folder / program.digest[:32]
         pipeline = Pipeline(folder / f"{program.name}{P4INFO_SUFFIX}", folder / f"{program.name}.bin")
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        pipeline.p4info.write_bytes(program.p4info)
-        pipeline.blob.write_bytes(program.blob)
-        artifacts = {pipeline.p4info.name: sha256(pipeline.p4info)}
-        Manifest(programs={program.name: program.abilities}, artifacts=artifacts).write(folder)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            pipeline.p4info.write_bytes(program.p4info)
+            pipeline.blob.write_bytes(program.blob)
+            artifacts = {pipeline.p4info.name: sha256(pipeline.p4info)}
+            Manifest(programs={program.name: program.abilities}, artifacts=artifacts).write(folder)
+        except OSError as error:
+            raise StoreError(f"the programs of switches cannot be written: {error}") from error
         return pipeline
 
 

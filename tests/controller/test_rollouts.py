@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from dataclasses import replace
 
 import grpc
@@ -13,7 +14,7 @@ import pytest
 from netfold.controller.health import rollouts
 from netfold.controller.jobs.program_records import RolloutState, StoredProgram
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import SCHEMA_BEFORE
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.switches.stored_programs import read_pipeline
 from netfold.protocol import netfold_pb2 as pb
@@ -197,4 +198,35 @@ def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, progr
             await deployment.runs("job")
 
     monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    asyncio.run(scenario())
+
+
+def test_a_fabric_without_the_next_switch_does_not_end_the_controller(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
+            await deployment.settled()
+            deployment.controller.planning.rollouts.start(NEXT)
+            record = deployment.store.rollout
+            await deployment.kill()
+            with closing(Store(deployment.folder / "state.db", "")) as store, store.change():
+                store.put_rollout(record.model_copy(update={"left": ("spine9", *record.left)}))
+            deployment.start()
+            assert await _has_ended(deployment) is RolloutState.DONE
+            assert set(_blobs(deployment).values()) == {NEXT.blob}
+
+    asyncio.run(scenario())
+
+
+def test_a_program_whose_files_cannot_be_written_does_not_end_the_controller(tmp_path, caplog):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
+            await _runs(deployment)
+            folder = deployment.folder / "programs"
+            folder.write_text("a file, so that no folder can be made")
+            deployment.controller.planning.rollouts.start(NEXT)
+            await deployment.until(lambda: "cannot be written" in caplog.text, "the files cannot be written")
+            folder.unlink()
+            assert await _has_ended(deployment) is RolloutState.DONE
+            assert set(_blobs(deployment).values()) == {NEXT.blob}
+
     asyncio.run(scenario())
