@@ -130,7 +130,7 @@ class Rollouts:
             if lost := new.lacks(old.abilities):
                 raise RolloutError(
                     f"program {program.name} lacks {listing(lost)}, which jobs at switch {switch} may use: let them "
-                    "end, and start the controller with --p4info and --program"
+                    "end, and start the controller with --p4info, --program and another --state"
                 )
 
     def _order(self) -> list[str]:

@@ -73,7 +73,7 @@ def with_stored_programs(
     files: ProgramFiles,
 ) -> dict[str, Device]:
     """The devices with the programs that their switches have to run: what a rollout chose, and while jobs run what
-    they run on; else the ones of the options. Raises FabricError."""
+    they run on; else the ones of the options. Raises FabricError, StoreError."""
     chosen, keeps_all = dict(devices), store.has_live_jobs
     switches = {s.name for s in fabric.switches}
     configured: dict[Pipeline, StoredProgram] = {}
@@ -91,8 +91,11 @@ def with_stored_programs(
             program = store.program(known.digest)
             stored[known.digest] = program, files.pipeline(program)
         program, own = stored[known.digest]
-        if program.abilities.chip != configured[pipeline].abilities.chip:
+        has, wanted = program.abilities, configured[pipeline].abilities
+        if has.chip != wanted.chip:
             continue  # another box has taken the place of the switch
+        if not keeps_all and (has.lanes, has.wire) != (wanted.lanes, VERSION):
+            continue  # a rollout chose it for packets that no job has any more
         if program.abilities.wire != VERSION:
             raise FabricError(
                 f"switch '{name}' runs program {program.name} for packets of version {program.abilities.wire}, and "

@@ -12,11 +12,12 @@ import grpc
 import pytest
 
 from netfold.controller.health import rollouts
-from netfold.controller.jobs.program_records import RolloutState, StoredProgram
+from netfold.controller.jobs.program_records import RolloutState, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
+from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
-from netfold.controller.switches.stored_programs import read_pipeline
+from netfold.controller.switches.stored_programs import ProgramFiles, read_pipeline, with_stored_programs
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import PIPELINE, Deployment, asked, code_of, deployed
@@ -230,3 +231,14 @@ def test_a_program_whose_files_cannot_be_written_does_not_end_the_controller(tmp
             assert set(_blobs(deployment).values()) == {NEXT.blob}
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("change", [{"lanes": 64}, {"wire": 9}])
+def test_a_program_of_other_packets_gives_way_once_no_job_is_left(tmp_path, change):
+    fabric = leaf_spine(1, 1, 2)
+    other = replace(NEXT, abilities=NEXT.abilities.model_copy(update=change))
+    with closing(Store(tmp_path / "state.db", fabric_text(fabric))) as store:
+        with store.change():
+            store.put_program(other)
+            store.put_switch_program("leaf1", SwitchProgram(other.digest, was_rolled_out=True))
+        assert with_stored_programs(store, fabric, PIPELINE, {}, ProgramFiles(tmp_path)) == {}
