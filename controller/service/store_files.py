@@ -92,7 +92,11 @@ def back_up(state: Path, copy: Path) -> VerifiedStore:
         raise StoreError(f"{copy} exists; name a new file")
     try:
         _copy(state, copy)
-    except StoreError as error:
+        with closing(sqlite3.connect(copy)) as made:
+            made.execute(
+                "PRAGMA journal_mode = DELETE"
+            )  # one file, which is read where nothing can be written
+    except (StoreError, sqlite3.Error) as error:
         with suppress(OSError):
             copy.unlink()
         raise StoreError(f"{copy} is not written: {error}") from error

@@ -196,6 +196,16 @@ def test_a_copy_that_does_not_fit_on_the_disk_leaves_no_file(store, tmp_path):
     assert f"{copy} is not written" in output
 
 
+def test_a_copy_is_one_file(store, tmp_path):
+    """It can be verified and restored where nothing can be written."""
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    _run("backup", store.path, folder / "copy")
+    assert _run("verify", folder / "copy")[0] == 0
+    assert _run("restore", folder / "copy", tmp_path / "new.db")[0] == 0
+    assert [file.name for file in folder.iterdir()] == ["copy"]
+
+
 def test_a_copy_replaces_no_link(store, tmp_path):
     (tmp_path / "copy").symlink_to(tmp_path / "target")
     assert _run("backup", store.path, tmp_path / "copy")[0] == 4
