@@ -242,3 +242,19 @@ def test_a_program_of_other_packets_gives_way_once_no_job_is_left(tmp_path, chan
             store.put_program(other)
             store.put_switch_program("leaf1", SwitchProgram(other.digest, was_rolled_out=True))
         assert with_stored_programs(store, fabric, PIPELINE, {}, ProgramFiles(tmp_path)) == {}
+
+
+@pytest.mark.parametrize("p4info", [b"nonsense", b"\xff"])
+def test_a_p4info_that_cannot_be_read_is_a_refusal(tmp_path, monkeypatch, p4info):
+    async def scenario():
+        async with deployed(leaf_spine(2, 1, 2), tmp_path) as deployment:
+            await _runs(deployment)
+            deployment.controller.planning.rollouts.start(replace(NEXT, p4info=p4info))
+            assert await _has_ended(deployment) is RolloutState.STOPPED
+            await deployment.settled()
+            assert _nothing_is_withdrawn(deployment)
+            await deployment.runs("job")
+
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    monkeypatch.setattr(rollouts, "READY_S", 3600.0)
+    asyncio.run(scenario())
