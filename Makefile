@@ -321,7 +321,7 @@ $(TORCH_VENV)-%/.ready: pyproject.toml protocol/netfold.proto requirements.lock
 	rm -rf netfold.egg-info  # as above
 	$(call install-torch,$(@D),$*)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
-	  --editable . torch==$* pytest pytest-timeout hypothesis
+	  --editable . torch==$* expecttest pytest pytest-timeout hypothesis
 	touch $@
 
 $(TORCH_VENV)/.ready-frameworks: $(TORCH_VENV)/.ready

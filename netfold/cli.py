@@ -86,6 +86,12 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="top",
         extra="controller",
     ),
+    "controller usage": Command(
+        "controller.operator.status_commands",
+        "Show what each tenant's jobs hold and have held.",
+        attribute="usage",
+        extra="controller",
+    ),
     "controller web": Command(
         "controller.operator.web_commands",
         "Serve a live page of fabric, trees and jobs.",

@@ -16,11 +16,11 @@ _SEPARATOR = ":"
 _PARTS = 4
 
 
-def job_token(key: bytes, job: str, seq: int) -> str:
-    """`seq` tells apart jobs of one name."""
-    proof = hmac.digest(key, f"{_PREFIX}\0{job}\0{seq}".encode(), hashlib.sha256)
+def job_token(key: bytes, job: str, serial: str) -> str:
+    """`serial` tells apart jobs of one name."""
+    proof = hmac.digest(key, f"{_PREFIX}\0{job}\0{serial}".encode(), hashlib.sha256)
     text = base64.urlsafe_b64encode(proof).decode().rstrip("=")
-    return _SEPARATOR.join((_PREFIX, job, str(seq), text))
+    return _SEPARATOR.join((_PREFIX, job, serial, text))
 
 
 def job_of_token(token: str) -> str | None:
@@ -29,12 +29,11 @@ def job_of_token(token: str) -> str | None:
     return parts[1] if len(parts) == _PARTS and parts[0] == _PREFIX else None
 
 
-def verified_job(key: bytes, token: bytes) -> tuple[str, int] | None:
-    """Name and seq of the job whose members have the token; None for a forged one, and any other text."""
+def verified_job(key: bytes, token: bytes) -> tuple[str, str] | None:
+    """Name and serial of the job whose members have the token; None for a forged one, and any other text."""
     text = token.decode(errors="replace")
     name = job_of_token(text)
-    seq = text.split(_SEPARATOR)[2] if name is not None else ""
-    if name is None or not (seq.isascii() and seq.isdecimal()):
+    if name is None:
         return None
-    number = int(seq[:20])
-    return (name, number) if hmac.compare_digest(job_token(key, name, number).encode(), token) else None
+    serial = text.split(_SEPARATOR)[2]
+    return (name, serial) if hmac.compare_digest(job_token(key, name, serial).encode(), token) else None

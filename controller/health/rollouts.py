@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from netfold.controller.health.link_probes import LinkProbes
 from netfold.controller.health.slot_access import SlotAccess
@@ -27,6 +27,7 @@ from netfold.controller.lifecycle.capacity import unavoidable
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.scheduling.maintenance import Maintenance
 from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.failed_elements import WithdrawalError, elements_named
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.session import SwitchSession, SwitchUnreachableError
 from netfold.protocol.listing import listing
@@ -109,6 +110,18 @@ class Rollouts:
         self._state.changes.notify()
         return record
 
+    def check_free(self, names: Iterable[str]) -> None:
+        """Raises WithdrawalError if one of these elements is a switch that gets another program now."""
+        record = self.record
+        if record is None or record.state is not RolloutState.RUNNING:
+            return
+        taken = {w.element for w in self._state.registry.withdrawals if w.reason == REASON}
+        if found := sorted(taken & elements_named(self._state.fabric, names).switches):
+            raise WithdrawalError(
+                f"{listing(found)} gets program {record.name} now: wait until `netfold fabric status` shows it among "
+                "those that are done"
+            )
+
     def _check(self, program: StoredProgram, present: Mapping[str, StoredProgram]) -> None:
         """Raises RolloutError for a program that jobs could not go on with."""
         new, lanes = program.abilities, self._state.packet_model.lanes
@@ -184,7 +197,7 @@ class Rollouts:
         """Give a switch the program back that it had, and stop."""
         before = record.previous[switch]
         if self._digest(switch) != before:
-            record = await self._free(record, switch)  # an operator may have given it back meanwhile
+            record = await self._free(record, switch)
             self._assign(switch, before)
         session = self._fleet.sessions[switch]
         if await self._until(lambda: session.is_ready_with_pipeline, READY_S):
@@ -195,12 +208,8 @@ class Rollouts:
         self._end(record.model_copy(update={"reason": why}), RolloutState.STOPPED)
 
     def _end(self, record: RolloutRecord, state: RolloutState) -> None:
-        log.warning(
-            "the rollout of program %s is %s%s",
-            record.name,
-            state,
-            f": {record.reason}" * bool(record.reason),
-        )
+        reason = f": {record.reason}" if record.reason else ""
+        log.warning("the rollout of program %s is %s%s", record.name, state, reason)
         with self._state.registry.change():
             self._store.forget_unused_programs()
             ended = record.model_copy(update={"state": state})

@@ -34,6 +34,9 @@ SANDBOX_RATE = 1e-3
 MOST_TIME_LIMIT_S = 60
 """Longest time of a planner: other jobs wait for their turns meanwhile."""
 
+MOST_RUN_S = 366 * 86_400
+"""The longest `max_s`."""
+
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 _NAME_RULE = "a letter or digit, then at most 63 letters, digits, '_', '.' and '-'"
 _DURATION = re.compile(r"\d{1,6}(\.\d{1,3})?(ms|s)$")
@@ -150,6 +153,7 @@ class JobFile(BaseModel):
     reroute: Annotated[Reroute, BeforeValidator(_words_of_yaml)] = Reroute.ON
     lease_ms: Annotated[int, _Number, Field(ge=300, le=600_000)] | None = None
     join_s: Annotated[float, _Number, Field(gt=0, le=86_400)] = 120.0
+    max_s: Annotated[float, _Number, Field(gt=0, le=MOST_RUN_S)] | None = None
     numerics: Numerics = Numerics()
     transport: Transport = Transport.UDP
     quorum: Annotated[int, _Number, Field(ge=1, le=COUNT_MAX, strict=True)] | None = None

@@ -194,6 +194,8 @@ class JobRecord(Record):
     floats     switches add float32
     sandbox    packets are made by hand: no worker joins
     submitted_by, tenant  of the caller that submitted it; "": it has no name, or no tenant
+    random     tells it from a later job of its name and seq, which a restored store may give again; "": an earlier
+               version accepted it
     """
 
     name: str
@@ -219,7 +221,13 @@ class JobRecord(Record):
     submitted: float = 0.0
     submitted_by: str = ""
     tenant: str = ""
+    random: str = ""
     ended: float = 0.0
+
+    @property
+    def serial(self) -> str:
+        """The text that the tokens of its members are bound to, besides its name."""
+        return self.random or str(self.seq)
 
     @property
     def epoch(self) -> int:

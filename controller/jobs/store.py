@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Stores what has to outlive the controller, in SQLite (WAL): the fabric, jobs, withdrawn elements, epochs of slots,
-programs of switches, and the leader's term and address.
+"""Stores what has to outlive the controller, in SQLite (WAL): the fabric, jobs, withdrawn elements, usage of tenants,
+epochs of slots, programs of switches, and the leader's term and address.
 
 Every change is one transaction, synced to disk before the switches receive it. One process at a time writes
 (service/leadership.py); standbys read."""
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
+from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.jobs.withdrawal import Withdrawal
 from netfold.p4src.manifest import Program
 
@@ -60,6 +61,7 @@ CREATE TABLE IF NOT EXISTS revisions (
 ) WITHOUT ROWID;
 """
 _NEW_TABLES = """
+CREATE TABLE IF NOT EXISTS tenants (tenant TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS queue_pairs (
     job TEXT, host TEXT, body TEXT NOT NULL, PRIMARY KEY (job, host)
 ) WITHOUT ROWID;
@@ -73,7 +75,7 @@ CREATE TABLE IF NOT EXISTS switch_programs (
 """Tables that a version of SCHEMA_BEFORE does not read, and leaves as they are. What that version would do wrong
 without reading them is refused until `finalize` (`expect_final`)."""
 
-Record = TypeVar("Record", JobRecord, Member, QueuePairs, Withdrawal, RolloutRecord)
+Record = TypeVar("Record", JobRecord, Member, QueuePairs, Withdrawal, TenantUsage, RolloutRecord)
 
 
 class StoreError(Exception):
@@ -349,6 +351,19 @@ class Store:
     def put_rollout(self, rollout: RolloutRecord) -> None:
         """Write the last rollout, within a change."""
         self._set("rollout", rollout.model_dump_json())
+
+    # ---- usage of tenants ------------------------------------------------------------------------
+
+    def usage(self) -> list[TenantUsage]:
+        """The usage of all tenants that ever held something. Raises StoreError for one that this version cannot
+        read."""
+        rows = self._db.execute("SELECT body FROM tenants ORDER BY tenant").fetchall()
+        return [self._read(TenantUsage, body) for (body,) in rows]
+
+    def put_usage(self, usage: TenantUsage) -> None:
+        """Write the usage of a tenant, within a change."""
+        row = (usage.tenant, usage.model_dump_json())
+        self._db.execute("INSERT OR REPLACE INTO tenants VALUES (?, ?)", row)
 
     # ---- epochs ----------------------------------------------------------------------------------
 

@@ -25,6 +25,9 @@ class TenantLimits:
     rate      rates of all workers of all its jobs together, in the fabric's unit
     priority  highest priority of a job
     calls     calls a second
+    planning  seconds of planning for its submissions, within an hour
+
+    weight    no limit: its part of the fabric among tenants whose jobs wait; None: 1
     """
 
     jobs: int | None = None
@@ -32,6 +35,8 @@ class TenantLimits:
     rate: float | None = None
     priority: int | None = None
     calls: float | None = None
+    planning: float | None = None
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,10 @@ class Submitter:
     name: str = ""
     tenant: str = ""
     limits: TenantLimits = field(default_factory=TenantLimits)
+
+    @property
+    def weight(self) -> float:
+        return self.limits.weight or 1.0
 
     def check(
         self, resolved: ResolvedJob, jobs: Iterable[tuple[JobRecord, ResolvedJob]], *, queued: bool

@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import permutations
 
-from netfold.controller.jobs.file import JobHosts, ResolvedJob, resolve_job
+from netfold.controller.jobs.file import JobHosts, ResolvedJob, resolve_job, slowest_link
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
 from netfold.controller.jobs.store import HISTORY, StoreError
 from netfold.controller.jobs.stored_fabric import FabricStore
 from netfold.controller.jobs.submitter import UNNAMED, Submitter, TenantLimits
+from netfold.controller.jobs.tenant_usage import Holding, TenantUsage
 from netfold.controller.jobs.withdrawal import Withdrawal
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
@@ -27,11 +29,15 @@ from netfold.controller.lifecycle.capacity import background_of, fits
 from netfold.controller.lifecycle.clock import Clock, SystemClock
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.lifecycle.tenant_ledger import TenantLedger
 from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.topologies.fabric import Fabric, Switch
+
+RANDOM_BYTES = 9
+"""Twelve characters: a token of the longest name still fits in 127."""
 
 
 class FabricReplacedError(StoreError):
@@ -68,6 +74,7 @@ class JobRegistry:
         self._revisions = self._stored_revisions()
         self._quarantined: set[tuple[str, int]] = set()
         self._entries = AdmissionEntries(config.fabric)
+        self.ledger = TenantLedger(config.fabric, packet_model, store)
         self.key = store.key
         self._is_replaced = False
 
@@ -82,6 +89,7 @@ class JobRegistry:
                 yield
         except BaseException:
             self._jobs, self._revisions = jobs, revisions
+            self.ledger.reload()
             self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}
             raise
 
@@ -165,6 +173,23 @@ class JobRegistry:
         own = [j for j in self._jobs.values() if j.tenant == submitter.tenant and not j.state.is_terminal]
         return [(job, self.resolved_job(job.name)) for job in own]
 
+    def demand(self, resolved: ResolvedJob) -> Holding:
+        """The rate that a job wants for all its workers: that of its file, or of their slowest link."""
+        rate = resolved.file.rate
+        if rate is None:
+            rate = slowest_link(self._config.fabric, resolved.workers)
+        return self.ledger.promised(rate, len(resolved.workers))
+
+    def held(self) -> Mapping[str, Holding]:
+        """The holding of each tenant now."""
+        return self.ledger.held(self._jobs.values())
+
+    def usage(self) -> dict[str, TenantUsage]:
+        """The usage of each tenant now."""
+        return self.ledger.usage(
+            list(self._jobs.values()), self._clock.wall_s()
+        )  # a scrape is another thread
+
     def is_host(self, name: str) -> bool:
         """Whether the fabric has a host of that name."""
         return self._config.fabric.is_host(name)
@@ -245,6 +270,7 @@ class JobRegistry:
     def write(self, job: JobRecord) -> None:
         """Write the job. The store deletes jobs that ended long ago, and so does this registry."""
         self._store.put(job)
+        self.ledger.settle(self._jobs.get(job.name), job, self._jobs.values(), self._clock.wall_s())
         self._jobs[job.name] = job
         if job.state.is_terminal:
             past = sorted((j for j in self._jobs.values() if j.state.is_terminal), key=lambda j: -j.seq)
@@ -282,6 +308,7 @@ class JobRegistry:
         """Make a queued job of a resolved file. `queued`: it has to wait. Raises LimitError."""
         self.check_limits(submitter, resolved, queued=queued)
         self._resolved[resolved.file.name] = resolved
+        self.ledger.set_weight(submitter.tenant, submitter.weight)
         seq = self._store.number("seq") + 1
         self._store.set_number("seq", seq)
         members = (
@@ -300,6 +327,7 @@ class JobRegistry:
             submitted=self._clock.wall_s(),
             submitted_by=submitter.name,
             tenant=submitter.tenant,
+            random=secrets.token_urlsafe(RANDOM_BYTES),
         )
 
     def with_placement(
@@ -365,6 +393,11 @@ class JobRegistry:
     def ran_for_s(self, job: JobRecord) -> float:
         """Seconds since the job first ran; 0 where that is not recorded."""
         return max(0.0, self._clock.wall_s() - job.ran_since) if job.ran_since else 0.0
+
+    def limit_s(self, job: JobRecord) -> float | None:
+        """Seconds that the job may still run by its file's `max_s`; None: it has none."""
+        max_s = self.resolved_job(job.name).file.max_s
+        return None if max_s is None else max(0.0, max_s - self.ran_for_s(job))
 
     def with_end_state(self, job: JobRecord, state: JobState, reason: str) -> JobRecord:
         changes = {"state": state, "reason": reason, "previous": None, "ended": self._clock.wall_s()}

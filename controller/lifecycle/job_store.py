@@ -12,6 +12,7 @@ from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.stored_fabric import FabricStore
+from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.jobs.withdrawal import Withdrawal
 
 
@@ -71,6 +72,10 @@ class JobStore(FabricStore, Protocol):
     def rollout(self) -> RolloutRecord | None: ...
 
     def put_rollout(self, rollout: RolloutRecord) -> None: ...
+
+    def usage(self) -> list[TenantUsage]: ...
+
+    def put_usage(self, usage: TenantUsage) -> None: ...
 
     def epochs(self, switch: str) -> dict[int, int]: ...
 

@@ -170,9 +170,12 @@ class Lifecycle:
                 settled.append(self._registry.running(job))
         self._feature_entries.settle()
         for job in settled:
-            has_moved = self._registry.get(job.name).previous is not None
+            before = self._registry.get(job.name)
+            has_moved = before.previous is not None
             self.commit(job)
             del self._awaited[job.name]
+            if not before.ran_since:
+                self._limit(job)
             self._failures.forget(job.name)
             self._events.publish(JobRunning(job.name))
             log.info("job %s runs in epoch %d", job.name, job.epoch)
@@ -197,6 +200,18 @@ class Lifecycle:
         if job.state is JobState.INSTALLING:
             self._await(job, self._fleet.version, self._timeouts.start)
         self._feature_entries.install(job)
+        if job.ran_since:
+            self._limit(job)
+
+    def _limit(self, job: JobRecord) -> None:
+        """End the job when it has run for the time that its file gives it."""
+        left_s = self._registry.limit_s(job)
+        if left_s is not None:
+            self._tasks.call_later(left_s, self._on_time_limit, job.name, job=job.name)
+
+    def _on_time_limit(self, name: str) -> None:
+        max_s = self._registry.resolved_job(name).file.max_s
+        self.end(name, JobState.FAILED, f"it has run for its max_s of {max_s:g} s")
 
     # ---- installing -------------------------------------------------------------------------------------
 

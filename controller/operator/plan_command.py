@@ -7,28 +7,27 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import grpc
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from netfold.controller.drawing.options import ThemeOption
 from netfold.controller.drawing.palette import Theme
-from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
+from netfold.controller.jobs.lookup import ExampleJob, default_job, job_keys, load_job
 from netfold.controller.operator.controller_client import call_controller, note
-from netfold.controller.operator.live_loads import live_loads
 from netfold.controller.planning.candidate_paths import Limits
-from netfold.controller.planning.document import plan_document
+from netfold.controller.planning.document import plan_document, plan_from_document
 from netfold.controller.planning.hierarchy import Hierarchy
 from netfold.controller.planning.pipes import loopback_rate
-from netfold.controller.planning.plan import Loads, Plan, PlanningError
+from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.planner import full_nodes, make_plan
-from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.recording.lines import (
     RecordingSource,
@@ -39,6 +38,8 @@ from netfold.controller.recording.lines import (
 )
 from netfold.controller.recording.recording_file import RecordingError, write_recording
 from netfold.controller.scheduling.job_planner import cap_rate
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.topologies.children import beyond_programs
 from netfold.topologies.cli import AsJson, FabricArgument
@@ -48,6 +49,8 @@ from netfold.topologies.spec import load_fabric
 app = typer.Typer(add_completion=False)
 
 BAD_INPUT, NO_PLAN = 2, 3
+ANSWER_S = 150
+"""Longer than the deadline of a plan, and the plans ahead of it."""
 FILE_WIDTH = 140
 GAIN = 1.01
 """A factor of the rate: a smaller gain is not worth a word."""
@@ -86,9 +89,16 @@ def plan(
     live: Annotated[
         bool,
         typer.Option(
-            "--live", help="On what the controller's jobs and the traffic of others leave of the fabric now."
+            "--live",
+            help="By the controller, on what its jobs and the traffic of others leave of the fabric now.",
         ),
     ] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ELEMENT", help="With --live: avoid this switch, link or host; may be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Decide where a job's gradients are added up, and show at what rate its workers can send.
 
@@ -105,12 +115,19 @@ def plan(
         )
         if seed is not None:
             example = replace(example, seed=seed)
-        loads = call_controller(where, partial(live_loads, without=example.spec.name)) if live else NO_LOADS
-        _check_names(known, loads)
+        if without and not live:
+            raise _BadOptionError("--without is for --live: the controller leaves the elements out")
+        planner = partial(_planned, known, example)
+        if live:
+            keys = _keys(job_keys(job, known), example, scheme, seed, roundings)
+            planner = partial(_live_plan, where, known, example, keys, without or [])
         if compare:
-            _compare(known, example, as_json, record, loads)
+            _compare(known, planner, as_json, record)
         else:
-            _show(known, example, as_json, plot, theme, record, loads)
+            made = planner(example.spec.scheme)
+            if not live and (limit := _child_limit(known, example, made)):
+                note(limit)
+            _show(known, made, as_json, plot, theme, record)
         if beyond := beyond_programs(known):
             note(beyond)
     except (FabricError, _BadOptionError) as error:
@@ -135,23 +152,52 @@ def _with_options(example: ExampleJob, chosen: str | None, roundings: int | None
     return replace(example, spec=replace(example.spec, scheme=scheme, options=options))
 
 
-def _check_names(fabric: Fabric, loads: Loads) -> None:
-    """Raises _BadOptionError for loads of another fabric."""
-    strange = [link for link in loads.links if not _has_link(fabric, *link)]
-    if strange:
+def _keys(
+    keys: dict[str, Any], example: ExampleJob, scheme: str | None, seed: int | None, roundings: int | None
+) -> dict[str, Any]:
+    """The keys of the job's file, with what the options change."""
+    changed = {"scheme": scheme, "seed": seed, "options": example.spec.options if roundings else None}
+    return keys | {key: value for key, value in changed.items() if value is not None}
+
+
+def _live_plan(
+    where: ControllerOptions,
+    fabric: Fabric,
+    example: ExampleJob,
+    keys: dict[str, Any],
+    without: list[str],
+    scheme: str,
+) -> Plan:
+    """The plan that the controller makes. Raises PlanningError if it has none, and _BadOptionError for a plan on
+    another fabric."""
+    spec = json.dumps({**keys, "scheme": scheme})
+    request = pb.PlanJobRequest(spec_yaml=spec, source=example.spec.name, without=without)
+
+    async def plan_job(stub: pb_grpc.ControllerStub) -> pb.JobPlan | str:
+        try:
+            plan: pb.JobPlan = await stub.PlanJob(request, timeout=ANSWER_S)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                raise
+            return error.details() or ""
+        return plan
+
+    answer = call_controller(where, plan_job)
+    if isinstance(answer, str):
+        raise PlanningError(answer)
+    made = plan_from_document(json.loads(answer.plan_json))
+    known = {frozenset((k.a, k.b)) for k in fabric.links}
+    if strange := [link for link in made.loads.links if frozenset(link) not in known]:
         raise _BadOptionError(
             f"--live: the controller has a link {'-'.join(strange[0])}, which fabric '{fabric.name}' has not; "
             "name the fabric that the controller runs"
         )
+    return replace(made, published=example.published.get(made.algorithm))
 
 
-def _has_link(fabric: Fabric, a: str, b: str) -> bool:
-    return any({k.a, k.b} == {a, b} for k in fabric.links)
-
-
-def _planned(fabric: Fabric, example: ExampleJob, loads: Loads) -> Plan:
-    """As it would be admitted on what `loads` leave. Raises PlanningError."""
-    made = make_plan(fabric, example.spec, background=loads, seed=example.seed)
+def _planned(fabric: Fabric, example: ExampleJob, scheme: str) -> Plan:
+    """As it would be admitted on an empty fabric. Raises PlanningError."""
+    made = make_plan(fabric, replace(example.spec, scheme=scheme), seed=example.seed)
     made = replace(made, published=example.published.get(made.algorithm))
     if example.min_rate is not None and made.rate < example.min_rate * (1 - 1e-9):
         raise PlanningError(
@@ -160,14 +206,14 @@ def _planned(fabric: Fabric, example: ExampleJob, loads: Loads) -> Plan:
     return made if example.rate is None else cap_rate(made, example.rate)
 
 
-def _child_limit(fabric: Fabric, example: ExampleJob, loads: Loads, made: Plan) -> str:
+def _child_limit(fabric: Fabric, example: ExampleJob, made: Plan) -> str:
     """A sentence if the plan were faster with more children of a node than switches take. Else empty."""
     limit = full_nodes(fabric, made)
     if not limit:
         return ""
     try:
         free = Limits(fan_in=len(example.spec.workers))
-        wide = make_plan(fabric, example.spec, background=loads, seed=example.seed, limits=free)
+        wide = make_plan(fabric, example.spec, seed=example.seed, limits=free)
     except PlanningError:
         return ""
     rate = wide.rate if example.rate is None else min(wide.rate, example.rate)
@@ -175,17 +221,8 @@ def _child_limit(fabric: Fabric, example: ExampleJob, loads: Loads, made: Plan) 
 
 
 def _show(
-    fabric: Fabric,
-    example: ExampleJob,
-    as_json: bool,
-    plot: Path | None,
-    theme: Theme,
-    record: Path | None,
-    loads: Loads,
+    fabric: Fabric, made: Plan, as_json: bool, plot: Path | None, theme: Theme, record: Path | None
 ) -> None:
-    made = _planned(fabric, example, loads)
-    if limit := _child_limit(fabric, example, loads, made):
-        note(limit)
     _record(record, fabric, {made.algorithm: made})
     if plot is not None:
         from netfold.controller.drawing.fabric_picture import fabric_plot
@@ -228,12 +265,11 @@ def _record(file: Path | None, fabric: Fabric, plans: Mapping[str, Plan | str]) 
         raise _BadOptionError(f"--record: {error}") from error
 
 
-def _compare(fabric: Fabric, example: ExampleJob, as_json: bool, record: Path | None, loads: Loads) -> None:
+def _compare(fabric: Fabric, planner: Callable[[str], Plan], as_json: bool, record: Path | None) -> None:
     rows: list[tuple[str, Plan | str]] = []
     for name in SCHEMES:
         try:
-            chosen = replace(example, spec=replace(example.spec, scheme=name))
-            rows.append((name, _planned(fabric, chosen, loads)))
+            rows.append((name, planner(name)))
         except PlanningError as error:
             rows.append((name, str(error)))
     _record(record, fabric, dict(rows))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold controller status` and `netfold controller top`: the switches, and what changes."""
+"""`netfold controller status`, `usage` and `top`: the switches, the tenants, and what changes."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from netfold.protocol.options import AsJson, ControllerOptions, reaches_controll
 
 status = typer.Typer()
 top = typer.Typer()
+usage = typer.Typer()
 
 
 @status.command()
@@ -55,6 +56,32 @@ def show_status(where: ControllerOptions, as_json: AsJson = False) -> None:
     Console().print(table)
     if answer.withdrawn_elements:
         typer.echo(f"withdrawn: {', '.join(answer.withdrawn_elements)} (netfold fabric status)")
+
+
+@usage.command()
+@reaches_controller
+def show_usage(where: ControllerOptions, as_json: AsJson = False) -> None:
+    """Show what the jobs of each tenant hold and have held. A user sees its own tenant.
+
+    Exit codes: 0 shown, 4 no controller answers.
+    """
+    answer = call_controller(where, lambda stub: stub.GetUsage(pb.UsageRequest(), timeout=10))
+    if as_json:
+        print_json(plain(answer))
+        return
+    note_standby(answer.standby_of)
+    table = Table("tenant", "weight", "recent share", "jobs", "queued", "slot-hours", "promised terabit")
+    for row in answer.tenants:
+        table.add_row(
+            row.tenant or "-",
+            f"{row.weight:g}",
+            f"{row.recent_share:.1%}",
+            str(row.installed),
+            str(row.queued),
+            f"{row.slot_seconds / 3600:.4g}",
+            f"{row.promised_bits / 1e12:.4g}",
+        )
+    Console().print(table)
 
 
 @top.command()

@@ -1,21 +1,32 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the queue of jobs: order and reservations (conservative backfill). None of it is stored.
+"""Keeps the queue of jobs: order and reservations (conservative backfill). It follows from the store and the time.
+
+Jobs of higher priority come first, then those of the tenant whose dominant share of recent usage is the least for its
+weight, then the older ones. A tenant's later jobs count those ahead of them as usage. So the tenants take turns, and a
+job that is placed changes the order of no others.
 
 A queued job has a reservation: a placement on a fabric that carries only the reservations ahead of it. A job behind it
 is placed in addition to the reservations, so it runs first only on capacity that no job ahead of it waits for. When the
-jobs that ran before have ended, the reservation fits. Waiting raises a job's priority, so that jobs of higher priority
-cannot starve it.
+jobs that ran before have ended, the reservation fits. A job whose end is known by its `max_s` may use capacity that is
+reserved from a later time on.
+
+Waiting raises the priority, so that jobs of higher priority cannot starve the others. Among jobs of one priority, the
+longest wait counts for the one whose turn it is: else the age of jobs would decide instead of the shares of tenants.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.jobs.tenant_usage import Holding, TenantUsage
 from netfold.controller.lifecycle.capacity import background_of, fits, uses_failed
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.planning.plan import Loads
@@ -27,7 +38,19 @@ AGE_S = 60.0
 """Seconds of waiting for one point of priority: after 200 minutes the lowest priority precedes any job submitted
 then."""
 
-_Rank = tuple[float, float]
+_Rank = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A job that waits, or is submitted now. `demand`: the rate that it wants. `age`: points for its wait."""
+
+    priority: int
+    age: float
+    seq: float
+    tenant: str
+    demand: Holding
+    job: JobRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -48,29 +71,65 @@ class JobQueue:
         self._registry = registry
         self._now = now
         self._age_s = age_s
+        self._demands: dict[str, tuple[int, Holding]] = {}
         self._reservations: dict[str, _Reservation] = {}
 
     def jobs(self) -> list[JobRecord]:
         """Queued jobs in their order."""
-        return [job for _, job in self._ranked()]
+        return [waiting.job for _, waiting in self._ranked(self._queued()) if waiting.job is not None]
 
-    def _ranked(self) -> list[tuple[_Rank, JobRecord]]:
+    def _queued(self) -> list[_Waiting]:
         now = self._now()
         queued = (j for j in self._registry.all() if j.state is JobState.QUEUED)
-        return sorted(((self._rank(j, now), j) for j in queued), key=lambda ranked: ranked[0])
+        return [self._waiting(job, now) for job in queued]
 
-    def _rank(self, job: JobRecord, now: float) -> _Rank:
-        """The rank of a job; lower ranks run first."""
-        waited = max(0.0, now - job.submitted)
-        return (-self._registry.resolved_job(job.name).file.priority - waited // self._age_s, job.seq)
+    def _waiting(self, job: JobRecord, now: float) -> _Waiting:
+        file = self._registry.resolved_job(job.name).file
+        age = max(0.0, now - job.submitted) // self._age_s
+        return _Waiting(file.priority, age, job.seq, job.tenant, self._demand(job), job)
+
+    def _demand(self, job: JobRecord) -> Holding:
+        known = self._demands.get(job.name)
+        if known is None or known[0] != job.seq:
+            found = self._registry.demand(self._registry.resolved_job(job.name))
+            known = self._demands[job.name] = job.seq, found
+        return known[1]
+
+    def _ranked(self, waiting: list[_Waiting]) -> list[tuple[_Rank, _Waiting]]:
+        """The jobs with their ranks; lower ranks run first."""
+        ranks: list[tuple[_Rank, _Waiting]] = []
+        shares = self._shares(waiting)
+        for priority in {w.priority for w in waiting}:
+            alike = [w for w in waiting if w.priority == priority]
+            turns = sorted(alike, key=lambda w: (shares[w.seq], w.seq))
+            ages = sorted((w.age for w in alike), reverse=True)
+            ranks += [
+                ((-priority - age, shares[w.seq], w.seq), w) for w, age in zip(turns, ages, strict=True)
+            ]
+        return sorted(ranks, key=lambda ranked: ranked[0])
+
+    def _shares(self, waiting: list[_Waiting]) -> dict[float, float]:
+        """By `seq`: the share over weight of the job's tenant, when the tenant's jobs ahead of it have been placed."""
+        if len({w.tenant for w in waiting}) <= 1:
+            return {w.seq: 0.0 for w in waiting}
+        registry, shares = self._registry, {}
+        usage, whole, taken = registry.usage(), registry.ledger.whole, dict(registry.held())
+        for w in sorted(waiting, key=lambda w: (-w.priority - w.age, w.seq)):
+            of_tenant = usage.get(w.tenant, TenantUsage(tenant=w.tenant))
+            held = taken.get(w.tenant, Holding())
+            shares[w.seq] = of_tenant.charge(held, whole)
+            taken[w.tenant] = held + w.demand
+        return shares
 
     def ahead_of(self, name: str) -> list[JobRecord]:
         """Queued jobs ahead of a queued one."""
         return list(itertools.takewhile(lambda job: job.name != name, self.jobs()))
 
-    def ahead_of_new(self, priority: int) -> list[JobRecord]:
+    def ahead_of_new(self, resolved: ResolvedJob, tenant: str) -> list[JobRecord]:
         """Queued jobs ahead of one that is submitted now."""
-        return [job for rank, job in self._ranked() if rank < (-priority, float("inf"))]
+        new = _Waiting(resolved.file.priority, 0.0, math.inf, tenant, self._registry.demand(resolved))
+        ahead = itertools.takewhile(lambda ranked: ranked[1] is not new, self._ranked([*self._queued(), new]))
+        return [w.job for _, w in ahead if w.job is not None]
 
     def reserved(self, jobs: Iterable[JobRecord]) -> list[Placement]:
         """The reservations of these jobs."""
@@ -106,6 +165,7 @@ class JobQueue:
         blocks no other."""
         live = {j.name for j in self._registry.all() if j.state is JobState.QUEUED}
         self._reservations = {n: r for n, r in self._reservations.items() if n in live}
+        self._demands = {n: d for n, d in self._demands.items() if n in live}
         self._reservations[name] = _Reservation(conditions, placement)
 
 
@@ -131,3 +191,20 @@ def jobs_in_the_way(
         else:
             in_the_way.append(job)
     return in_the_way[::-1]
+
+
+def start_time(
+    fabric: Fabric, reserved: Placement, ahead: Loads, jobs: Iterable[JobRecord], ends: Mapping[str, float]
+) -> float:
+    """The earliest time at which the reserved placement may have its rate, in addition to the reservations `ahead` of
+    it, if jobs run until their known `ends`. A job without one may end now. Infinity if it never has."""
+    rest = sorted((end, name) for name, end in ends.items())
+    loads = {j.name: background_of([j]) for j in jobs if j.name in ends}
+    start = -math.inf
+    while True:
+        background = functools.reduce(add_loads, (loads[name] for _, name in rest), ahead)
+        if fits(fabric, reserved.plan, background):
+            return start
+        if not rest:
+            return math.inf
+        start, _ = rest.pop(0)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from netfold.controller.jobs.file import resolve_job
@@ -15,8 +15,10 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import LinksKnown
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.states import Lifecycle
+from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
+from netfold.controller.switches.failed_elements import element_named, united
 
 
 class OperatorRequests:
@@ -45,6 +47,23 @@ class OperatorRequests:
         if not self._registry.has_live(resolved.file.name):
             self._state.member_status.forget(resolved.file.name)
         return await self._placements.submit(resolved, submitter, queue=queue)
+
+    async def plan(
+        self,
+        text: str,
+        submitter: Submitter = UNNAMED,
+        *,
+        source: str = "",
+        without: Iterable[str] = (),
+        is_hidden: Callable[[str], bool] = lambda name: False,
+    ) -> Plan:
+        """The plan that a job would have now, around the elements `without`. Nothing is kept of it. Raises JobError,
+        WithdrawalError, RefusedError, LimitError, and JobExistsError for a job that is hidden from the submitter."""
+        fabric = self._state.fabric
+        resolved = await asyncio.to_thread(resolve_job, text, fabric, source or "job")
+        avoided = united(element_named(fabric, name) for name in without)
+        await self._state.failures.known.wait()
+        return await self._placements.plan(resolved, submitter, avoided, is_hidden)
 
     def cancel(self, name: str, canceled_by: str = "") -> JobRecord:
         """Cancel a job. Raises UnknownJobError."""

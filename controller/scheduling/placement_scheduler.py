@@ -20,9 +20,11 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import CapacityFreed, ElementsFailed
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Plan
-from netfold.controller.scheduling.job_queue import JobQueue, conditions_of, jobs_in_the_way
+from netfold.controller.scheduling.job_queue import JobQueue, conditions_of, jobs_in_the_way, start_time
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
+from netfold.controller.scheduling.planning_budget import PlanningBudget
 from netfold.controller.scheduling.planning_client import PlanningClient, loads_of
+from netfold.controller.switches.failed_elements import FailedElements
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +52,13 @@ class PlacementScheduler:
         self._registry = state.registry
         self._tasks = state.tasks
         self._failures = state.failures
+        self._timeouts = state.timeouts
+        self._now = state.clock.wall_s
         self._lifecycle = lifecycle
         self._planning = planning
         self._plan_scheduler = plan_scheduler
         self._queue = queue
+        self._budget = PlanningBudget(state.clock.monotonic_s)
         self._queue_requests = 0
         self._again = False
         self._is_running = False
@@ -66,19 +71,25 @@ class PlacementScheduler:
         name = resolved.file.name
 
         async def work(is_final_attempt: bool) -> None:
+            with self._budget.spent(submitter):
+                await place(is_final_attempt)
+
+        async def place(is_final_attempt: bool) -> None:
             self._check_name(name)
             self._registry.check_limits(submitter, resolved)
             requests = self._queue_requests
-            ahead = functools.partial(self._queue.ahead_of_new, resolved.file.priority)
+            ahead = functools.partial(self._queue.ahead_of_new, resolved, submitter.tenant)
             plan = functools.partial(self._planning.plan, resolved, frozenset, is_urgent=is_final_attempt)
-            found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)
+            found, reservations, kept_free = await self._plan_behind(
+                ahead, resolved, plan, is_urgent=is_final_attempt
+            )
             try:
                 if isinstance(found, RefusedError):
                     raise found
                 with self._registry.change():
                     self._registry.write(
                         self._registry.with_placement(
-                            self._registry.new(resolved, submitter), resolved, found, reservations
+                            self._registry.new(resolved, submitter), resolved, found, kept_free
                         )
                     )
             except RefusedError as error:
@@ -104,6 +115,39 @@ class PlacementScheduler:
 
         await self._plan_scheduler.run(PlanPriority.SUBMISSION, work)
         return self._registry.get(name)
+
+    async def plan(
+        self,
+        resolved: ResolvedJob,
+        submitter: Submitter,
+        without: FailedElements,
+        is_hidden: Callable[[str], bool],
+    ) -> Plan:
+        """The plan that a job would have now, around the elements `without`, if nothing had its name. Raises
+        RefusedError, LimitError, and JobExistsError for the name of a job that is hidden from the submitter."""
+        name = resolved.file.name
+        if is_hidden(name):
+            self._check_name(name)
+
+        def ahead() -> list[JobRecord]:
+            return [j for j in self._queue.ahead_of_new(resolved, submitter.tenant) if j.name != name]
+
+        async def work(is_final_attempt: bool) -> Plan:
+            plan = functools.partial(
+                self._planning.plan,
+                resolved,
+                frozenset,
+                is_urgent=is_final_attempt,
+                besides=without,
+                because="it is left out",
+            )
+            with self._budget.spent(submitter):
+                found, *_ = await self._plan_behind(ahead, resolved, plan, is_urgent=is_final_attempt)
+            if isinstance(found, RefusedError):
+                raise found
+            return found
+
+        return await self._plan_scheduler.run(PlanPriority.REPLAN, work)
 
     def queued(self) -> list[JobRecord]:
         """Queued jobs in the order of the queue."""
@@ -165,14 +209,16 @@ class PlacementScheduler:
         resolved = self._registry.resolved_job(name)
         ahead = functools.partial(self._queue.ahead_of, name)
         plan = functools.partial(self._fresh_or_reserved, name, resolved, is_urgent=is_final_attempt)
-        found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)
+        found, reservations, kept_free = await self._plan_behind(
+            ahead, resolved, plan, is_urgent=is_final_attempt
+        )
         try:
             if isinstance(found, RefusedError):
                 raise found
             job = self._registry.get(name)
             if job.state is JobState.QUEUED:
                 with self._registry.change():
-                    self._registry.write(self._registry.with_placement(job, resolved, found, reservations))
+                    self._registry.write(self._registry.with_placement(job, resolved, found, kept_free))
                 self._lifecycle.changed(name)
         except RefusedError as error:
             job = self._registry.get(name)
@@ -201,24 +247,46 @@ class PlacementScheduler:
     async def _plan_behind(
         self,
         ahead: Callable[[], list[JobRecord]],
+        resolved: ResolvedJob,
         plan: Callable[[list[Placement]], Awaitable[Plan]],
         *,
         is_urgent: bool,
-    ) -> tuple[Plan | RefusedError, list[Placement]]:
-        """A plan in addition to the reservations of the jobs that are `ahead`, or the reason why there is none; and
-        these reservations. Jobs ahead have none after a start, and when their conditions change, also during planning.
-        They get theirs first, so that the plan does not take their capacity."""
+    ) -> tuple[Plan | RefusedError, list[Placement], list[Placement]]:
+        """A plan in addition to the reservations of the jobs that are `ahead`, or the reason why there is none; these
+        reservations; and those of them that the plan keeps free. Jobs ahead have none after a start, and when their
+        conditions change, also during planning. They get theirs first, so that the plan does not take their
+        capacity."""
         for _ in range(MAX_ROUNDS):
             for job in self._untried(ahead()):
                 await self._reserve(job.name, is_urgent=is_urgent)
-            reservations = self._queue.reserved(ahead())
+            jobs_ahead = ahead()
+            reservations = self._queue.reserved(jobs_ahead)
+            kept_free = self._kept_free(jobs_ahead, resolved)
             try:
-                found = await plan(reservations)
+                found = await plan(kept_free)
             except RefusedError as error:
-                return error, reservations
+                return error, reservations, kept_free
             if not self._untried(ahead()):
                 break
-        return found, reservations
+        return found, reservations, kept_free
+
+    def _kept_free(self, ahead: list[JobRecord], resolved: ResolvedJob) -> list[Placement]:
+        """The reservations of the jobs that are `ahead`, without those that cannot start before this job has ended."""
+        max_s = resolved.file.max_s
+        if max_s is None:
+            return self._queue.reserved(ahead)
+        now = self._now()
+        end = now + self._timeouts.install + max_s
+        installed = [j for j in self._registry.all() if j.state.is_installed]
+        limits = {j.name: self._registry.limit_s(j) for j in installed}
+        ends = {name: now + limit for name, limit in limits.items() if limit is not None}
+        kept: list[Placement] = []
+        for place, job in enumerate(ahead):
+            reserved = self._queue.of(job.name)
+            before = loads_of(self._queue.reserved(ahead[:place]))
+            if reserved is not None and start_time(self._fabric, reserved, before, installed, ends) < end:
+                kept.append(reserved)
+        return kept
 
     def _untried(self, jobs: list[JobRecord]) -> list[JobRecord]:
         """The jobs that have no working reservation, and whose search under the present conditions is still to be

@@ -35,6 +35,9 @@ REPAIR_TIME_LIMIT_S = 2.0
 """Time limit of solvers for urgent plans: a job that stands still takes the best plan found within it."""
 
 
+NOT_TAKEN = "it did not take the entries of the job"
+
+
 class PlanTimeoutError(RefusedError):
     """No plan was found in time, although there may be one."""
 
@@ -75,12 +78,13 @@ class PlanningClient:
         current_plan: Plan | None = None,
         assumed_loads: Loads = NO_LOADS,
         besides: FailedElements = NO_ELEMENTS,
+        because: str = NOT_TAKEN,
         may_use: Callable[[], FailedElements] = FailedElements,
     ) -> Plan:
         """A plan on the capacity that running jobs, reservations and cross traffic leave; the plan of a job with
         `reroute: off` ignores cross traffic. `assumed_loads` replaces the measured cross traffic of its links. It
-        avoids switches that have not taken the job (`besides`), and `may_use` these elements, at the time of the call,
-        if they are only withdrawn. Raises RefusedError."""
+        avoids further elements (`besides`), `because` they have not taken the job, and `may_use` these elements, at the
+        time of the call, if they are only withdrawn. Raises RefusedError."""
         background = self._background(resolved.file.name, reservations)
         cross_traffic = NO_LOADS
         if resolved.file.reroute is not Reroute.OFF:
@@ -93,6 +97,7 @@ class PlanningClient:
             cross_traffic=cross_traffic,
             current_plan=current_plan,
             besides=besides,
+            because=because,
             may_use=may_use,
         )
         return _found(found)
@@ -146,6 +151,7 @@ class PlanningClient:
         current_plan: Plan | None = None,
         avoids_failed: bool = True,
         besides: FailedElements = NO_ELEMENTS,
+        because: str = NOT_TAKEN,
         may_use: Callable[[], FailedElements] = FailedElements,
     ) -> tuple[Plan | RefusedError, FailedElements]:
         """A plan that is valid when it arrives, or the reason why there is none; and the elements that plans avoided
@@ -170,7 +176,7 @@ class PlanningClient:
                     )
                     causes = {m.link: str(m) for m in self._failures.miscablings}
                     causes |= dict.fromkeys(self._failures.withdrawn.names, "withdrawn")
-                    causes |= dict.fromkeys(besides.switches, "it did not take the entries of the job")
+                    causes |= dict.fromkeys(besides.switches, because)
                     down = self._failures.of(resolved.file.name).switches
                     causes |= {s: self._failure_cause(s) for s in avoided.switches & down}
                     request = PlanRequest(

@@ -47,9 +47,11 @@ RULES: Mapping[str, Rule] = {
     "ExplainJob": Rule(Right.READ, "name"),
     "GetStatus": Rule(Right.READ),
     "GetFabricStatus": Rule(Right.READ),
+    "GetUsage": Rule(Right.READ),
     "WatchRecording": Rule(Right.READ),
     "WatchEvents": Rule(Right.READ),
     "SubmitJob": Rule(Right.SUBMIT, changes=True),
+    "PlanJob": Rule(Right.SUBMIT),
     "AddWorkers": Rule(Right.OWN, "name", changes=True),
     "ReadSlot": Rule(Right.OWN, "job"),
     "DebugJob": Rule(Right.OWN, "name"),
@@ -76,8 +78,11 @@ LOCAL = Identity("", "", Role.OPERATOR)
 
 @dataclass(frozen=True)
 class AccessRefusal:
+    """`after_s`: seconds for which the answer is kept back."""
+
     code: grpc.StatusCode
     message: str
+    after_s: float = 0.0
 
 
 def refusal_of_call(caller: Identity, rpc: str) -> AccessRefusal | None:
@@ -116,7 +121,7 @@ def decide(caller: Identity, rpc: str, name: str = "", job: JobRecord | None = N
 def sees(caller: Identity, job: JobRecord) -> bool:
     """Whether the caller may see more of the job than its load."""
     if caller.job:
-        return job.name == caller.job and job.seq == caller.seq
+        return job.name == caller.job and job.serial == caller.serial
     return caller.role is not Role.USER or job.tenant == caller.tenant
 
 

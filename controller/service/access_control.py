@@ -28,10 +28,11 @@ from netfold.controller.service.access import (
 from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.connection_limits import HANDSHAKE_S
 from netfold.controller.service.events import Event, EventFiles
-from netfold.controller.service.hidden_jobs import HiddenJobs, hides_jobs
+from netfold.controller.service.hidden_jobs import HiddenJobs
 from netfold.controller.service.identities import Identity, Role
 from netfold.controller.service.interceptor import CallInterceptor, Handler, wrapped
-from netfold.controller.service.request_texts import MAX_TEXT
+from netfold.controller.service.jwt_issuers import TokenRefusedError
+from netfold.controller.service.request_texts import MAX_TEXT, plain_text
 from netfold.controller.service.security import Credentials
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY
@@ -70,7 +71,7 @@ class IdentifiedCall:
 
     def hidden(self) -> HiddenJobs:
         """The jobs that are hidden from the caller now."""
-        return HiddenJobs(self.caller, self._service.registry.all() if hides_jobs(self.caller) else ())
+        return HiddenJobs(self.caller, self._service.registry.all)
 
     async def abort(self, code: grpc.StatusCode, details: str = "") -> NoReturn:
         await self.refuse(AccessRefusal(code, details), self.hidden().text(details))
@@ -87,7 +88,7 @@ class IdentifiedCall:
 
 def hidden_jobs_of(context: object) -> HiddenJobs:
     """The jobs that are hidden from the caller of a call."""
-    return context.hidden() if isinstance(context, IdentifiedCall) else HiddenJobs(LOCAL, ())
+    return context.hidden() if isinstance(context, IdentifiedCall) else HiddenJobs(LOCAL, list)
 
 
 def submitter_of(context: object) -> Submitter:
@@ -111,11 +112,11 @@ class AccessInterceptor(CallInterceptor):
         if details.method == HEALTH_CHECK:
             return handler
         rpc, caller = _rpc_of(details), self._caller(details)
-        refusal = (
-            _UNKNOWN if caller is None else refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
-        )
-        if refusal is not None or caller is None:
-            return _refusing(handler, refusal or _UNKNOWN)
+        if isinstance(caller, AccessRefusal):
+            return _refusing(handler, caller)
+        refusal = refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
+        if refusal is not None:
+            return _refusing(handler, refusal)
         if not handler:
             return handler
         if handler.request_streaming:
@@ -124,16 +125,19 @@ class AccessInterceptor(CallInterceptor):
             return wrapped(handler, lambda method: self._streaming(method, details, caller))
         return wrapped(handler, lambda method: self._unary(method, rpc, caller))
 
-    def _caller(self, details: grpc.HandlerCallDetails) -> Identity | None:
+    def _caller(self, details: grpc.HandlerCallDetails) -> Identity | AccessRefusal:
         if self._credentials is None:
             return LOCAL
         shown = dict(details.invocation_metadata or ()).get(TOKEN_KEY, "")
         given = shown.encode() if isinstance(shown, str) else shown
         if not given.startswith(_BEARER):
-            return None
+            return _UNKNOWN
         token = given.removeprefix(_BEARER)
-        known = self._credentials.current.callers.of_token(token)
-        return known or _member_of(verified_job(self._service.registry.key, token))
+        try:
+            known = self._credentials.current.callers.of_token(token)
+        except TokenRefusedError as error:
+            return AccessRefusal(grpc.StatusCode.UNAUTHENTICATED, plain_text(str(error), MAX_TEXT))
+        return known or _member_of(verified_job(self._service.registry.key, token)) or _UNKNOWN
 
     def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> Any:
@@ -186,7 +190,9 @@ class AccessInterceptor(CallInterceptor):
             await self._admit(rpc, request, own)
             async for message in method(request, own):
                 now = self._caller(details)
-                if now is None or (now.tenant, now.role) != (caller.tenant, caller.role):
+                if isinstance(now, AccessRefusal):
+                    await own.refuse(now)
+                elif (now.tenant, now.role) != (caller.tenant, caller.role):
                     await own.refuse(_UNKNOWN)
                 yield own.hidden().answer(message)
 
@@ -203,7 +209,7 @@ class AccessInterceptor(CallInterceptor):
             own = IdentifiedCall(context, caller, self._service)
             await self._admit(rpc, first, own)
             async for message in method(_chained(first, requests), own):
-                yield message
+                yield own.hidden().answer(message)
 
         return call
 
@@ -223,7 +229,7 @@ def _rpc_of(details: grpc.HandlerCallDetails) -> str:
     return str(details.method).rpartition("/")[2]
 
 
-def _member_of(job: tuple[str, int] | None) -> Identity | None:
+def _member_of(job: tuple[str, str] | None) -> Identity | None:
     return None if job is None else Identity("", "", Role.MEMBER, *job)
 
 
@@ -237,9 +243,11 @@ def _refusing(handler: Handler | None, refusal: AccessRefusal) -> Handler:
     """A handler that refuses each call. `handler`: None: there is no such method."""
 
     async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await asyncio.sleep(refusal.after_s)
         await context.abort(refusal.code, refusal.message)
 
     async def refuse_stream(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await asyncio.sleep(refusal.after_s)
         await context.abort(refusal.code, refusal.message)
         yield
 

@@ -5,9 +5,10 @@ answer, and their names do not."""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from netfold.controller.jobs.records import JobRecord
@@ -28,21 +29,34 @@ def hides_jobs(caller: Identity) -> bool:
 
 
 class HiddenJobs:
-    """The part of `jobs` that `caller` does not see."""
+    """The part of `jobs` that `caller` does not see. They are listed when an answer has to be searched for them: most
+    answers of a member have no text."""
 
-    def __init__(self, caller: Identity, jobs: Sequence[JobRecord]) -> None:
+    def __init__(self, caller: Identity, jobs: Callable[[], Sequence[JobRecord]]) -> None:
+        self._caller = caller
         self._hides = hides_jobs(caller)
         self._tenant = caller.tenant
-        self._own = {j.name: j for j in jobs if sees(caller, j)}
-        self._names = {j.name for j in jobs} - self._own.keys()
+        self._jobs = jobs
+
+    @functools.cached_property
+    def _own(self) -> dict[str, JobRecord]:
+        return {j.name: j for j in self._jobs() if sees(self._caller, j)}
+
+    @functools.cached_property
+    def _names(self) -> set[str]:
+        return {j.name for j in self._jobs()} - self._own.keys()
 
     def name(self, name: str) -> str:
         """The name of a job, or what is in its place."""
-        return NAMELESS if name in self._names else name
+        return NAMELESS if self.hides(name) else name
+
+    def hides(self, name: str) -> bool:
+        """Whether a job of this name is hidden."""
+        return self._hides and name in self._names
 
     def text(self, text: str) -> str:
         """A text for people, where each `job 'NAME'` of a hidden job is replaced."""
-        return _NAMED_JOB.sub(lambda found: self.name(found[0]), text) if self._names else text
+        return _NAMED_JOB.sub(lambda found: self.name(found[0]), text) if self._hides else text
 
     def answer(self, message: Any) -> Any:
         """An answer of the service without what is hidden."""
@@ -57,6 +71,9 @@ class HiddenJobs:
                     job.reason = self.text(job.reason)
             case pb.Job():
                 message.reason = self.text(message.reason)
+            case pb.ControllerUpdate():
+                if message.HasField("ended"):
+                    message.ended.reason = self.text(message.ended.reason)
             case pb.Explanation():
                 message.steps[:] = map(self.text, message.steps)
             case pb.Diagnosis():
@@ -66,6 +83,10 @@ class HiddenJobs:
             case pb.Status():
                 for tree in message.trees:
                     tree.job = self._shown(tree.job)
+            case pb.Usage() if not self._caller.job:
+                shown_rows = [row for row in message.tenants if row.tenant == self._tenant]
+                del message.tenants[:]
+                message.tenants.extend(shown_rows)
             case pb.FabricStatus():
                 for element in message.elements:
                     element.reason = self.text(element.reason)

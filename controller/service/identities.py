@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Identities of callers, and the file that lists them: digests of their tokens, and the limits of tenants."""
+"""Identities of callers, and the file that lists them: digests of their tokens, issuers of JSON Web Tokens, and the
+limits of tenants."""
 
 from __future__ import annotations
 
@@ -14,11 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from netfold.controller.jobs.submitter import TenantLimits
+from netfold.controller.service.jwt_issuers import (
+    OPTIONS,
+    Claims,
+    IssuerError,
+    JwtIssuer,
+    JwtVerifier,
+    TokenRefusedError,
+    is_jwt,
+    read_issuer,
+)
 
 MAX_FILE_BYTES = 1 << 20
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
-LIMITS = "limits"
-"""First word of a line with limits, and so no name."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}")
+LIMITS, JWT = "limits", "jwt"
+"""First words of lines with limits and issuers, and so no names. `jwt` in place of a digest: an issuer names the
+caller."""
 _LIMIT = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})?")
 _KEYS = tuple(f.name for f in fields(TenantLimits))
 _WHOLE = ("jobs", "queued", "priority")
@@ -43,26 +55,46 @@ ROLES_IN_FILES = (Role.VIEWER, Role.USER, Role.OPERATOR)
 
 @dataclass(frozen=True)
 class Identity:
-    """A caller. `name`: "" for those whose token has no name. `job`, `seq`: of a member whose token is of one job; "":
-    its token joins every job. `limits`: of its tenant; an operator has none."""
+    """A caller. `name`: "" for those whose token has no name. `job`, `serial`: of a member whose token is of one job;
+    "": its token joins every job. `limits`: of its tenant; an operator has its weight alone."""
 
     name: str
     tenant: str
     role: Role
     job: str = ""
-    seq: int = 0
+    serial: str = ""
     limits: TenantLimits = field(default_factory=TenantLimits)
 
 
 @dataclass(frozen=True)
 class Identities:
-    """Identities by the digest of their token."""
+    """Identities by the digest of their token. `by_name`: those that issuers name. `limits`: by tenant."""
 
     by_digest: Mapping[str, Identity] = field(default_factory=dict)
+    by_name: Mapping[str, Identity] = field(default_factory=dict)
+    limits: Mapping[str, TenantLimits] = field(default_factory=dict)
+    verifier: JwtVerifier = field(default_factory=lambda: JwtVerifier(()))
 
     def of_token(self, token: bytes) -> Identity | None:
-        """The holder of a token. The digest hides from an attacker's clock how much of a guess is right."""
-        return self.by_digest.get(digest_of(token))
+        """The holder of a token. The digest hides from an attacker's clock how much of a guess is right. Raises
+        TokenRefusedError for a JSON Web Token that no issuer vouches for."""
+        found = self.by_digest.get(digest_of(token))
+        if found is not None or not self.verifier.issuers or not is_jwt(token):
+            return found
+        return self._of_claims(self.verifier.claims(token))
+
+    def _of_claims(self, claims: Claims) -> Identity:
+        """The caller that a token names: as the file has it, or else as its claims have it."""
+        known = self.by_name.get(claims.name)
+        if known is not None:
+            return known
+        if fault := name_fault(claims.name, claims.tenant):
+            raise TokenRefusedError(f"the token names a caller with {fault}")
+        if claims.role not in ROLES_IN_FILES:
+            raise TokenRefusedError(
+                f"the token gives the role {claims.role[:80]!r}; expected {', '.join(ROLES_IN_FILES)}"
+            )
+        return _limited(Identity(claims.name, claims.tenant, Role(claims.role)), self.limits)
 
 
 def digest_of(token: bytes) -> str:
@@ -73,8 +105,8 @@ def digest_of(token: bytes) -> str:
 def name_fault(name: str, tenant: str) -> str:
     """Why a caller cannot have these; "": it can."""
     for what, value in (("name", name), ("tenant", tenant)):
-        if not _NAME.fullmatch(value) or value == LIMITS:
-            return f"{what} {value[:80]!r}; expected at most 64 letters, digits, '_', '.', '@' and '-'"
+        if not _NAME.fullmatch(value) or value in (LIMITS, JWT):
+            return f"{what} {value[:80]!r}; expected at most 64 letters, digits, '_', '.', ':', '@' and '-'"
     return ""
 
 
@@ -84,8 +116,11 @@ def identity_line(identity: Identity, token: str) -> str:
 
 
 def read_identities(file: Path) -> Identities:
-    """Read lines `NAME TENANT ROLE SHA256`, and `limits TENANT KEY=VALUE ...`. Raises IdentitiesError."""
+    """Read lines `NAME TENANT ROLE SHA256`, `limits TENANT KEY=VALUE ...` and `jwt KIND FILE KEY=VALUE ...`. Raises
+    IdentitiesError."""
     found: dict[str, Identity] = {}
+    named: dict[str, Identity] = {}
+    issuers: list[JwtIssuer] = []
     known: dict[str, Identity] = {}
     limits: dict[str, TenantLimits] = {}
     for place, line in _lines(file):
@@ -93,24 +128,61 @@ def read_identities(file: Path) -> Identities:
         if words[0] == LIMITS:
             _add_limits(limits, place, words[1:])
             continue
+        if words[0] == JWT:
+            issuers.append(_issuer(file, place, words[1:]))
+            continue
         identity, digest = _identity(place, words)
         if known.setdefault(identity.name, identity) != identity:
             raise IdentitiesError(f"{place}: '{identity.name}' has another tenant or role in an earlier line")
+        if digest == JWT:
+            named[identity.name] = identity
+            continue
         if digest in found:
             raise IdentitiesError(f"{place}: the token of '{found[digest].name}' again; expected another one")
         found[digest] = identity
-    if not found:
+    if named and not issuers:
+        raise IdentitiesError(
+            f"{file}: '{min(named)}' has a JSON Web Token, and there is no line of an issuer"
+        )
+    if not found and not issuers:
         raise IdentitiesError(f"{file}: expected at least one line NAME TENANT ROLE SHA256")
-    if strangers := limits.keys() - {identity.tenant for identity in found.values()}:
+    tenants = {identity.tenant for identity in known.values()} | {i.options.tenant for i in issuers}
+    strangers = limits.keys() - tenants
+    if strangers and not any(i.options.tenant_claim for i in issuers):
         raise IdentitiesError(f"{file}: limits of '{min(strangers)}', a tenant that no identity has")
-    return Identities({digest: _limited(identity, limits) for digest, identity in found.items()})
+    return Identities(
+        {digest: _limited(identity, limits) for digest, identity in found.items()},
+        {name: _limited(identity, limits) for name, identity in named.items()},
+        limits,
+        JwtVerifier(tuple(issuers)),
+    )
+
+
+def _issuer(file: Path, place: str, words: list[str]) -> JwtIssuer:
+    if len(words) < 2:
+        raise IdentitiesError(f"{place}: expected `{JWT} hs256|jwks FILE KEY=VALUE ...`")
+    values: dict[str, str] = {}
+    for word in words[2:]:
+        key, _, value = word.partition("=")
+        name = key.replace("-", "_")
+        if name not in OPTIONS or name in values or not value:
+            shown = ", ".join(option.replace("_", "-") for option in OPTIONS)
+            raise IdentitiesError(f"{place}: {word[:80]!r}; expected KEY=VALUE of {shown}, each once")
+        values[name] = value
+    if (role := values.get("role", Role.USER)) not in ROLES_IN_FILES:
+        raise IdentitiesError(f"{place}: role={role[:80]!r}; expected {', '.join(ROLES_IN_FILES)}")
+    try:
+        return read_issuer(words[0], file.parent / words[1], values)
+    except IssuerError as error:
+        raise IdentitiesError(f"{place}: {error}") from error
 
 
 def _limited(identity: Identity, limits: Mapping[str, TenantLimits]) -> Identity:
-    """The identity with the limits of its tenant."""
-    if identity.role is Role.OPERATOR or identity.tenant not in limits:
-        return identity
-    return replace(identity, limits=limits[identity.tenant])
+    """The identity with the limits of its tenant. An operator has its weight alone."""
+    own = limits.get(identity.tenant, TenantLimits())
+    if identity.role is Role.OPERATOR:
+        own = TenantLimits(weight=own.weight)
+    return replace(identity, limits=own)
 
 
 def _add_limits(limits: dict[str, TenantLimits], place: str, words: list[str]) -> None:
@@ -121,12 +193,13 @@ def _add_limits(limits: dict[str, TenantLimits], place: str, words: list[str]) -
         key, _, value = word.partition("=")
         number = _LIMIT.fullmatch(value)
         is_whole = number is not None and number[1] is None
-        has_sign = value.startswith("-")
         if key not in _KEYS or key in values or number is None:
             raise IdentitiesError(
                 f"{place}: {word[:80]!r}; expected KEY=NUMBER of {', '.join(_KEYS)}, each once"
             )
-        if (key in _WHOLE and not is_whole) or (has_sign and key != "priority"):
+        is_negative = value.startswith("-") and key != "priority"
+        is_nothing = key == "weight" and not float(value)
+        if (key in _WHOLE and not is_whole) or is_negative or is_nothing:
             raise IdentitiesError(f"{place}: {word[:80]!r}; expected a number that {key} can have")
         values[key] = int(value) if key in _WHOLE else float(value)
     limits[words[0]] = TenantLimits(**values)
@@ -165,7 +238,7 @@ def _identity(place: str, words: list[str]) -> tuple[Identity, str]:
         raise IdentitiesError(f"{place}: {fault}")
     if role not in ROLES_IN_FILES:
         raise IdentitiesError(f"{place}: role {role[:80]!r}; expected {', '.join(ROLES_IN_FILES)}")
-    if not _DIGEST.fullmatch(digest):
+    if digest != JWT and not _DIGEST.fullmatch(digest):
         raise IdentitiesError(
             f"{place}: expected the SHA-256 of a token as 64 hexadecimal digits in lower case"
         )

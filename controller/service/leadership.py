@@ -110,5 +110,7 @@ def has_tokens_of(security: Security | None, published: str) -> bool:
 
 
 def _digest(security: Security, salt: bytes) -> str:
-    callers = sorted((digest, repr(identity)) for digest, identity in security.callers.by_digest.items())
+    known = security.callers
+    callers = sorted((digest, repr(identity)) for digest, identity in known.by_digest.items())
+    callers += sorted(("", repr(named)) for named in (*known.verifier.issuers, *known.by_name.values()))
     return f"{salt.hex()}:{hashlib.scrypt(repr(callers).encode(), salt=salt, **_COST).hex()}"

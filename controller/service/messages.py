@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, cast
@@ -16,12 +17,13 @@ import grpc
 from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.health.rollouts import RolloutError
 from netfold.controller.jobs.file import ResolvedJob
-from netfold.controller.jobs.records import JobRecord, Member
+from netfold.controller.jobs.records import JobRecord, JobState, Member
 from netfold.controller.jobs.store import NotFinalError, StoreError
 from netfold.controller.jobs.submitter import LimitError
+from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
-from netfold.controller.lifecycle.job_registry import FabricReplacedError, UnknownJobError
+from netfold.controller.lifecycle.job_registry import FabricReplacedError, JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
 from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus, Progress, TreeProgress
 from netfold.controller.lifecycle.members import NotAMemberError
@@ -151,6 +153,27 @@ def jobs_message(
         if every or not j.state.is_terminal
     ]
     return pb.ListJobsResponse(jobs=shown, standby_of=standby_of)
+
+
+def usage_message(registry: JobRegistry, *, standby_of: str = "") -> pb.Usage:
+    """The usage of all tenants that hold or have held something, and of those with queued jobs."""
+    usage, whole, jobs = registry.usage(), registry.ledger.whole, registry.all()
+    installed = Counter(j.tenant for j in jobs if j.state.is_installed)
+    queued = Counter(j.tenant for j in jobs if j.state is JobState.QUEUED)
+    rows = {tenant: TenantUsage(tenant=tenant) for tenant in queued} | usage
+    tenants = [
+        pb.TenantUsage(
+            tenant=row.tenant,
+            weight=row.weight,
+            recent_share=row.recent_share(whole),
+            slot_seconds=row.slot_seconds,
+            promised_bits=row.promised_bits,
+            installed=installed[row.tenant],
+            queued=queued[row.tenant],
+        )
+        for _, row in sorted(rows.items())
+    ]
+    return pb.Usage(tenants=tenants, standby_of=standby_of)
 
 
 def hosts_message(config: FabricConfig) -> pb.ListHostsResponse:

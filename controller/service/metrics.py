@@ -146,6 +146,7 @@ class ControllerCollector(Collector):
         yield from self._jobs()
         yield from self._members()
         yield from self._links()
+        yield from self._tenants()
 
     def _packets(self) -> Metric:
         packets = CounterMetricFamily(
@@ -264,6 +265,27 @@ class ControllerCollector(Collector):
             cross_traffic.add_metric(link, load.cross_traffic * unit)
             jobs.add_metric(link, load.jobs * unit)
         yield from (cross_traffic, jobs, rate)
+
+    def _tenants(self) -> Iterator[Metric]:
+        registry = self._state.registry
+        slots = CounterMetricFamily(
+            "netfold_tenant_slot_seconds",
+            "Slots of switches that its jobs held, over time.",
+            labels=["tenant"],
+        )
+        bits = CounterMetricFamily(
+            "netfold_tenant_promised_bits", "Rates promised to its workers, over time.", labels=["tenant"]
+        )
+        share = GaugeMetricFamily(
+            "netfold_tenant_recent_share_ratio",
+            "Part of the fabric that its jobs have held lately, of slots or of rates, whichever is more.",
+            labels=["tenant"],
+        )
+        for tenant, row in registry.usage().items():
+            slots.add_metric([tenant], row.slot_seconds)
+            bits.add_metric([tenant], row.promised_bits)
+            share.add_metric([tenant], row.recent_share(registry.ledger.whole))
+        yield from (slots, bits, share)
 
 
 def _trees(reports: Mapping[tuple[str, str], tuple[TreeProgress, ...]]) -> Iterator[Metric]:

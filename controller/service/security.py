@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from netfold.controller.service.identities import (
@@ -44,7 +44,7 @@ class Security:
         unnamed = {t: Identity("", "", Role.MEMBER) for t in self.member_tokens}
         unnamed |= {t: Identity("", "", Role.OPERATOR) for t in self.tokens}
         by_digest = {digest_of(token.encode()): identity for token, identity in unnamed.items()}
-        return Identities({**self.identities.by_digest, **by_digest})
+        return replace(self.identities, by_digest={**self.identities.by_digest, **by_digest})
 
 
 @dataclass(frozen=True)

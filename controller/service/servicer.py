@@ -5,6 +5,7 @@ handles it. Streams of members are in member_service.py."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
+from netfold.controller.planning.document import plan_document
 from netfold.controller.recording.history import History
 from netfold.controller.scheduling.operator_requests import OperatorRequests
 from netfold.controller.service.access_control import JobsService, hidden_jobs_of, submitter_of
@@ -28,6 +30,7 @@ from netfold.controller.service.messages import (
     link_messages,
     packet_fields,
     refuse,
+    usage_message,
     version,
 )
 from netfold.controller.service.slot_reading import read_slot
@@ -78,7 +81,7 @@ class Service(JobsService):
                 request.spec_yaml, submitter_of(context), queue=request.queue, source=request.source
             )
             message = self._job(job)
-            message.member_token = job_token(self.registry.key, job.name, job.seq)
+            message.member_token = job_token(self.registry.key, job.name, job.serial)
             return message
         except REFUSALS as error:
             await refuse(context, error)
@@ -155,6 +158,22 @@ class Service(JobsService):
         except UnknownJobError as error:
             await refuse(context, error)
 
+    async def PlanJob(self, request: pb.PlanJobRequest, context: Context) -> pb.JobPlan:
+        try:
+            plan = await self._requests.plan(
+                request.spec_yaml,
+                submitter_of(context),
+                source=request.source,
+                without=request.without,
+                is_hidden=hidden_jobs_of(context).hides,
+            )
+            return pb.JobPlan(plan_json=json.dumps(plan_document(self._state.fabric, plan)))
+        except REFUSALS as error:
+            await refuse(context, error)
+
+    async def GetUsage(self, request: pb.UsageRequest, context: Context) -> pb.Usage:
+        return usage_message(self.registry)
+
     async def GetStatus(self, request: pb.StatusRequest, context: Context) -> pb.Status:
         state, fleet, counters = self._state, self._switches.fleet, self._switches.counters
         if request.fresh:
@@ -201,6 +220,7 @@ class Service(JobsService):
             intent = INTENTS.get(request.intent)
             if intent is None:
                 raise WithdrawalError("an element is withdrawn with the intent CORDON, DRAIN or HOLD")
+            self._rollouts.check_free(request.elements)
             self._maintenance.withdraw(request.elements, intent, request.reason, request.hold_s)
             return self._fabric_status()
 
@@ -210,6 +230,7 @@ class Service(JobsService):
         self, request: pb.GiveBackElementsRequest, context: Context
     ) -> pb.FabricStatus:
         def give_back() -> pb.FabricStatus:
+            self._rollouts.check_free(request.elements)
             self._maintenance.give_back(request.elements)
             return self._fabric_status()
 

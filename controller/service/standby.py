@@ -30,6 +30,7 @@ from netfold.controller.service.messages import (
     job_message,
     jobs_message,
     refuse,
+    usage_message,
     version,
 )
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -138,6 +139,12 @@ class StandbyService(JobsService):
             )
         except REFUSALS as error:
             await refuse(context, error)
+
+    async def GetUsage(self, request: pb.UsageRequest, context: Context) -> pb.Usage:
+        return usage_message(self._current(), standby_of=self._primary())
+
+    async def PlanJob(self, request: pb.PlanJobRequest, context: Context) -> pb.JobPlan:
+        await refuse(context, StandbyError(self._redirection()))
 
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
         return hosts_message(self._config)
@@ -339,6 +346,8 @@ for _name in (
     "DebugJob",
     "ReadSlot",
     "Replan",
+    "PlanJob",
+    "GetUsage",
     "GetStatus",
     "WithdrawElements",
     "GiveBackElements",

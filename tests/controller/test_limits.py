@@ -76,6 +76,7 @@ def test_a_flood_of_calls_is_refused_and_a_pause_ends_that():
     assert refusal is not None
     assert refusal.code is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "its limit is calls=10" in refusal.message
+    assert refusal.after_s > 0, "a caller that repeats it at once has to wait"
     assert rates.refusal(flooding, "JoinJob") is None, "a refused member would end its job"
     assert rates.refusal(other, "GetJob") is None
     now[0] = 0.1

@@ -172,6 +172,33 @@ def test_what_an_operator_has_withdrawn_is_so_again(tmp_path):
     asyncio.run(scenario())
 
 
+def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            maintenance = deployment.controller.planning.maintenance
+            maintenance.withdraw(["leaf1"], Intent.DRAIN, "cables")
+            await stub.RollOutProgram(_request(NEXT))
+
+            def is_under_way() -> bool:
+                return [w.reason for w in deployment.controller.state.registry.withdrawals] == [
+                    rollouts.REASON
+                ]
+
+            await deployment.until(is_under_way, "the rollout has withdrawn leaf1")
+            back, cordon = (
+                stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"])),
+                stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["leaf1"], intent=pb.CORDON)),
+            )
+            assert await code_of(back) == grpc.StatusCode.INVALID_ARGUMENT
+            assert await code_of(cordon) == grpc.StatusCode.INVALID_ARGUMENT
+            assert await _has_ended(deployment) is RolloutState.DONE
+            await stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"]))
+            assert _nothing_is_withdrawn(deployment)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("program", [NEXT, BAD], ids=["good", "bad"])
 @pytest.mark.parametrize("commits", range(1, 8))
 def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, program, commits):

@@ -125,7 +125,15 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                         "ExplainJob",
                         "ReadSlot",
                     ),
-                    *("Replan", "GetStatus", "WatchRecording", "WatchEvents", "DebugJob"),
+                    *(
+                        "Replan",
+                        "PlanJob",
+                        "GetUsage",
+                        "GetStatus",
+                        "WatchRecording",
+                        "WatchEvents",
+                        "DebugJob",
+                    ),
                     *("WithdrawElements", "GiveBackElements", "GetFabricStatus", "ChangeFabric"),
                     "RollOutProgram",
                 }

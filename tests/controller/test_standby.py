@@ -191,7 +191,12 @@ def test_it_reports_the_changes_of_the_primary_to_watchers(tmp_path):
 def test_a_controller_that_stops_ends_streams_and_calls_with_a_code_to_try_again_on(tmp_path):
     """Before its server stops, which would log a traceback for each."""
 
+    class NoJobs(dict[str, object]):
+        all = dict.values
+
     class Never(pb_grpc.ControllerServicer):
+        registry = NoJobs()
+
         async def GetStatus(self, request, context):  # noqa: N802
             await asyncio.Event().wait()
 

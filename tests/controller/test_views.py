@@ -8,13 +8,17 @@ import asyncio
 import io
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import yaml
 from rich.console import Console, Group
 
 from netfold.controller.health.counters import Counters
+from netfold.controller.jobs.records import JobState
 from netfold.controller.operator.job_commands import jobs_table
 from netfold.controller.operator.top import Snapshot, document
 from netfold.controller.operator.top_screen import screen, share_lines
@@ -28,6 +32,7 @@ from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "reference" / "grafana" / "netfold.json"
+ALERTS = DASHBOARD.with_name("alerts.yaml")
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 25\n"
 
 
@@ -143,6 +148,39 @@ def test_the_dashboard_shows_every_metric_and_no_other(tmp_path):
         assert set(labels) - shown == set(), "exported, and on no panel"
 
     _run(tmp_path, scenario)
+
+
+def test_alerts_are_on_metrics_that_there_are(tmp_path):
+    """Also the labels that they select, group by and show."""
+
+    async def scenario(deployment, stub, tree):
+        member = MemberStream(stub, "job", "h1")
+        await member.say(report=pb.Report(chunks=1))
+        await member.hear()
+        families = ControllerCollector(deployment.controller.state, deployment.controller.switches).collect()
+        samples = [s for family in families for s in family.samples]
+        labels = {s.name: set(s.labels) for s in samples}
+        (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
+        for rule in group["rules"]:
+            query, place = rule["expr"], rule["alert"]
+            names = set(re.findall(r"netfold_\w+", query))
+            assert names, place
+            assert names <= set(labels), place
+            grouped = [set(re.split(r", *", g)) for g in re.findall(r"by \(([^)]*)\)", query)]
+            known = set.intersection(*(labels[name] for name in names), *grouped)
+            assert set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) <= known, place
+            for label, value in re.findall(r"(\w+)=\"(\w+)\"", query):
+                assert any(s.labels.get(label) == value for s in samples if s.name in names), place
+                assert label != "state" or not JobState(value).is_terminal, (
+                    "jobs that have ended have no metrics"
+                )
+
+    _run(tmp_path, scenario)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_prometheus_takes_the_alerts():
+    subprocess.run(["promtool", "check", "rules", ALERTS], check=True, timeout=60)
 
 
 NODE_GRAPH_FIELDS = {"nodes": {"id", "title", "mainstat"}, "edges": {"id", "source", "target", "mainstat"}}

@@ -8,6 +8,7 @@ from tests.simulation.drain_mutants import DRAIN_MUTANTS
 from tests.simulation.fabric_mutants import FABRIC_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.queue_mutants import QUEUE_MUTANTS
+from tests.simulation.tenant_mutants import TENANT_MUTANTS
 from tests.simulation.upgrade_mutants import UPGRADE_MUTANTS
 
 MIGRATIONS = "scheduling/migration_scheduler.py"
@@ -22,6 +23,7 @@ MUTANTS = (
     *DRAIN_MUTANTS,
     *FABRIC_MUTANTS,
     *UPGRADE_MUTANTS,
+    *TENANT_MUTANTS,
     Mutant(
         "the end of a job frees no capacity",
         STATES,
@@ -135,15 +137,15 @@ MUTANTS = (
         "memory does not follow a store that refused a change",
         "lifecycle/job_registry.py",
         "            self._jobs, self._revisions = jobs, revisions\n"
+        "            self.ledger.reload()\n"
         "            self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}\n            raise",
         "            raise",
     ),
     Mutant(
         "a job is acknowledged that is in memory alone",
         "lifecycle/job_registry.py",
-        "        self._store.put(job)\n        self._jobs[job.name] = job\n        if job.state.is_terminal",
-        "        if job.state is not JobState.QUEUED:\n            self._store.put(job)\n"
-        "        self._jobs[job.name] = job\n        if job.state.is_terminal",
+        "        self._store.put(job)\n        self.ledger.settle(",
+        "        if job.state is not JobState.QUEUED:\n            self._store.put(job)\n        self.ledger.settle(",
     ),
     Mutant(
         "a member's joining and leaving is in memory alone",

@@ -9,7 +9,7 @@ from netfold.controller.lifecycle.capacity import background_of, uses_failed
 from netfold.controller.lifecycle.capacity import fits as fits_beside
 from netfold.controller.planning.residual_network import NO_LOADS
 from tests.simulation.feasible import fits
-from tests.simulation.world import ViolationError, World
+from tests.simulation.world import LoopClock, ViolationError, World
 
 
 class Overtaken:
@@ -57,9 +57,23 @@ class Overtaken:
                 f"{first.name} is first in the queue, and {names}, which came later, in its place"
             )
 
+    def _ends_s(self, first: JobRecord) -> float:
+        """The last known end of a job that ran before the first one waited."""
+        assert self._world.controller is not None
+        ends = (
+            j.ran_since + self._world.programs[j.name].spec.max_s
+            for j in self._world.controller.state.registry.all()
+            if j.state.is_installed and j.seq < first.seq and j.name in self._world.programs
+        )
+        return max(ends, default=0.0)
+
     def _follows(self, job: JobRecord, first: JobRecord) -> bool:
-        """It is no more urgent, and came later."""
+        """It is no more urgent, came later, and may be there when the first one could start."""
         programs = self._world.programs
         if job.name not in programs or first.name not in programs or job.seq < first.seq:
+            return False
+        if job.tenant != first.tenant and not programs[job.name].spec.max_s:
+            return False  # shares decide (shares.py)
+        if (max_s := programs[job.name].spec.max_s) and self._ends_s(first) >= LoopClock().wall_s() + max_s:
             return False
         return programs[job.name].spec.priority <= programs[first.name].spec.priority

@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from netfold.controller.jobs.records import Placement, Transport
+from netfold.controller.jobs.submitter import TenantLimits
+from netfold.controller.service.identities import Identity, Role
 from netfold.controller.switches.entries import Entity
 from tests.simulation.member import Member
 
@@ -29,17 +31,27 @@ class JobSpec:
     """0: the controller's default, with which a job takes nearly any rate that is left."""
     slots: int = 0
     """0: as many as its rate needs."""
+    tenant: str = ""
+    weight: float = 1.0
+    max_s: float = 0.0
+    """0: it may run for ever."""
+
+    @property
+    def caller(self) -> Identity:
+        role = Role.USER if self.tenant else Role.OPERATOR
+        return Identity(self.tenant, self.tenant, role, limits=TenantLimits(weight=self.weight))
 
     @property
     def text(self) -> str:
         policy = "continue" if self.is_elastic else "fail"
         quorum = f"quorum: {self.quorum}\n" if self.quorum else ""
         min_rate = f"min_rate: {self.min_rate}\n" if self.min_rate else ""
+        max_s = f"max_s: {self.max_s}\n" if self.max_s else ""
         slots = f"slots: {self.slots}\n" if self.slots else ""
         return (
             f"name: {self.name}\nworkers: [{', '.join(self.workers)}]\nscheme: {self.scheme}\nrate: {self.rate}\n"
             f"priority: {self.priority}\non_worker_loss: {policy}\njoin_s: 30\n"
-            f"transport: {self.transport}\n{quorum}{min_rate}{slots}"
+            f"transport: {self.transport}\n{quorum}{min_rate}{slots}{max_s}"
         )
 
 

@@ -54,15 +54,15 @@ QUEUE_MUTANTS = (
     Mutant(
         "the queue has its lowest priority first",
         QUEUE,
-        "return (-self._registry.resolved_job(job.name).file.priority - waited // self._age_s, job.seq)",
-        "return (self._registry.resolved_job(job.name).file.priority - waited // self._age_s, job.seq)",
+        "((-priority - age, shares[w.seq], w.seq), w)",
+        "((priority - age, shares[w.seq], w.seq), w)",
         "a job of higher priority is queued behind another one",
     ),
     Mutant(
         "waiting raises no priority",
         QUEUE,
-        "priority - waited // self._age_s, job.seq)",
-        "priority, job.seq)",
+        "((-priority - age, shares[w.seq], w.seq), w)",
+        "((-priority, shares[w.seq], w.seq), w)",
         "a job waits for so long that a newer one of higher priority stays behind it",
     ),
     Mutant(
@@ -97,7 +97,7 @@ QUEUE_MUTANTS = (
     Mutant(
         "a submission takes what is reserved",
         PLACEMENTS,
-        "ahead = functools.partial(self._queue.ahead_of_new, resolved.file.priority)",
+        "ahead = functools.partial(self._queue.ahead_of_new, resolved, submitter.tenant)",
         "ahead = list",
         "a small job is submitted behind one that waits for all of a link",
     ),
@@ -153,8 +153,8 @@ QUEUE_MUTANTS = (
     Mutant(
         "reservations of those behind are ahead, too",
         QUEUE,
-        "itertools.takewhile(",
-        "filter(",
+        "list(itertools.takewhile(",
+        "list(filter(",
         "a job fits that waits before a larger one",
     ),
     Mutant(
@@ -188,20 +188,25 @@ QUEUE_MUTANTS = (
         "jobs ahead are those before the rank that a job had before its plan",
         PLACEMENTS,
         "ahead = functools.partial(self._queue.ahead_of, name)",
-        "rank = next(r for r, j in self._queue._ranked() if j.name == name)\n"
-        "        ahead = lambda: [j for r, j in self._queue._ranked() if r < rank]",
+        "queue = self._queue\n"
+        "        rank = next(r for r, w in queue._ranked(queue._queued()) if w.job.name == name)\n"
+        "        ahead = lambda: [w.job for r, w in queue._ranked(queue._queued()) if r < rank]",
         "a job's priority rises by its age while it is planned, behind one that fits nowhere",
     ),
     Mutant(
         "a queued job is written as it was before its plan",
         PLACEMENTS,
-        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)\n"
+        "        found, reservations, kept_free = await self._plan_behind(\n"
+        "            ahead, resolved, plan, is_urgent=is_final_attempt\n"
+        "        )\n"
         "        try:\n"
         "            if isinstance(found, RefusedError):\n"
         "                raise found\n"
         "            job = self._registry.get(name)\n",
         "        job = self._registry.get(name)\n"
-        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=is_final_attempt)\n"
+        "        found, reservations, kept_free = await self._plan_behind(\n"
+        "            ahead, resolved, plan, is_urgent=is_final_attempt\n"
+        "        )\n"
         "        try:\n"
         "            if isinstance(found, RefusedError):\n"
         "                raise found\n",

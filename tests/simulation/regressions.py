@@ -11,6 +11,7 @@ from tests.simulation.drain_scenarios import DRAIN_FABRICS, DRAIN_SCENARIOS
 from tests.simulation.fabric_scenarios import FABRIC_SCENARIOS
 from tests.simulation.program import JobSpec, job
 from tests.simulation.scenario import Scenario, Step
+from tests.simulation.tenant_scenarios import TENANT_SCENARIOS
 from tests.simulation.upgrade_scenarios import UPGRADE_FABRICS, UPGRADE_SCENARIOS
 
 
@@ -32,6 +33,7 @@ SCENARIOS = {
     **DRAIN_SCENARIOS,
     **FABRIC_SCENARIOS,
     **UPGRADE_SCENARIOS,
+    **TENANT_SCENARIOS,
     "workers leave while the disk is full": (
         Step(1.0, "submit", (job("a", "h1", "h3"),)),
         fill_disk(4.0, 20.0),

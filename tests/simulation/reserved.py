@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs reserve, and in which order they wait for it; computed without the controller's own sums and ranks."""
+"""What jobs reserve; computed without the controller's own sums."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
-from tests.simulation.program import Program
 from tests.simulation.world import ViolationError
 
 TOLERANCE = 1e-6
@@ -46,18 +45,3 @@ class Reserved:
     def _check(self, what: str, load: float, capacity: float, held: Iterable[str]) -> None:
         if load > capacity * (1 + TOLERANCE):
             raise ViolationError(f"{', '.join(held)} reserve {load:g} of {capacity:g} of {what}")
-
-
-def check_order(queued: list[JobRecord], programs: dict[str, Program], wall_s: float, age_s: float) -> None:
-    """Raises ViolationError if jobs wait in another order than by priority, of which each `age_s` that a job waits are
-    one point more (docs/reference/jobs.md), then by age."""
-    known = [j for j in queued if j.name in programs]
-
-    def rank(job: JobRecord) -> tuple[float, int]:
-        points = programs[job.name].spec.priority + max(0.0, wall_s - job.submitted) // age_s
-        return -points, job.seq
-
-    right = sorted(known, key=rank)
-    if [j.name for j in known] != [j.name for j in right]:
-        names = ", ".join(j.name for j in right)
-        raise ViolationError(f"the queue is {', '.join(j.name for j in known)}, and not {names}")

@@ -65,6 +65,8 @@ class RolloutOperator:
         self._request: asyncio.Task[Any] | None = None
         self.answered = ""
         """The program of the last rollout of which a controller has said that it has begun."""
+        self.requested: set[str] = set()
+        """That program, and those of later requests: one without an answer may have begun, too."""
 
     @property
     def waits(self) -> bool:
@@ -89,6 +91,9 @@ class RolloutOperator:
 
         def answered(answer: pb.FabricStatus) -> None:
             self.answered, self._wanted = answer.rollout.program, ""
+            self.requested = {self.answered}
+
+        self.requested.add(name)
 
         if self._request is None or self._request.done():
             self._request = self._call(f"roll out {name}", "RollOutProgram", request, answered)
@@ -131,7 +136,7 @@ def wrong_at_rest(
     rollout, known = store.rollout, store.switch_programs()
     if rollout is not None and rollout.state is RolloutState.RUNNING:
         return f"the rollout of {rollout.name} does not end"
-    if operator.answered and (rollout is None or rollout.name != operator.answered):
+    if operator.answered and (rollout is None or rollout.name not in operator.requested):
         return f"the rollout of {operator.answered} is lost"
     for name in (s.name for s in fabric.switches):
         has = switches[name].pipeline

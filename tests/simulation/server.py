@@ -11,6 +11,9 @@ from typing import Any, NoReturn
 
 import grpc
 
+from netfold.controller.service.access import LOCAL
+from netfold.controller.service.access_control import IdentifiedCall
+from netfold.controller.service.identities import Identity
 from netfold.controller.service.servicer import Service
 from netfold.protocol import netfold_pb2 as pb
 from tests.simulation.faults import Draws
@@ -41,12 +44,13 @@ class Server:
         self._process = process
         self._draws = draws
 
-    async def call(self, name: str, request: Any) -> Any:
+    async def call(self, name: str, request: Any, caller: Identity = LOCAL) -> Any:
         """Raises RpcError."""
         await asyncio.sleep(self._draws.delay_s("call"))
         if not self._process.is_alive:
             raise RpcError(grpc.StatusCode.UNAVAILABLE, "connection refused")
-        answer = self._process.spawn(getattr(self._service, name)(request, CallContext()))
+        context = IdentifiedCall(CallContext(), caller, self._service)
+        answer = self._process.spawn(getattr(self._service, name)(request, context))
         killed = asyncio.create_task(self._process.killed.wait())
         try:
             await asyncio.wait([answer, killed], return_when=asyncio.FIRST_COMPLETED)

@@ -15,10 +15,14 @@ from tests.simulation.feasible import possible_plan
 from tests.simulation.liveness import Liveness
 from tests.simulation.member import UNHEARD
 from tests.simulation.program import Program
-from tests.simulation.reserved import Reserved, check_order
+from tests.simulation.reserved import Reserved
+from tests.simulation.shares import Shares
 from tests.simulation.world import LoopClock, ViolationError, World
 
 LOOK_S = 0.5
+
+LATE_S = 2.0
+"""So late may the end of a job be whose time is over."""
 
 
 class Watch:
@@ -28,6 +32,8 @@ class Watch:
         self._world = world
         self._liveness = Liveness(world)
         self._reserved = Reserved(world.fabric)
+        self._shares = Shares(world.fabric)
+        world.observers.append(lambda job: self._shares.on_written(job, LoopClock().wall_s()))
         self._numbered: list[JobRecord] = []
         self._waiting: set[str] = set()
         self._failed = FailedElements()
@@ -51,6 +57,9 @@ class Watch:
             return  # another one takes its place
         if self._reserved.fabric is not world.fabric:
             self._reserved = Reserved(world.fabric)
+            self._shares.take_fabric(world.fabric)
+        if world.has_backup:
+            self._shares.is_known = False
         jobs = world.controller.state.registry.all()
         for job in (j for j in jobs if not j.state.is_terminal):
             if lacking := [m.host for m in job.members if not world.fabric.is_host(m.host)]:
@@ -59,9 +68,9 @@ class Watch:
             check_numbers(jobs)
             self._numbered = jobs
         self._reserved.check(jobs)
-        check_order(
-            world.controller.planning.placements.queued(), world.programs, LoopClock().wall_s(), world.age_s
-        )
+        queued = world.controller.planning.placements.queued()
+        self._shares.check_order(queued, world.programs, LoopClock().wall_s(), world.age_s)
+        self._check_time_limits(jobs)
         self._check_epochs(jobs)
         self._check_moves(jobs)
         self._check_first_placements(world.controller.state.failures.failed, jobs)
@@ -74,6 +83,16 @@ class Watch:
         if world.controller.state.failures.withdrawn.names != [w.element for w in stored]:
             raise ViolationError(f"plans avoid {world.controller.state.failures.withdrawn}, and not {stored}")
         self._liveness.look(jobs)
+
+    def _check_time_limits(self, jobs: list[JobRecord]) -> None:
+        """Raises ViolationError if a job runs longer than its file allows."""
+        world, now = self._world, LoopClock().wall_s()
+        if world.disk.is_full or LoopClock().monotonic_s() < max(world.busy_until, world.started_at + LATE_S):
+            return
+        for job in jobs:
+            max_s = world.programs[job.name].spec.max_s if job.name in world.programs else 0.0
+            if max_s and job.state.is_installed and job.ran_since and now > job.ran_since + max_s + LATE_S:
+                raise ViolationError(f"{job.name} runs for longer than its max_s of {max_s:g} s")
 
     # ---- programs -------------------------------------------------------------------------------------
 

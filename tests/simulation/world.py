@@ -23,6 +23,8 @@ from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.scheduling.fabric_changes import FabricChanges
+from netfold.controller.service.access import LOCAL
+from netfold.controller.service.identities import Identity
 from netfold.controller.service.leadership import Leadership
 from netfold.controller.service.servicer import service_of
 from netfold.controller.subsystems import Options
@@ -134,6 +136,8 @@ class World:
         """When the machine has been fast again for long enough that nothing is late any more."""
         self.programs: dict[str, Program] = {}
         self.violations: list[str] = []
+        self.observers: list[Callable[[JobRecord], None]] = []
+        """Get each change of a job that was committed."""
         self.started_at = 0.0
         self.age_s = AGE_S if has_aging else NO_AGE_S
         self.aging_s = AGE_S if has_aging else 0.0
@@ -379,15 +383,22 @@ class World:
     # ---- operators ------------------------------------------------------------------------------------
 
     def call(
-        self, what: str, name: str, request: Any, then: Callable[[Any], None] = lambda answer: None
+        self,
+        what: str,
+        name: str,
+        request: Any,
+        then: Callable[[Any], None] = lambda answer: None,
+        caller: Identity = LOCAL,
     ) -> asyncio.Task[Any]:
         """A call of an operator, beside all else; it has to end within CALL_LIMIT_S."""
-        task = asyncio.create_task(self._call(what, name, request, then))
+        task = asyncio.create_task(self._call(what, name, request, then, caller))
         self.calls[task] = None
         task.add_done_callback(lambda t: self.calls.pop(t, None))
         return task
 
-    async def _call(self, what: str, name: str, request: Any, then: Callable[[Any], None]) -> None:
+    async def _call(
+        self, what: str, name: str, request: Any, then: Callable[[Any], None], caller: Identity
+    ) -> None:
         self.history.add("operator", what)
         server = self._server
         if server is None:
@@ -395,7 +406,7 @@ class World:
             return
         try:
             async with asyncio.timeout(CALL_LIMIT_S):
-                then(await server.call(name, request))
+                then(await server.call(name, request, caller))
             self.history.add("operator", f"{what}: done")
         except RpcError as error:
             self.history.add("operator", f"{what}: {error}")
@@ -420,6 +431,8 @@ class World:
             return
         if self.controller.planning.fabric_changes.applied.is_set():
             self.violations.append(f"{after.name} is written by the controller of a fabric that was replaced")
+        for observe in self.observers:
+            observe(after)
         failed = self.controller.state.failures.failed
         if wrong := check_written(
             self.fabric, self._store.withdrawals(), failed, LoopClock().wall_s(), before, after
@@ -430,6 +443,8 @@ class World:
 
     def submit(self, spec: JobSpec) -> None:
         program = self.programs[spec.name] = Program(spec, work_left_s=spec.work_s)
+        if spec.max_s:
+            program.excuses.append("its time was over")
 
         def acknowledged(_: Any) -> None:
             program.is_acknowledged = True
@@ -439,7 +454,8 @@ class World:
                 asyncio.get_running_loop().call_later(delay, self.start_member, spec.name, host)
 
         request = pb.SubmitJobRequest(spec_yaml=spec.text, queue=spec.queue)
-        self.call(f"submit {spec.name} on {', '.join(spec.workers)}", "SubmitJob", request, acknowledged)
+        what = f"submit {spec.name} on {', '.join(spec.workers)}"
+        self.call(what, "SubmitJob", request, acknowledged, spec.caller)
 
     def forget_programs(self) -> None:
         """Those that have ended. What is kept of them is only to be compared with what comes later."""

@@ -6,7 +6,8 @@ that runs this program. The packages take 4 GB, and the tests run on processors.
     pip install --no-deps torch==2.14.1
     python tests/torch/cuda_stand_ins.py
 
-Each function of a stand-in returns `cudaErrorNoDevice`, so PyTorch finds no GPU. For pip the packages are installed.
+Each function of a stand-in returns `cudaErrorNoDevice`, or that error's name where it returns text. So PyTorch finds no
+GPU. For pip the packages are installed.
 A package of PyTorch for processors requires none, and gets none.
 """
 
@@ -26,6 +27,8 @@ _PACKAGE = re.compile(r"(?P<name>(?:cuda|nvidia|triton)[\w-]*)[^;]*?[=~>]=(?P<ve
 _VERSION = re.compile(r"File: (?P<file>\S+)|Name: (?P<name>\S+)")
 _LIBRARY = re.compile(r"\[(lib(?:cu|nv|nccl)[\w-]*\.so[.\d]*)\]")
 _FUNCTION = re.compile(r"_*(?:cu|nv|nccl)")
+_TEXT = re.compile(r"Error(?:Name|String)$")
+"""Names of functions that return the text of an error."""
 _NO_DEVICE = 100  # cudaErrorNoDevice
 
 
@@ -80,13 +83,17 @@ def _versions(objects: Iterable[Path]) -> dict[str, str]:
 def _compile(path: Path, version: str, names: Iterable[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source, script = Path(folder) / "stand_in.c", Path(folder) / "versions"
-        source.write_text(
-            "".join(f"long {name}(void) {{ return {_NO_DEVICE}; }}\n" for name in sorted(names))
-        )
+        source.write_text("".join(map(_definition, sorted(names))))
         script.write_text(f"{version} {{ global: *; }};\n")
         options = [f"-Wl,-soname,{path.name}", *([f"-Wl,--version-script,{script}"] if version else [])]
         command = ["gcc", "-shared", "-fPIC", "-fno-builtin", "-w", *options, "-o", str(path), str(source)]
         subprocess.run(command, check=True)
+
+
+def _definition(name: str) -> str:
+    if _TEXT.search(name):
+        return f'const char *{name}(void) {{ return "cudaErrorNoDevice"; }}\n'
+    return f"long {name}(void) {{ return {_NO_DEVICE}; }}\n"
 
 
 def _required_packages() -> Iterator[tuple[str, str]]:

@@ -135,3 +135,25 @@ def supported() -> list[str]:
 def test_what_torch_asks_of_a_backend_has_an_answer(tmp_path: Path):
     with world(["h1", "h2"], tmp_path) as (ranks, _):
         assert ranks.run(supported) == [["supports_splitting"]] * 2
+
+
+def in_a_group() -> float:
+    return summed(dist.new_group([0, 1]))
+
+
+def mismatched() -> str:
+    """A broadcast at one rank, and a sum at the other."""
+    tensor = torch.ones(3000)
+    try:
+        dist.broadcast(tensor, 0) if dist.get_rank() == 0 else dist.all_reduce(tensor)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_torch_s_own_checks_compare_the_calls_of_the_ranks(tmp_path: Path):
+    with world(["h1", "h2"], tmp_path, {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) as (ranks, _):
+        assert ranks.run(summed) == [2.0] * 2
+        assert ranks.run(in_a_group) == [2.0] * 2
+        for text in ranks.run(mismatched):
+            assert "Detected mismatch between collectives on ranks" in text

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Minor versions of PyTorch from the oldest that pyproject.toml allows to the newest. `make test-torch` takes one."""
+"""Minor versions of PyTorch from the oldest that pyproject.toml allows. `make test-torch` takes the newest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
-VERSIONS = ("2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.14.1", "2.15.0")
+VERSIONS = ("2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1")
 REPOSITORY = Path(__file__).parents[2]
 
 

@@ -22,6 +22,11 @@ class NetfoldBackend(Collectives, Backend):  # type: ignore[misc]
         Backend.__init__(self, options.group_rank, options.group_size)
         Collectives.__init__(self, options, *parts)
         self._create_part = create_part
+        self.session.backends.add(self)
+
+    def shutdown(self) -> None:
+        self.session.backends.discard(self)
+        super().shutdown()
 
     @property
     def options(self) -> Any:
@@ -30,6 +35,13 @@ class NetfoldBackend(Collectives, Backend):  # type: ignore[misc]
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._gloo_backend.set_timeout(timeout)
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Starts the count of calls that PyTorch's checks (TORCH_DISTRIBUTED_DEBUG=DETAIL) compare among ranks."""
+        self._gloo_backend._set_sequence_number_for_group()
+
+    def _get_sequence_number_for_group(self) -> int:
+        return int(self._gloo_backend._get_sequence_number_for_group())
 
     @property
     def supports_splitting(self) -> bool:

@@ -51,6 +51,8 @@ class Session:
         has_targets: bool = False,
     ) -> None:
         self.has_targets = has_targets
+        self.backends: set[Any] = set()
+        """Those of the groups that are not destroyed: PyTorch's checks hold their side in C++ alone."""
         self._reducer = reducer
         self._job = job
         self.reporter = reporter

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Accounts what the jobs of each tenant hold. A row in the store is settled with each change of what a tenant holds, in
+the same transaction. So the usage at any time follows from the store, for this or a later controller."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from netfold.controller.jobs.records import JobRecord, Placement
+from netfold.controller.jobs.tenant_usage import Holding, TenantUsage
+from netfold.controller.lifecycle.allocation import ranges_of
+from netfold.controller.lifecycle.job_store import JobStore
+from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.topologies.fabric import Fabric
+
+NOTHING = Holding()
+
+
+class TenantLedger:
+    """The usage of all tenants. Times are of the wall clock."""
+
+    def __init__(self, fabric: Fabric, packet_model: PacketModel, store: JobStore) -> None:
+        self._fabric = fabric
+        self._packet_model = packet_model
+        self._store = store
+        self._held: dict[str, tuple[tuple[Placement, ...], Holding]] = {}
+        """By job: its placements, and what it holds by them."""
+        rates = (fabric.link(h.name, fabric.attachment(h.name)).rate for h in fabric.hosts)
+        slots = sum(s.slots for s in fabric.switches)
+        self.whole = Holding(max(1.0, slots), max(1.0, self._bits(sum(rates))))
+        """All slots of the fabric, and the rates of the links of all hosts."""
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the rows as the store has them."""
+        self._rows = {row.tenant: row for row in self._store.usage()}
+
+    def promised(self, rate: float, workers: int) -> Holding:
+        """The holding of workers that are promised a rate in the fabric's unit."""
+        return Holding(bits=self._bits(rate) * workers)
+
+    def _bits(self, rate: float) -> float:
+        return self._packet_model.bits_per_second(self._fabric, rate)
+
+    def held_by(self, job: JobRecord) -> Holding:
+        """The holding of a job. While it moves, it has the slots of both placements."""
+        placements = job.placements
+        if not placements or job.placement is None:
+            return NOTHING
+        known = self._held.get(job.name)
+        if known is None or not _are_same(known[0], placements):
+            slots = sum(r.size for p in placements for ranges in ranges_of(p).values() for r in ranges)
+            promised = self.promised(job.placement.plan.rate, len(job.workers))
+            known = self._held[job.name] = placements, Holding(slots, promised.bits)
+        return known[1]
+
+    def held(self, jobs: Iterable[JobRecord]) -> Mapping[str, Holding]:
+        """The holding of each tenant of these jobs."""
+        held: defaultdict[str, Holding] = defaultdict(Holding)
+        for job in jobs:
+            if job.state.is_installed:
+                held[job.tenant] += self.held_by(job)
+        return held
+
+    def usage(self, jobs: Iterable[JobRecord], now: float) -> dict[str, TenantUsage]:
+        """The usage of each tenant that ever held something, at a time. `jobs`: all."""
+        held = self.held(jobs)
+        rows = {tenant: self._row(tenant) for tenant in {*self._rows, *held}}
+        return {tenant: row.until(now, held.get(tenant, NOTHING)) for tenant, row in rows.items()}
+
+    def _row(self, tenant: str) -> TenantUsage:
+        return self._rows.get(tenant) or TenantUsage(tenant=tenant)
+
+    # ---- within a change --------------------------------------------------------------------------------
+
+    def settle(self, before: JobRecord | None, job: JobRecord, jobs: Iterable[JobRecord], now: float) -> None:
+        """Write the usage of the job's tenant up to now, if the job holds something else from now on. `jobs`: all, as
+        they were until now."""
+        known = NOTHING if before is None else self.held_by(before)
+        if known == self.held_by(job):
+            return
+        held = self.held(j for j in jobs if j.tenant == job.tenant)
+        self._write(self._row(job.tenant).until(now, held.get(job.tenant, NOTHING)))
+        if not job.state.is_installed:
+            self._held.pop(job.name, None)
+
+    def set_weight(self, tenant: str, weight: float) -> None:
+        """Take the weight that the tenant has from now on."""
+        row = self._row(tenant)
+        if row.weight != weight:
+            self._write(row.model_copy(update={"weight": weight}))
+
+    def _write(self, row: TenantUsage) -> None:
+        self._store.put_usage(row)
+        self._rows[row.tenant] = row
+
+
+def _are_same(known: tuple[Placement, ...], placements: tuple[Placement, ...]) -> bool:
+    """Whether these are the same objects: to compare their contents costs more than to count their slots."""
+    return len(known) == len(placements) and all(a is b for a, b in zip(known, placements, strict=True))

@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that the controller makes and does not keep: `netfold plan --live`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import grpc
+import pytest
+from typer.testing import CliRunner
+
+from netfold.controller.jobs.stored_fabric import fabric_text
+from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
+from netfold.controller.operator.plan_command import app
+from netfold.controller.operator.status_commands import usage
+from netfold.controller.scheduling.planning_budget import WITHIN_S, PlanningBudget
+from netfold.protocol import netfold_pb2 as pb
+from netfold.topologies.generators import leaf_spine, single_switch
+from tests.controller.deployment import asked, deployed
+
+FABRIC = leaf_spine(2, 2, 2)
+PAIR = single_switch(2)
+SPEC = "name: {}\nworkers: [{}]\nscheme: switchml\nrate: {}\nmin_rate: {}\nlease_ms: 60000\n"
+
+
+def nodes_of(plan: dict[str, Any]) -> set[str]:
+    return {node for link in plan["loads"]["links"] for node in link.split("->")}
+
+
+def test_a_plan_of_the_controller_avoids_elements_and_counts_all_jobs(tmp_path):
+    async def scenario() -> None:
+        async with deployed(FABRIC, tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            await deployment.controller.requests.submit(SPEC.format("first", "h1, h3", 60, 60), queue=False)
+            await deployment.runs("first")
+
+            async def planned(*without: str, name: str = "what-if", rate: int = 40) -> dict[str, Any]:
+                spec = SPEC.format(name, "h2, h4", rate, rate)
+                answer = await stub.PlanJob(pb.PlanJobRequest(spec_yaml=spec, without=without))
+                return json.loads(answer.plan_json)
+
+            for spine, other in (("spine1", "spine2"), ("spine2", "spine1")):
+                assert spine not in nodes_of(plan := await planned(spine))
+                assert other in nodes_of(plan)
+                assert "first" not in json.dumps(plan)
+            taken = next(s for s in ("spine1", "spine2") if s in nodes_of(_plan_of(deployment, "first")))
+            free = ({"spine1", "spine2"} - {taken}).pop()
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await planned(free, rate=50)
+            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert (await planned(free, rate=50, name="first"))["rate"] == 50, "in its own place"
+            with pytest.raises(grpc.aio.AioRpcError, match="'spine7' is no switch") as caught:
+                await planned("spine7")
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            with pytest.raises(grpc.aio.AioRpcError, match="it is left out"):
+                await planned("spine1", "spine2")
+            assert [j.name for j in deployment.controller.state.registry.all()] == ["first"]
+
+    asyncio.run(scenario())
+
+
+def _plan_of(deployment, name: str) -> dict[str, Any]:
+    placement = deployment.controller.state.registry.get(name).placement
+    return {"loads": {"links": [f"{a}->{b}" for a, b in placement.plan.loads.links]}}
+
+
+def test_the_commands_show_a_live_plan_and_the_usage_of_tenants(tmp_path):
+    async def scenario() -> None:
+        fabric_file = tmp_path / "fabric.yaml"
+        fabric_file.write_text(fabric_text(PAIR))
+        async with deployed(PAIR, tmp_path) as deployment, asked(deployment):
+            await deployment.settled()
+            job = tmp_path / "job.yaml"
+            job.write_text(SPEC.format("what-if", "h1, h2", 40, 10))
+            where = ["--controller", f"unix:{tmp_path}/s"]
+
+            async def run(command, *arguments: str) -> Any:
+                return await asyncio.to_thread(CliRunner().invoke, command, [*arguments, *where])
+
+            live = [str(fabric_file), str(job), "--live"]
+            done = await run(app, *live, "--json", "--seed", "3")
+            assert done.exit_code == 0, done.output
+            assert json.loads(done.stdout)["rate"] == 40
+            done = await run(app, *live, "--compare", "--json")
+            assert done.exit_code == 0, done.output
+            assert {row["scheme"] for row in json.loads(done.stdout)} >= {"switchml", "auto"}
+            assert (await run(app, *live, "--without", "s1")).exit_code == 3
+            assert (await run(app, *live, "--without", "s9")).exit_code == 2
+            done = await asyncio.to_thread(CliRunner().invoke, app, [str(fabric_file), "--without", "s1"])
+            assert done.exit_code == 2
+            caller = Submitter("alice", "vision", TenantLimits(weight=2.0))
+            await deployment.controller.requests.submit(job.read_text(), caller, queue=False)
+            await deployment.runs("what-if")
+            (row,) = json.loads((await run(usage, "--json")).stdout)["tenants"]
+            assert (row["tenant"], row["weight"], row["installed"], row["queued"]) == ("vision", 2.0, 1, 0)
+            assert row["promised_bits"] > 0 < row["slot_seconds"]
+            assert "vision" in (await run(usage)).stdout
+
+    asyncio.run(scenario())
+
+
+def test_a_tenant_that_has_used_its_planning_seconds_waits_for_more():
+    now = [0.0]
+    budget = PlanningBudget(lambda: now[0])
+    limited = Submitter("alice", "vision", TenantLimits(planning=60.0))
+    with budget.spent(limited):
+        now[0] += 90.0  # a plan that began in time is made
+    with (
+        pytest.raises(LimitError, match=r"tenant 'vision': .*; its limit is planning=60"),
+        budget.spent(limited),
+    ):
+        pass
+    with budget.spent(Submitter("bob", "speech", TenantLimits(planning=1.0))):
+        pass
+    with budget.spent(Submitter("root", "site")):
+        pass
+    now[0] += WITHIN_S / 2 + 1
+    with budget.spent(limited):
+        pass

@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Shares of tenants: what greedy tenants get in an hour, and what the order of their jobs is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import heapq
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from netfold.controller.jobs.file import resolve_job
+from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.stored_fabric import fabric_text
+from netfold.controller.jobs.submitter import Submitter, TenantLimits
+from netfold.controller.jobs.tenant_usage import HALF_LIFE_S, Holding, TenantUsage
+from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.scheduling.job_planner import cap_rate
+from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.topologies.addressing import addresses
+from netfold.topologies.generators import single_switch
+from tests.controller.deployment import deployed
+
+HOUR_S = 3600.0
+START = 1.7e9
+WHOLE = Holding(100.0, 1000.0)
+
+
+class VirtualClock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def wall_s(self) -> float:
+        return self.now
+
+    def monotonic_s(self) -> float:
+        return self.now
+
+
+@contextmanager
+def registry_of(path, fabric, clock) -> Iterator[JobRegistry]:
+    store = Store(path, fabric_text(fabric))
+    try:
+        config = FabricConfig(fabric, addresses(fabric), store.mark)
+        yield JobRegistry(config, PacketModel(32), store, clock)
+    finally:
+        store.close()
+
+
+def spec(name: str, hosts: str, extra: str = "") -> str:
+    return f"name: {name}\nworkers: [{hosts}]\nscheme: switchml\nrate: 50\nlease_ms: 60000\n{extra}"
+
+
+def weight_of(tenant: int) -> float:
+    return (1.0, 2.0, 3.0)[tenant % 3]
+
+
+class Hour:
+    """Thirty tenants, each of which always has jobs waiting, on a switch with room for twelve jobs at once. A job runs
+    for 20 to 40 s."""
+
+    def __init__(self, folder) -> None:
+        self.fabric = single_switch(24)
+        self.folder = folder
+        self.clock = VirtualClock()
+        self.numbers = itertools.count()
+        self.ends: list[tuple[float, str]] = []
+        self.plans = {
+            pair: cap_rate(make_plan(self.fabric, resolve_job(spec("x", pair), self.fabric).spec()), 50.0)
+            for pair in self.pairs()
+        }
+        self.free = list(self.plans)
+
+    def pairs(self) -> list[str]:
+        return [f"h{2 * n + 1}, h{2 * n + 2}" for n in range(12)]
+
+    def run(self, registry: JobRegistry, until: float) -> None:
+        queue = JobQueue(registry, self.clock.wall_s)
+        while self.clock.now < until:
+            for tenant in range(30):
+                self.refill(registry, tenant)
+            while self.free:
+                self.place(registry, queue)
+            self.clock.now, name = heapq.heappop(self.ends)
+            job = registry.get(name)
+            self.free.append(job.reason)
+            with registry.change():
+                registry.write(registry.with_end_state(job, JobState.DONE, ""))
+
+    def refill(self, registry: JobRegistry, tenant: int) -> None:
+        own = [j for j in registry.all() if j.tenant == f"tenant{tenant}" and j.state is JobState.QUEUED]
+        for _ in range(2 - len(own)):
+            caller = Submitter("a", f"tenant{tenant}", TenantLimits(weight=weight_of(tenant)))
+            resolved = resolve_job(spec(f"job{next(self.numbers)}", "h1, h2"), self.fabric)
+            with registry.change():
+                registry.write(registry.new(resolved, caller, queued=True))
+
+    def place(self, registry: JobRegistry, queue: JobQueue) -> None:
+        """Place the first job of the queue at a pair of hosts that is free; `reason` notes which."""
+        first, pair = queue.jobs()[0], self.free.pop()
+        resolved = registry.resolved_job(first.name)
+        with registry.change():
+            placed = registry.with_placement(first, resolved, self.plans[pair])
+            registry.write(registry.running(placed).model_copy(update={"reason": pair}))
+        heapq.heappush(self.ends, (self.clock.now + 20.0 + 7 * first.seq % 21, first.name))
+
+
+def test_shares_of_thirty_greedy_tenants_are_within_a_tenth_of_their_weights(tmp_path):
+    """The controller starts again in the middle of the hour."""
+    hour = Hour(tmp_path)
+    for part in (1, 2):
+        with registry_of(tmp_path / "state.db", hour.fabric, hour.clock) as registry:
+            hour.run(registry, START + part * HOUR_S / 2)
+            usage = registry.usage()
+    assert len(usage) == 30
+    bits = {tenant: row.promised_bits for tenant, row in usage.items()}
+    weights = {f"tenant{t}": weight_of(t) for t in range(30)}
+    fair = {t: sum(bits.values()) * w / sum(weights.values()) for t, w in weights.items()}
+    off = {t: abs(bits[t] / fair[t] - 1) for t in bits}
+    assert max(off.values()) < 0.1, sorted(off.items(), key=lambda row: -row[1])[:5]
+    capacity = 12 * 2 * 50e6 * HOUR_S
+    assert sum(bits.values()) == pytest.approx(capacity, rel=0.05), "the links were full"
+
+
+def test_shares_halve_with_time_and_totals_stay():
+    row = TenantUsage(tenant="a", at=START).until(START + 10, Holding(5.0, 70.0))
+    assert (row.slot_seconds, row.promised_bits) == (50.0, 700.0)
+    later = row.until(START + 10 + HALF_LIFE_S, Holding())
+    assert later.recent.bits == pytest.approx(row.recent.bits / 2)
+    assert later.promised_bits == 700.0
+
+
+def test_shares_do_not_depend_on_when_they_are_settled():
+    held = Holding(5.0, 70.0)
+    at_once = TenantUsage(tenant="a", at=START).until(START + 5000, held)
+    in_parts = TenantUsage(tenant="a", at=START)
+    for step in range(50, 5001, 50):
+        in_parts = in_parts.until(START + step, held)
+    assert in_parts.recent.bits == pytest.approx(at_once.recent.bits)
+    assert in_parts.slot_seconds == pytest.approx(at_once.slot_seconds)
+
+
+def test_shares_do_not_change_with_a_clock_that_goes_back():
+    row = TenantUsage(tenant="a", at=START).until(START + 10, Holding(5.0, 70.0))
+    back = row.until(START - 1000, Holding(5.0, 70.0))
+    assert (back.at, back.promised_bits, back.recent) == (START - 1000, 700.0, row.recent)
+
+
+def test_shares_are_of_the_resource_that_a_tenant_has_most_of():
+    slots = TenantUsage(tenant="a", at=START).until(START + 100, Holding(slots=50.0, bits=10.0))
+    bits = TenantUsage(tenant="b", at=START).until(START + 100, Holding(slots=1.0, bits=400.0))
+    assert slots.charge(Holding(), WHOLE) > bits.charge(Holding(), WHOLE)
+    half = dataclasses.replace(WHOLE, slots=200.0)
+    assert slots.charge(Holding(), half) < bits.charge(Holding(), half)
+
+
+def test_shares_of_a_job_that_moves_and_ends(tmp_path):
+    """What was held is counted in full, by a registry that another one follows."""
+    fabric, clock = single_switch(4), VirtualClock()
+    caller = Submitter("alice", "vision", TenantLimits(weight=2.5))
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        resolved = resolve_job(spec("a", "h1, h2"), fabric)
+        plan = cap_rate(make_plan(fabric, resolved.spec()), 50.0)
+        with registry.change():
+            placed = registry.with_placement(registry.new(resolved, caller), resolved, plan)
+            registry.write(placed)
+        clock.now += 100
+        with registry.change():
+            registry.write(registry.running(placed))
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        clock.now += 100
+        row = registry.usage()["vision"]
+        assert row.promised_bits == pytest.approx(200 * 2 * 50e6)
+        assert row.weight == 2.5
+        slots = sum(t.slots for t in placed.placement.trees)
+        assert row.slot_seconds == pytest.approx(200 * slots)
+        with registry.change():
+            registry.write(registry.with_end_state(registry.get("a"), JobState.DONE, ""))
+        clock.now += 100
+        assert registry.usage()["vision"].promised_bits == row.promised_bits
+
+
+BUSY = (
+    "name: busy\nworkers: [h1, h2]\nscheme: switchml\nrate: 60\nmin_rate: 60\nlease_ms: 60000\nmax_s: 600\n"
+)
+WAITS = "name: waits\nworkers: [h1, h2]\nscheme: switchml\nrate: 100\nmin_rate: 100\nlease_ms: 60000\n"
+SHORT = "name: short\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 60000\n"
+
+
+@pytest.mark.parametrize(
+    ("max_s", "is_placed"), [("max_s: 60\n", True), ("max_s: 1000\n", False), ("", False)]
+)
+def test_shares_of_links_that_are_reserved_go_to_a_job_that_ends_before(max_s, is_placed, tmp_path):
+    """One job runs for at most 600 s, and another one waits for it."""
+
+    async def scenario() -> None:
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            submit = deployment.controller.requests.submit
+            await deployment.settled()
+            await submit(BUSY, queue=False)
+            await deployment.runs("busy")
+            assert (await submit(WAITS, queue=True)).state is JobState.QUEUED
+            placed = await submit(SHORT + max_s, queue=True)
+            assert (placed.state is not JobState.QUEUED) is is_placed
+
+    asyncio.run(scenario())

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What tenants have held, and the order in which their jobs wait; computed from each change of a job that was
+committed, without the controller's own sums."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.jobs.tenant_usage import ADVANCE_S, HALF_LIFE_S, MEAN_LIFE_S
+from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.topologies.fabric import Fabric
+from tests.simulation.program import Program
+from tests.simulation.world import ViolationError
+
+NEARLY = 1e-6
+"""Shares that differ by less are equal: the controller adds up numbers in another order."""
+
+Amounts = tuple[float, float]
+"""Slots, and bits a second."""
+
+
+@dataclass
+class _Held:
+    """What a job holds from a time on; `until`: infinity while it does."""
+
+    tenant: str
+    amounts: Amounts
+    since: float
+    until: float = float("inf")
+
+    def recent(self, now: float) -> Amounts:
+        """What it counts now, in all, where HALF_LIFE_S ago counts half."""
+        end = min(now, self.until)
+        seconds = MEAN_LIFE_S * (
+            0.5 ** ((now - end) / HALF_LIFE_S) - 0.5 ** ((now - self.since) / HALF_LIFE_S)
+        )
+        return self.amounts[0] * seconds, self.amounts[1] * seconds
+
+
+class Shares:
+    def __init__(self, fabric: Fabric) -> None:
+        self._all: list[_Held] = []
+        self._open: dict[str, _Held] = {}
+        self.is_known = True
+        """False after a restore, which forgets some of it."""
+        self.take_fabric(fabric)
+
+    def take_fabric(self, fabric: Fabric) -> None:
+        self._unit = PacketModel(64).bits_per_second(fabric, 1.0)
+        hosts = (fabric.link(h.name, fabric.attachment(h.name)).rate for h in fabric.hosts)
+        self._whole = (sum(s.slots for s in fabric.switches), sum(hosts) * self._unit)
+
+    def on_written(self, job: JobRecord, now: float) -> None:
+        if job.name in self._open:
+            self._open.pop(job.name).until = now
+        if job.state.is_installed and job.placement is not None:
+            placements = [p for p in (job.placement, job.previous) if p is not None]
+            slots = sum(max(t.slots, 16) * len(t.bases) for p in placements for t in p.trees)
+            bits = job.placement.plan.rate * len(job.workers) * self._unit
+            held = self._open[job.name] = _Held(job.tenant, (slots, bits), now)
+            self._all.append(held)
+
+    def check_order(
+        self, queued: list[JobRecord], programs: dict[str, Program], now: float, age_s: float
+    ) -> None:
+        """Raises ViolationError if jobs wait in another order than by priority, of which each `age_s` that a job waits
+        are one point more, then by the share of their tenant for its weight, then by age (docs/reference/jobs.md)."""
+        if not self.is_known or any(j.name not in programs for j in queued):
+            return
+        specs = {j.name: programs[j.name].spec for j in queued}
+        ages = {j.name: max(0.0, now - j.submitted) // age_s for j in queued}
+        shares: dict[str, float] = {}
+        taken: defaultdict[str, float] = defaultdict(float)
+        for job in sorted(queued, key=lambda j: (-specs[j.name].priority - ages[j.name], j.seq)):
+            spec = specs[job.name]
+            shares[job.name] = self._share(job.tenant, taken[job.tenant], now) / spec.weight
+            taken[job.tenant] += spec.rate * len(spec.workers) * self._unit
+        names = sorted(shares, key=lambda name: shares[name])
+        tenants = {j.name: j.tenant for j in queued}
+        for a, b in pairwise(names):
+            if tenants[a] != tenants[b] and shares[b] - shares[a] < NEARLY * max(1.0, shares[b]):
+                return
+        is_one = len(set(tenants.values())) <= 1
+        ranks: dict[str, tuple[float, float, float]] = {}
+        for priority in {spec.priority for spec in specs.values()}:
+            alike = [j for j in queued if specs[j.name].priority == priority]
+            oldest_first = sorted((ages[j.name] for j in alike), reverse=True)
+            in_turn = sorted(alike, key=lambda j: (0.0 if is_one else shares[j.name], j.seq))
+            for age, job in zip(oldest_first, in_turn, strict=True):
+                ranks[job.name] = (-priority - age, 0.0 if is_one else shares[job.name], job.seq)
+        right = sorted(ranks, key=lambda name: ranks[name])
+        if [j.name for j in queued] != right:
+            shown = ", ".join(j.name for j in queued)
+            raise ViolationError(f"the queue is {shown}, and not {', '.join(right)}")
+
+    def _share(self, tenant: str, wanted: float, now: float) -> float:
+        own = [held for held in self._all if held.tenant == tenant]
+        held = [o.amounts for o in own if o.until > now]
+        slots = sum(o.recent(now)[0] for o in own) + ADVANCE_S * sum(a[0] for a in held)
+        bits = sum(o.recent(now)[1] for o in own) + ADVANCE_S * (sum(a[1] for a in held) + wanted)
+        return max(slots / self._whole[0], bits / self._whole[1])
