@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from netfold.controller.health.link_probes import LinkProbes
 from netfold.controller.health.slot_access import SlotAccess
@@ -49,6 +49,9 @@ READY_S = 90.0
 HOLD_S = 3600.0
 """Longer than a switch takes with another program and its own one again. A rollout gives it back earlier."""
 
+LOST_S = 1.0
+"""Seconds after a check without an answer in which a lost connection becomes known."""
+
 CHECKS = 3
 """Checks of a switch of which one has to pass: it may lose its connection meanwhile."""
 
@@ -81,7 +84,7 @@ class Rollouts:
         self._pipeline_of = pipeline_of
         self._on_program = on_program
         self._store = state.registry.program_store
-        self.record = self._store.rollout
+        self.record = _without_removed(self._store.rollout, fleet.sessions)
 
     # ---- requests -------------------------------------------------------------------------------------
 
@@ -146,7 +149,7 @@ class Rollouts:
             if lost := new.lacks(old.abilities):
                 raise RolloutError(
                     f"program {program.name} lacks {listing(lost)}, which jobs at switch {switch} may use: let them "
-                    "end, and start the controller with --p4info and --program"
+                    "end, and start the controller with --p4info, --program and another --state"
                 )
 
     def _order(self) -> list[str]:
@@ -247,9 +250,10 @@ class Rollouts:
     def _assign(self, switch: str, digest: str) -> None:
         """Make the switch run a program of the store."""
         program = self._store.program(digest)
+        pipeline = self._pipeline_of(program)
         with self._state.registry.change():
             self._store.put_switch_program(switch, SwitchProgram(digest, was_rolled_out=True))
-        self._fleet.sessions[switch].replace_pipeline(self._pipeline_of(program))
+        self._fleet.sessions[switch].replace_pipeline(pipeline)
         self._on_program(switch, program.abilities)
 
     async def _fault(self, switch: str) -> str:
@@ -265,6 +269,7 @@ class Rollouts:
                 fault = await self._checked(session)
             except SwitchUnreachableError as error:
                 fault = str(error)
+                await self._until(lambda: not session.is_ready_with_pipeline, LOST_S)
             if not fault:
                 return ""
         return fault
@@ -303,3 +308,12 @@ class Rollouts:
         except TimeoutError:
             return holds()
         return True
+
+
+def _without_removed(record: RolloutRecord | None, switches: Collection[str]) -> RolloutRecord | None:
+    """The rollout without the switches that the fabric does not have any more."""
+    if record is None or record.state is not RolloutState.RUNNING:
+        return record
+    left = tuple(switch for switch in record.left if switch in switches)
+    displaced = record.displaced if left[:1] == record.left[:1] else None
+    return record.model_copy(update={"left": left, "displaced": displaced})

@@ -135,13 +135,10 @@ async def _run(
 
 
 def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions]:
-    """The configuration of the store's fabric. Raises FabricError."""
+    """The configuration of the store's fabric. Raises FabricError, StoreError."""
     fabric, options = equip(fabric_from_spec(store.fabric))
     pipeline, files = options.controller.pipeline, _program_files(options)
-    try:
-        devices = with_stored_programs(store, fabric, pipeline, options.devices, files)
-    except OSError as error:
-        raise StoreError(f"the programs of switches cannot be written: {error}") from error
+    devices = with_stored_programs(store, fabric, pipeline, options.devices, files)
     options = replace(options, devices=devices)
     assigned = addresses(fabric, options.first_grpc_port)
     limited = _with_programs(fabric, options)

@@ -84,8 +84,9 @@ class Leadership:
 
 
 def lock_of(state: Path) -> int | None:
-    """The descriptor of the lock that keeps other processes from leading with a store; None if one leads."""
-    lock = os.open(f"{state}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """The descriptor of the lock that keeps other processes from leading with a store; None if one leads. A link to a
+    store has the lock of the store."""
+    lock = os.open(f"{os.path.realpath(state)}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -10,10 +10,11 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from netfold.controller.jobs.program_records import RolloutState
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.store import Store, StoreError
 from netfold.controller.lifecycle.allocation import ranges_of
@@ -48,27 +49,57 @@ def verify(path: Path) -> VerifiedStore:
     with tempfile.TemporaryDirectory(prefix="netfold-verify-") as folder:
         copy = Path(folder) / "store.db"
         _copy(path, copy)
-        with closing(sqlite3.connect(copy)) as database:
-            [(found,), *_] = database.execute("PRAGMA integrity_check").fetchall()
-            if found != "ok":
-                raise StoreError(f"{path} is damaged: {found}")
-            _expect_store(database, path)
-        with closing(Store(copy, "")) as store:
-            jobs = store.jobs()
-            live = [j for j in jobs if not j.state.is_terminal]
-            try:
-                fabric = fabric_from_spec(store.fabric)
-            except FabricError as error:
-                raise StoreError(f"{path}: its fabric cannot be read: {error}") from error
-            faults = (*_withdrawn_faults(store, fabric), *_job_faults(live, fabric))
-            return VerifiedStore(store.number("schema"), fabric.name, len(jobs), len(live), faults)
+        try:
+            return _verified(path, copy)
+        except sqlite3.Error as error:
+            raise StoreError(f"{path} is damaged: {error}") from error
+        except StoreError as error:
+            raise StoreError(str(error).replace(str(copy), str(path))) from error
+
+
+def _verified(path: Path, copy: Path) -> VerifiedStore:
+    """Check the copy of a store. Raises StoreError, sqlite3.Error."""
+    with closing(sqlite3.connect(copy)) as database:
+        [(found,), *_] = database.execute("PRAGMA integrity_check").fetchall()
+        if found != "ok":
+            raise StoreError(f"{path} is damaged: {found}")
+        _expect_store(database, path)
+    with closing(Store(copy, "")) as store:
+        jobs = store.jobs()
+        live = [j for j in jobs if not j.state.is_terminal]
+        try:
+            fabric = fabric_from_spec(store.fabric)
+        except FabricError as error:
+            raise StoreError(f"{path}: its fabric cannot be read: {error}") from error
+        _read_programs(store)
+        faults = (*_withdrawn_faults(store, fabric), *_job_faults(live, fabric))
+        return VerifiedStore(store.number("schema"), fabric.name, len(jobs), len(live), faults)
+
+
+def _read_programs(store: Store) -> None:
+    """Raises StoreError for a program that a switch has to run, or may get back, and that cannot be read."""
+    digests = {known.digest for known in store.switch_programs().values()}
+    rollout = store.rollout
+    if rollout is not None and rollout.state is RolloutState.RUNNING:
+        digests |= {rollout.digest, *rollout.previous.values()}
+    for digest in digests:
+        store.program(digest)
 
 
 def back_up(state: Path, copy: Path) -> VerifiedStore:
     """Copy a store to a new file, also while a controller writes, and verify the copy. Raises StoreError."""
-    if copy.exists():
+    if os.path.lexists(copy):
         raise StoreError(f"{copy} exists; name a new file")
-    _copy(state, copy)
+    try:
+        _copy(state, copy)
+        with closing(sqlite3.connect(copy)) as made:
+            made.execute(
+                "PRAGMA journal_mode = DELETE"
+            )  # one file, which is read where nothing can be written
+    except (StoreError, sqlite3.Error) as error:
+        with suppress(OSError):
+            copy.unlink()
+        raise StoreError(f"{copy} is not written: {error}") from error
     return verify(copy)
 
 
@@ -123,7 +154,7 @@ def _is_database(path: Path) -> bool:
 def _existing(path: Path) -> Iterator[sqlite3.Connection]:
     """The database of a file that exists. Raises StoreError."""
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             yield database
     except sqlite3.Error as error:
         raise StoreError(f"{path}: {error}") from error

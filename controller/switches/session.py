@@ -112,7 +112,7 @@ class SwitchSession:
         self.pipeline = endpoint.pipeline or pipeline
         self._opened_with = self.pipeline
         self.refused_pipelines = 0
-        """Connections since `replace_pipeline` that the switch took, and then refused the program."""
+        """Connections since `replace_pipeline` whose program the switch refused, or whose P4Info cannot be read."""
         self._term = term
         self._streams = 0
         self._events = events
@@ -227,19 +227,22 @@ class SwitchSession:
             self._reporter.set_reached()
             opening.extend(self._timeout_s(PUSH_FACTOR))
 
-        connection = self._connect(
-            ConnectionRequest(
-                self.endpoint,
-                self._opened_with,
-                controller_election_id(self._term, self._streams),
-                CallTimeouts(self._timeout_s(PUSH_FACTOR), self._timeout_s(CALL_FACTOR)),
-                self._must_push,
-                on_up,
-                self._closing.set,
-                lambda port, down: self._events.port_changed(self.endpoint.name, port, down),
-                self._on_channel_ready,
-            )
+        request = ConnectionRequest(
+            self.endpoint,
+            self._opened_with,
+            controller_election_id(self._term, self._streams),
+            CallTimeouts(self._timeout_s(PUSH_FACTOR), self._timeout_s(CALL_FACTOR)),
+            self._must_push,
+            on_up,
+            self._closing.set,
+            lambda port, down: self._events.port_changed(self.endpoint.name, port, down),
+            self._on_channel_ready,
         )
+        try:
+            connection = self._connect(request)
+        except Exception:  # a P4Info that finsy or the codec cannot read
+            self.refused_pipelines += 1
+            raise
         try:
             await self._open(connection, opening)
             try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from netfold.controller.jobs.program_records import StoredProgram, SwitchProgram
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.p4src.manifest import P4INFO_SUFFIX, Manifest, ManifestError, program_of, sha256
@@ -50,14 +51,17 @@ class ProgramFiles:
         self._folder = folder
 
     def pipeline(self, program: StoredProgram) -> Pipeline:
-        """The files of a program. Raises OSError."""
+        """The files of a program. Raises StoreError."""
         folder = self._folder / program.digest[:32]
         pipeline = Pipeline(folder / f"{program.name}{P4INFO_SUFFIX}", folder / f"{program.name}.bin")
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        pipeline.p4info.write_bytes(program.p4info)
-        pipeline.blob.write_bytes(program.blob)
-        artifacts = {pipeline.p4info.name: sha256(pipeline.p4info)}
-        Manifest(programs={program.name: program.abilities}, artifacts=artifacts).write(folder)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            pipeline.p4info.write_bytes(program.p4info)
+            pipeline.blob.write_bytes(program.blob)
+            artifacts = {pipeline.p4info.name: sha256(pipeline.p4info)}
+            Manifest(programs={program.name: program.abilities}, artifacts=artifacts).write(folder)
+        except OSError as error:
+            raise StoreError(f"the programs of switches cannot be written: {error}") from error
         return pipeline
 
 
@@ -69,7 +73,7 @@ def with_stored_programs(
     files: ProgramFiles,
 ) -> dict[str, Device]:
     """The devices with the programs that their switches have to run: what a rollout chose, and while jobs run what
-    they run on; else the ones of the options. Raises FabricError."""
+    they run on; else the ones of the options. Raises FabricError, StoreError."""
     chosen, keeps_all = dict(devices), store.has_live_jobs
     switches = {s.name for s in fabric.switches}
     configured: dict[Pipeline, StoredProgram] = {}
@@ -87,8 +91,11 @@ def with_stored_programs(
             program = store.program(known.digest)
             stored[known.digest] = program, files.pipeline(program)
         program, own = stored[known.digest]
-        if program.abilities.chip != configured[pipeline].abilities.chip:
+        has, wanted = program.abilities, configured[pipeline].abilities
+        if has.chip != wanted.chip:
             continue  # another box has taken the place of the switch
+        if not keeps_all and (has.lanes, has.wire) != (wanted.lanes, VERSION):
+            continue  # a rollout chose it for packets that no job has any more
         if program.abilities.wire != VERSION:
             raise FabricError(
                 f"switch '{name}' runs program {program.name} for packets of version {program.abilities.wire}, and "

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from dataclasses import replace
 
 import grpc
@@ -12,12 +13,13 @@ import pytest
 from finsy.proto import p4r
 
 from netfold.controller.health import rollouts
-from netfold.controller.jobs.program_records import RolloutState, StoredProgram
+from netfold.controller.jobs.program_records import RolloutState, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import SCHEMA_BEFORE
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
+from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.switches.finsy_adapter import read_schema
-from netfold.controller.switches.stored_programs import read_pipeline
+from netfold.controller.switches.stored_programs import ProgramFiles, read_pipeline, with_stored_programs
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.congestion import MARK_FRACTION
 from netfold.topologies.generators import leaf_spine
@@ -256,4 +258,62 @@ def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, progr
             await deployment.runs("job")
 
     monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    asyncio.run(scenario())
+
+
+def test_a_fabric_without_the_next_switch_does_not_end_the_controller(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
+            await deployment.settled()
+            deployment.controller.planning.rollouts.start(NEXT)
+            record = deployment.store.rollout
+            await deployment.kill()
+            with closing(Store(deployment.folder / "state.db", "")) as store, store.change():
+                store.put_rollout(record.model_copy(update={"left": ("spine9", *record.left)}))
+            deployment.start()
+            assert await _has_ended(deployment) is RolloutState.DONE
+            assert set(_blobs(deployment).values()) == {NEXT.blob}
+
+    asyncio.run(scenario())
+
+
+def test_a_program_whose_files_cannot_be_written_does_not_end_the_controller(tmp_path, caplog):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
+            await _runs(deployment)
+            folder = deployment.folder / "programs"
+            folder.write_text("a file, so that no folder can be made")
+            deployment.controller.planning.rollouts.start(NEXT)
+            await deployment.until(lambda: "cannot be written" in caplog.text, "the files cannot be written")
+            folder.unlink()
+            assert await _has_ended(deployment) is RolloutState.DONE
+            assert set(_blobs(deployment).values()) == {NEXT.blob}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("change", [{"lanes": 64}, {"wire": 9}])
+def test_a_program_of_other_packets_gives_way_once_no_job_is_left(tmp_path, change):
+    fabric = leaf_spine(1, 1, 2)
+    other = replace(NEXT, abilities=NEXT.abilities.model_copy(update=change))
+    with closing(Store(tmp_path / "state.db", fabric_text(fabric))) as store:
+        with store.change():
+            store.put_program(other)
+            store.put_switch_program("leaf1", SwitchProgram(other.digest, was_rolled_out=True))
+        assert with_stored_programs(store, fabric, PIPELINE, {}, ProgramFiles(tmp_path)) == {}
+
+
+@pytest.mark.parametrize("p4info", [b"nonsense", b"\xff"])
+def test_a_p4info_that_cannot_be_read_is_a_refusal(tmp_path, monkeypatch, p4info):
+    async def scenario():
+        async with deployed(leaf_spine(2, 1, 2), tmp_path) as deployment:
+            await _runs(deployment)
+            deployment.controller.planning.rollouts.start(replace(NEXT, p4info=p4info))
+            assert await _has_ended(deployment) is RolloutState.STOPPED
+            await deployment.settled()
+            assert _nothing_is_withdrawn(deployment)
+            await deployment.runs("job")
+
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    monkeypatch.setattr(rollouts, "READY_S", 3600.0)
     asyncio.run(scenario())

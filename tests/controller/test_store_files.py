@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from netfold.cli import build
+from netfold.controller.jobs.program_records import SwitchProgram
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.store import SCHEMA, SCHEMA_BEFORE, Store
 from netfold.controller.jobs.stored_fabric import fabric_text
@@ -132,6 +134,93 @@ def test_verify_refuses_what_is_no_store(store, tmp_path):
     (tmp_path / "empty").touch()
     code, output = _run("verify", tmp_path / "empty")
     assert (code, "is not a store of netfold" in output) == (4, True)
+
+
+@pytest.mark.parametrize("name", ["a#1.db", "a?b=c.db", "a%41.db"])
+def test_a_file_may_have_any_name(store, tmp_path, name):
+    assert _run("backup", store.path, tmp_path / name)[0] == 0
+    assert _run("verify", tmp_path / name)[0] == 0
+    assert _run("finalize", tmp_path / name)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        (b"SQLite format 3", b"SQLite format 9"),
+        (b"CREATE TABLE facts", b"CREATE!"),
+        (b"workers: [h1", b"\xff"),
+    ],
+)
+def test_verify_names_the_damaged_file(store, tmp_path, text, other):
+    copy = tmp_path / "copy"
+    _run("backup", store.path, copy)
+    damaged = copy.read_bytes()
+    assert text in damaged
+    copy.write_bytes(damaged.replace(text, other + text[len(other) :]))
+    for command in (("verify", copy), ("restore", copy, tmp_path / "new.db")):
+        code, output = _run(*command)
+        assert (code, str(copy) in output) == (4, True), output
+
+
+def test_verify_names_the_file_of_another_version(store, tmp_path):
+    with store.change():
+        store.set_number("schema", SCHEMA + 1)
+    code, output = _run("verify", store.path)
+    assert (code, f"{store.path} was written by another version" in output) == (4, True), output
+
+
+@pytest.mark.parametrize("abilities", [None, "{}"])
+def test_verify_reads_the_programs_of_switches(store, abilities):
+    with store.change():
+        store.put_switch_program("leaf1", SwitchProgram("abcd", was_rolled_out=True))
+        if abilities is not None:
+            store._db.execute("INSERT INTO programs VALUES ('abcd', 'p', x'00', x'00', ?)", (abilities,))
+    code, output = _run("verify", store.path)
+    assert (code, f"{store.path}: program abcd cannot be read" in output) == (4, True), output
+
+
+def test_verify_reads_the_rollout(store):
+    with store.change():
+        store._db.execute("INSERT INTO facts VALUES ('rollout', '{}')")
+    assert _run("verify", store.path)[0] == 4
+
+
+def test_a_copy_that_does_not_fit_on_the_disk_leaves_no_file(store, tmp_path):
+    copy, before = tmp_path / "copy", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, before[1]))
+    try:
+        code, output = _run("backup", store.path, copy)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (code, copy.exists()) == (4, False)
+    assert f"{copy} is not written" in output
+
+
+def test_a_copy_is_one_file(store, tmp_path):
+    """It can be verified and restored where nothing can be written."""
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    _run("backup", store.path, folder / "copy")
+    assert _run("verify", folder / "copy")[0] == 0
+    assert _run("restore", folder / "copy", tmp_path / "new.db")[0] == 0
+    assert [file.name for file in folder.iterdir()] == ["copy"]
+
+
+def test_a_copy_replaces_no_link(store, tmp_path):
+    (tmp_path / "copy").symlink_to(tmp_path / "target")
+    assert _run("backup", store.path, tmp_path / "copy")[0] == 4
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_link_to_a_store_has_its_leader(store, tmp_path):
+    _run("backup", store.path, tmp_path / "copy")
+    link = tmp_path / "link.db"
+    link.symlink_to(store.path)
+    leadership = Leadership(store)
+    assert leadership.try_lead()
+    assert _run("restore", tmp_path / "copy", link)[0] == 3
+    assert Leadership(Store(link, "")).try_lead() is None
+    leadership.release()
 
 
 def test_finalize_ends_the_use_by_the_version_before(store, tmp_path):

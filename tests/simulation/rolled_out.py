@@ -31,7 +31,7 @@ BAD = (REFUSED, MUTE)
 
 
 def program(name: str) -> StoredProgram:
-    return StoredProgram(name, name.encode(), name.encode(), Program(lanes=64, children=32))
+    return StoredProgram(name, name.encode(), name.encode(), Program(lanes=64, children=32, timed=True))
 
 
 def pipeline_of(found: StoredProgram) -> Pipeline:
