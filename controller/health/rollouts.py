@@ -203,7 +203,6 @@ class Rollouts:
         """Give a switch the program back that it had, and stop."""
         before = record.previous[switch]
         if self._digest(switch) != before:
-            record = await self._free(record, switch)
             self._assign(switch, before)
         session = self._fleet.sessions[switch]
         if await self._until(lambda: session.is_ready_with_pipeline, READY_S):

@@ -108,6 +108,12 @@ DRAIN_SCENARIOS = {
         Step(1.0, "submit", (long_job("a", "h1", "h3", work_s=20.0),)),
         Step(12.0, "drain", ("spine1", 0.4)),
     ),
+    "a link is given back while a worker that joins is planned": (
+        Step(1.0, "submit", (long_job("a", "h1", "h4", rate=20, is_elastic=True, scheme="switchml"),)),
+        Step(15.0, "add_worker", ("a", "h2")),
+        Step(17.0, "start_member", ("a", "h2")),
+        Step(19.25, "drain", ("leaf1-spine1", 1.0)),
+    ),
     "a leaf is away for as long as it is held": (
         Step(1.0, "submit", (long_job("a", "h1", "h3"),)),
         Step(1.0, "submit", (long_job("b", "h2", "h4", is_elastic=True),)),
@@ -142,5 +148,6 @@ DRAIN_FABRICS = {
     "the controller starts again over a spine that a job cannot leave": "one spine",
     "a worker comes again to a job over a spine that it cannot leave": "one spine",
     "a spine is given back while a queued job waits for it": "one spine",
+    "a link is given back while a worker that joins is planned": "one spine",
     "a drained parameter server is a job's": "two servers",
 }

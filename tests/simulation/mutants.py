@@ -226,8 +226,8 @@ MUTANTS = (
     Mutant(
         "a lost connection is not noticed",
         "switches/session.py",
-        "                self._closing.set,\n",
-        "                lambda: None,\n",
+        "            self._closing.set,\n",
+        "            lambda: None,\n",
     ),
     Mutant(
         "heartbeats do not renew leases after the first",

@@ -33,7 +33,7 @@ class Overtaken:
         if not queued:
             self.clear()
             return
-        first, failed = queued[0], world.controller.state.failures.failed
+        first, failed = queued[0], world.controller.state.failures.avoided
         installed = {j.seq: j for j in jobs if j.state.is_installed}
         conditions = (first.seq, first.excluded, first.added, failed, world.started_at)
         if conditions != self._conditions:

@@ -396,6 +396,7 @@ SLOW_PLANS = {
     "the controller starts again right after it has answered a drain",
     "another job ends while a job is planned to leave a drained spine",
     "a spine is given back while a job is planned to leave it",
+    "a link is given back while a worker that joins is planned",
     "a queued job loses a worker while nothing can be reserved, and a job is submitted",
     "a job's priority rises by its age while it is planned, behind one that fits nowhere",
     "a leaf is back while nothing can be reserved for a queued job",

@@ -47,10 +47,10 @@ UPGRADE_MUTANTS = (
         "a job waits when its leaf gets another program",
     ),
     Mutant(
-        "a switch that an operator gave back is emptied for its own program",
-        ROLLOUTS,
-        "            record = await self._free(record, switch)  # an operator",
-        "            # an operator",
+        "an operator gives back a switch that gets another program",
+        "service/servicer.py",
+        "            self._rollouts.check_free(request.elements)\n            self._maintenance.give_back(",
+        "            self._maintenance.give_back(",
         "an operator gives a switch back that fails its check",
     ),
     Mutant(
@@ -77,7 +77,7 @@ UPGRADE_MUTANTS = (
     Mutant(
         "the next controller forgets the rollout",
         ROLLOUTS,
-        "        self.record = self._store.rollout\n",
+        "        self.record = _without_removed(self._store.rollout, fleet.sessions)\n",
         "        self.record = None\n",
         "the controller restarts in a rollout",
     ),
