@@ -45,7 +45,8 @@ _WAIT = timedelta(seconds=0.5)
 @dataclass(frozen=True)
 class HostInfo:
     """The host of a rank, as the rank sees it. Ranks of equal `machine` and `host` share a host. `host`:
-    NETFOLD_HOST, or empty. `nonce`: of this process and attempt. `fallback`: the rule of its options."""
+    NETFOLD_HOST, or empty. `nonce`: of this process and attempt. `fallback`: the rule of its options; a rank of an
+    earlier version fails."""
 
     machine: str
     addresses: tuple[str, ...]
@@ -64,7 +65,9 @@ class HostInfo:
     def read(cls, text: bytes) -> Self:
         found = json.loads(text)
         addresses = tuple(found["addresses"])
-        return cls(found["machine"], addresses, found["host"], found["nonce"], found["fallback"])
+        return cls(
+            found["machine"], addresses, found["host"], found["nonce"], found.get("fallback", Fallback.FAIL)
+        )
 
 
 @dataclass(frozen=True)
