@@ -46,7 +46,8 @@ def rollout(
         ),
     ],
     compiled: Annotated[
-        Path | None, typer.Option("--program", help="Compiled program; default: the .json beside the P4Info.")
+        Path | None,
+        typer.Option("--program", help="Compiled program; default: the .json next to the P4Info."),
     ] = None,
     is_followed: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has ended.")] = True,
     as_json: AsJson = False,

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives of MPI through switches, beside the MPI library's own algorithms over the same links, in the columns of
-osu_allreduce. Needs root and an MPI library.
+"""Compares collectives of MPI through switches with the MPI library's own algorithms over the same links. The columns
+are those of osu_allreduce. Needs root and an MPI library.
 
     python -m netfold.evaluation.speed.mpi [--mpi openmpi] [--hosts 8] [--sizes 8,64,512,4096,65536,1048576,4194304]
         [--collectives allreduce,reduce-scatter,allgather,bcast,barrier] [--algorithms 0,1,2,3,4,5,6]
         [--numerics auto,block]
 
 Size, and mean, least and largest time of a call of the ranks, us. The size is that of the array which a reduce-scatter
-divides and an all-gather makes. "of the best": the mean beside that of the fastest algorithm of the size."""
+divides and an all-gather makes. "of the best": the mean over that of the fastest algorithm of the size."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LatencyRow(Row):
 
 @dataclass(frozen=True)
 class MpiCollectives(Experiment[LatencyRow]):
-    """Collectives of MPI through switches, beside the MPI library's own algorithms. Needs root and an MPI library.
+    """Compare collectives of MPI through switches with the MPI library's own algorithms. Needs root and an MPI library.
 
     One leaf; a rank in each host."""
 

@@ -265,7 +265,7 @@ def test_keys_are_read_again_with_the_identities(tmp_path):
 
 
 def test_calls_with_json_web_tokens(security: Security, tmp_path):
-    """Those of users submit for their tenant; a refusal says why; a token of the file is taken beside them."""
+    """Tokens of users submit for their tenant. A refusal says why. A token of the file is taken, too."""
     root = identity_line(Identity("root", "site", Role.OPERATOR), "the-token-of-root")
     known = read_identities(identities(tmp_path, SLURM, CLOUD, root))
     credentials = Credentials(replace(security, tokens=frozenset(), identities=known))

@@ -171,7 +171,7 @@ def test_a_dead_link_that_no_job_uses_is_found_in_a_minute_among_9000_links(tmp_
 
 @pytest.mark.slow
 def test_a_dead_link_of_a_job_is_found_while_jobs_use_half_of_9000_links(tmp_path: Path):
-    """Those links share what a round over all links leaves: 42 probes in each period."""
+    """The links of jobs share what a round over all links leaves: 42 probes in each period."""
     fabric = leaf_spine(180, 50, 1)
     used = frozenset(frozenset((f"leaf{i}", f"spine{j}")) for i in range(1, 181) for j in range(1, 26))
     switches = Switches(tmp_path, fabric, jobs_use=used)

@@ -165,7 +165,7 @@ def test_shares_are_of_the_resource_that_a_tenant_has_most_of():
 
 
 def test_shares_of_a_job_that_moves_and_ends(tmp_path):
-    """What was held is counted in full, by a registry that another one follows."""
+    """Usage is counted in full where one registry follows another."""
     fabric, clock = single_switch(4), VirtualClock()
     with registry_of(tmp_path / "state.db", fabric, clock) as registry:
         resolved = resolve_job(spec("a", "h1, h2"), fabric)

@@ -102,7 +102,7 @@ def test_results_are_marked_on_the_way_down(device: SoftDevice):
 
 @pytest.mark.parametrize("chunks", [10, 40])
 def test_copies_that_are_cut_count_as_headers(device: SoftDevice, chunks: int):
-    """Of a scatter's results only those of the owner's chunks have lanes on its link."""
+    """Only a scatter's results of the owner's chunks have lanes on its link."""
     device.switch.port_config(1, SLOW_BPS, chunks)
     device.insert(replace(passing(1, 2), owners=(Owner(1, 1), Owner(2, 2))).entities())
     frames = [

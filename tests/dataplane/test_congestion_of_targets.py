@@ -42,7 +42,7 @@ class Narrow(Enum):
 
 @dataclass
 class Link:
-    """What leaves a switch by a port goes to a worker, or to a port of the other switch."""
+    """A packet that leaves a switch by a port goes to a worker, or to a port of the other switch."""
 
     device: SoftDevice
     port: int

@@ -123,7 +123,7 @@ def test_the_controllers_own_packets_pass_for_a_jobs(device: SoftDevice):
 
 
 def read_as_the_controller_does(device: SoftDevice, profile: Profile) -> PortCounts:
-    """Of the hosts' ports, received and then sent."""
+    """The counts of the hosts' ports: received, then sent."""
     schema = fy.P4Schema(compiled(profile)[1])
     reader = PortReader(schema, 1, profile.lanes, (1, 2, 3), (1, 2, 3))
     names = {schema.counters[c].id: schema.counters[c].name for c in ("port_rx", "port_tx", "targeted_tx")}
@@ -138,7 +138,7 @@ def read_as_the_controller_does(device: SoftDevice, profile: Profile) -> PortCou
 @pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize("all_but", [False, True], ids=["scatter", "gather"])
 def test_loads_of_a_scatter_and_a_gather_are_what_leaves(form: Form, all_but: bool):
-    """Of n workers each sends and gets its part of the sums with lanes, and headers of the rest."""
+    """Each of n workers sends and gets its part of the sums with lanes, and headers of the rest."""
     profile = Profile(LANES, form=form)
     fabric = single_switch(3, rate=100)
     (switch,) = fabric.switches
