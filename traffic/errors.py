@@ -59,7 +59,8 @@ class ConflictingTimeoutsError(TrafficError, ValueError):
 
 
 class DifferentFallbacksError(TrafficError, ValueError):
-    """Ranks of a group differ in what they do when its job does not start. All ranks raise it; none has started."""
+    """Ranks of a group differ in what they do when its job does not start. Rank 0 raises it, and the other
+    ranks a TrafficError with its text; none has started."""
 
 
 class MembershipLostError(TrafficError):

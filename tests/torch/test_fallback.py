@@ -111,8 +111,14 @@ def all_kinds() -> tuple[str, list[float]]:
     dist.all_gather_into_tensor(gathered, torch.tensor([float(rank)]))
     scattered = torch.empty(2)
     dist.reduce_scatter_tensor(scattered, torch.ones(2 * size))
+    averaged = torch.empty(2)
+    dist.reduce_scatter_tensor(averaged, torch.full((2 * size,), rank + 1.0), dist.ReduceOp.AVG)
+    with pytest.raises(ValueError, match="contiguous"):
+        dist.broadcast(torch.zeros(4, 2)[:, 0], 0)
+    with pytest.raises(ValueError, match="averages of floats"):
+        dist.reduce_scatter_tensor(scattered, torch.ones(2 * size), dist.ReduceOp.MAX)
     dist.barrier()
-    sums = [float(t.mean()) for t in (total, mean, root, gathered, scattered)]
+    sums = [float(t.mean()) for t in (total, mean, root, gathered, scattered, averaged)]
     dist.destroy_process_group()
     return found.fallback_reason, sums
 
@@ -136,7 +142,7 @@ def test_a_program_whose_job_is_refused_runs_by_gloo_as_it_chose(
     finally:
         ranks.close()
     assert all(FULL in reason for reason, _ in answers)
-    assert [sums for _, sums in answers] == [[6.0, 2.0, 1.0, 1.0, 3.0]] * 3
+    assert [sums for _, sums in answers] == [[6.0, 2.0, 1.0, 1.0, 3.0, 2.0]] * 3
     log = capfd.readouterr().err
     assert all(f"rank {rank}: all calls by Gloo: " in log for rank in range(3))
     found = json.loads(report.read_text())

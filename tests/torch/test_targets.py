@@ -20,7 +20,7 @@ import torch.distributed._functional_collectives as functional  # noqa: E402
 
 from netfold.traffic.pytorch.collectives import GATHER_MAX_BYTES, collectives_of  # noqa: E402
 from netfold.traffic.pytorch.in_network import InNetworkReducer  # noqa: E402
-from netfold.traffic.pytorch.session import _agree_on_targets  # noqa: E402
+from netfold.traffic.pytorch.joining import _agree_on_targets  # noqa: E402
 from tests.torch.world import World, world  # noqa: E402
 
 all_gather_single = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor

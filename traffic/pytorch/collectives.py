@@ -24,6 +24,7 @@ from netfold.traffic.engine.call_log import CallKind
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.flight_recorder import kind_of
 from netfold.traffic.pytorch.gathered_ops import GatheredOp, float_sum, gathered_op
+from netfold.traffic.pytorch.gloo_arguments import for_gloo
 from netfold.traffic.pytorch.options import TorchOptions
 from netfold.traffic.pytorch.rendezvous import RankLayout
 from netfold.traffic.pytorch.session import Session
@@ -356,7 +357,8 @@ class Collectives:
     recvAnysource = recv_anysource  # noqa: N815 (the name in C++, by which other methods are dispatched)
 
     def _fallback_to_gloo(self, reason: str, name: str, *arguments: Any) -> Any:
-        reason = self.fallback_reason or reason
+        if self.fallback_reason:
+            reason, arguments = self.fallback_reason, for_gloo(name, arguments, self.size())
         self.session.reporter.by_gloo(f"{name.lstrip('_')} ({reason})")
         if (name, reason) not in self._logged:
             self._logged.add((name, reason))

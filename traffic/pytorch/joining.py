@@ -10,6 +10,7 @@ not start, no rank makes a call before all have the same decision:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import threading
@@ -80,14 +81,15 @@ def join_or_agree_on_gloo(layout: RankLayout, store: Any, rank: int, deadline: f
         return _BY_GLOO, layout.fallback_reason
     if not layout.start_s:
         return _join(layout, store, rank, deadline), ""
-    start = min(deadline, time.monotonic() + layout.start_s)
+    agreed = time.monotonic() + layout.start_s
+    start = min(deadline, agreed)
     joined, failure = None, ""
     try:
         joined = _join(layout, store, rank, start)
-    except (TrafficError, ConnectError) as error:
-        failure = f"{error}"
+    except (TrafficError, ConnectError, OSError, MemoryError) as error:
+        failure = f"{error}" or type(error).__name__
     try:
-        reason = _agree(layout, store, rank, failure, start)
+        reason = _agree(layout, store, rank, failure, agreed)
     except BaseException:
         _leave(joined)
         raise
@@ -118,7 +120,8 @@ def _agree(layout: RankLayout, store: Any, rank: int, failure: str, start: float
     reason = failures[0] if failures else ""
     store.set("decision", json.dumps({"error": "", "reason": reason}))
     if reason:
-        cancel_job(layout.connection(), layout.job, f"rank 0: all ranks go by Gloo: {reason}", _CANCEL_S)
+        with contextlib.suppress(ConnectError):  # its token's file may be gone; the decision is published
+            cancel_job(layout.connection(), layout.job, f"rank 0: all ranks go by Gloo: {reason}", _CANCEL_S)
     return reason
 
 
@@ -206,6 +209,6 @@ def _join_hosts(layout: RankLayout, rank: int, deadline: float) -> InNetworkRedu
         membership.wait(max(0.0, deadline - time.monotonic()))
         worker = Worker(membership, bindable(layout.addresses[place]))
     except BaseException:
-        membership.close()
+        membership.close(is_done=False)
         raise
     return InNetworkReducer(worker, where, layout.job, layout.names[place])

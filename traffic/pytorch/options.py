@@ -80,7 +80,14 @@ class TorchOptions(JobOptions):
     def of_a_group(self, rate: float) -> Self:
         """Those of a group without options."""
         return replace(
-            self, job="", rate=rate, group_rate=None, queue=False, report="", fallback=Fallback.GLOO
+            self,
+            job="",
+            rate=rate,
+            group_rate=None,
+            queue=False,
+            report="",
+            fallback=Fallback.GLOO,
+            fallback_s=None,
         )
 
     @classmethod

@@ -17,7 +17,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -182,8 +182,8 @@ def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> Ran
                 raise JobRefusedError(f"rank 0: {found['error']}")
             raise TrafficError(f"rank 0: {found['error']}")
         lists = {key: tuple(found[key]) for key in ("places", "names", "addresses")}
-        del found["nonces"]
-        return RankLayout(**{**found, **lists})
+        known = {f.name: found[f.name] for f in fields(RankLayout) if f.name in found}
+        return RankLayout(**{**known, **lists})
     raise TrafficError("timeout: rank 0 published no layout within the group's timeout")
 
 

@@ -129,6 +129,8 @@ class Session:
     def abort(self, cause: str) -> None:
         """Notifies the other ranks that this one cannot continue."""
         self._reducer.abort(cause)
+        if self.fallback_reason:  # there is no job whose end would end Gloo's calls
+            self._fail(TrafficError(cause))
 
     def close(self) -> None:
         """Ends the calls in flight, and leaves the job."""
