@@ -116,6 +116,8 @@ class LinkProbes:
         self._checks: list[tuple[set[Hop], asyncio.Event]] = []
         self._reported: set[frozenset[str]] = set()
         self._miscabled: dict[Hop, Miscabling] = {}
+        self._right: set[tuple[str, int]] = set()
+        """Ports where the last probe came from the switch that the file has there."""
         self._found: tuple[frozenset[frozenset[str]], tuple[Miscabling, ...]] = (frozenset(), ())
 
     async def run(self) -> None:
@@ -170,12 +172,14 @@ class LinkProbes:
         state.reset()
         if (switch, view.ingress_port) == expected:
             state.seen = True
+            self._right.add(expected)
             self._miscabled.pop(hop, None)
             for silent, has_answered in self._checks:
                 silent.discard(hop)
                 if not silent:
                     has_answered.set()
         else:
+            self._right.discard((switch, view.ingress_port))
             self._miscabled[hop] = Miscabling(
                 sender, ports[sender][receiver], switch, view.ingress_port, *expected
             )
@@ -279,7 +283,7 @@ class LinkProbes:
             except StoreError as error:  # a later probe stores it
                 log.error("links that work cannot be noted: %s", error)
         silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}
-        taken = {(m.arrives_at, m.arrives_by) for m in self._miscabled.values()}
+        taken = {(m.arrives_at, m.arrives_by) for m in self._miscabled.values()} - self._right
         displaced = {hop for at in taken if (hop := self._hop_by.get(at)) is not None}
         down = frozenset(silent | self._reported | set(map(frozenset, displaced | self._miscabled.keys())))
         found = down, tuple(self._miscabled[hop] for hop in sorted(self._miscabled))

@@ -237,7 +237,8 @@ class Rollouts:
         if displaced is None:
             self._maintenance.give_back([switch])
         else:
-            left_s = max(1.0, displaced.until - self._state.clock.wall_s())
+            now = self._state.clock.wall_s()  # which may have been set back
+            left_s = max(1.0, min(displaced.until - now, displaced.until - displaced.since))
             self._maintenance.withdraw([switch], displaced.intent, displaced.reason, left_s)
         self._commit(record.model_copy(update={"displaced": None, **changes}))
 
@@ -310,9 +311,12 @@ class Rollouts:
 
 
 def _without_removed(record: RolloutRecord | None, switches: Collection[str]) -> RolloutRecord | None:
-    """The rollout without the switches that the fabric does not have any more."""
+    """The rollout without the switches that the fabric does not have any more. It is over if the one that failed is
+    among them."""
     if record is None or record.state is not RolloutState.RUNNING:
         return record
     left = tuple(switch for switch in record.left if switch in switches)
-    displaced = record.displaced if left[:1] == record.left[:1] else None
-    return record.model_copy(update={"left": left, "displaced": displaced})
+    is_gone = left[:1] != record.left[:1]
+    displaced = None if is_gone else record.displaced
+    state = RolloutState.STOPPED if is_gone and record.reason else record.state
+    return record.model_copy(update={"left": left, "displaced": displaced, "state": state})

@@ -304,8 +304,11 @@ class JobRegistry:
     def new(
         self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queued: bool = False
     ) -> JobRecord:
-        """Make a queued job of a resolved file. `queued`: it has to wait. Raises LimitError."""
+        """Make a queued job of a resolved file. `queued`: it has to wait. Raises LimitError,
+        StoreError."""
         self.check_limits(submitter, resolved, queued=queued)
+        if resolved.file.max_s is not None:
+            self._store.expect_final("`max_s`")
         self._resolved[resolved.file.name] = resolved
         self.ledger.set_weight(submitter.tenant, submitter.weight)
         seq = self._store.number("seq") + 1
@@ -326,7 +329,7 @@ class JobRegistry:
             submitted=self._clock.wall_s(),
             submitted_by=submitter.name,
             tenant=submitter.tenant,
-            random=secrets.token_urlsafe(RANDOM_BYTES),
+            random=secrets.token_urlsafe(RANDOM_BYTES) if self._store.is_final else "",
         )
 
     def with_placement(

@@ -53,6 +53,9 @@ class JobStore(FabricStore, Protocol):
 
     def delete_withdrawal(self, element: str) -> None: ...
 
+    @property
+    def is_final(self) -> bool: ...
+
     def expect_final(self, what: str) -> None: ...
 
     @property

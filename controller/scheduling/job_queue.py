@@ -17,11 +17,11 @@ longest wait counts for the one whose turn it is: else the age of jobs would dec
 
 from __future__ import annotations
 
-import functools
+import bisect
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from netfold.controller.jobs.file import ResolvedJob
@@ -193,18 +193,28 @@ def jobs_in_the_way(
     return in_the_way[::-1]
 
 
+def loads_until(jobs: Iterable[JobRecord], ends: Mapping[str, float]) -> list[tuple[float, Loads]]:
+    """The known ends in order, each with the loads of the jobs that run until then or longer."""
+    found = sorted(
+        ((ends[j.name], background_of([j])) for j in jobs if j.name in ends),
+        key=lambda end: end[0],
+        reverse=True,
+    )
+    sums = itertools.accumulate((loads for _, loads in found), add_loads)
+    return [(end, loads) for (end, _), loads in zip(found, sums, strict=True)][::-1]
+
+
 def start_time(
-    fabric: Fabric, reserved: Placement, ahead: Loads, jobs: Iterable[JobRecord], ends: Mapping[str, float]
+    fabric: Fabric, reserved: Placement, ahead: Loads, until: Sequence[tuple[float, Loads]]
 ) -> float:
     """The earliest time at which the reserved placement may have its rate, in addition to the reservations `ahead` of
-    it, if jobs run until their known `ends`. A job without one may end now. Infinity if it never has."""
-    rest = sorted((end, name) for name, end in ends.items())
-    loads = {j.name: background_of([j]) for j in jobs if j.name in ends}
-    start = -math.inf
-    while True:
-        background = functools.reduce(add_loads, (loads[name] for _, name in rest), ahead)
-        if fits(fabric, reserved.plan, background):
-            return start
-        if not rest:
-            return math.inf
-        start, _ = rest.pop(0)
+    it, if jobs run `until` their known ends. A job without one may end now. Infinity if it never has."""
+
+    def fits_after(ended: int) -> bool:
+        background = ahead if ended == len(until) else add_loads(ahead, until[ended][1])
+        return fits(fabric, reserved.plan, background)
+
+    ended = bisect.bisect_left(range(len(until) + 1), True, key=fits_after)
+    if ended > len(until):
+        return math.inf
+    return until[ended - 1][0] if ended else -math.inf

@@ -167,7 +167,11 @@ class MigrationScheduler:
     def leave_drained(self) -> None:
         """Migrate installed jobs off drained elements, each in a task. Those whose attempt has just failed wait."""
         installed = {j.name for j in self._registry.all() if j.state.is_installed}
-        self._stays = {n: why for n, why in self._stays.items() if n in installed}
+        self._stays = {
+            n: why
+            for n, why in self._stays.items()
+            if n in installed and self._lifecycle.is_over_drained(self._registry.get(n))
+        }
         self._declined = {n: s for n, s in self._declined.items() if n in installed}
         self._rests &= installed
         for job in self._registry.all():

@@ -20,7 +20,15 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import CapacityFreed, ElementsFailed
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Plan
-from netfold.controller.scheduling.job_queue import JobQueue, conditions_of, jobs_in_the_way, start_time
+from netfold.controller.planning.residual_network import NO_LOADS
+from netfold.controller.planning.validate import add_loads
+from netfold.controller.scheduling.job_queue import (
+    JobQueue,
+    conditions_of,
+    jobs_in_the_way,
+    loads_until,
+    start_time,
+)
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_budget import PlanningBudget
 from netfold.controller.scheduling.planning_client import PlanningClient, loads_of
@@ -285,12 +293,12 @@ class PlacementScheduler:
         installed = [j for j in self._registry.all() if j.state.is_installed]
         limits = {j.name: self._registry.limit_s(j) for j in installed}
         ends = {name: now + limit for name, limit in limits.items() if limit is not None}
-        kept: list[Placement] = []
-        for place, job in enumerate(ahead):
-            reserved = self._queue.of(job.name)
-            before = loads_of(self._queue.reserved(ahead[:place]))
-            if reserved is not None and start_time(self._fabric, reserved, before, installed, ends) < end:
+        until = loads_until(installed, ends)
+        kept, before = list[Placement](), NO_LOADS
+        for reserved in self._queue.reserved(ahead):
+            if start_time(self._fabric, reserved, before, until) < end:
                 kept.append(reserved)
+            before = add_loads(before, reserved.plan.loads)
         return kept
 
     def _untried(self, jobs: list[JobRecord]) -> list[JobRecord]:

@@ -94,8 +94,8 @@ def back_up(state: Path, copy: Path) -> VerifiedStore:
         _copy(state, copy)
         with closing(sqlite3.connect(copy)) as made:
             made.execute(
-                "PRAGMA journal_mode = DELETE"
-            )  # one file, which is read where nothing can be written
+                "PRAGMA journal_mode = DELETE"  # one file, which is read where nothing can be written
+            )
     except (StoreError, sqlite3.Error) as error:
         with suppress(OSError):
             copy.unlink()
@@ -106,6 +106,8 @@ def back_up(state: Path, copy: Path) -> VerifiedStore:
 def restore(backup: Path, state: Path) -> VerifiedStore:
     """Put a backup in the place of a store, which may be missing. A backup with faults is refused. Raises StoreError;
     StoreInUseError while a controller leads with the store."""
+    if state.exists() and backup.exists() and backup.samefile(state):
+        raise StoreError(f"{backup} is the store itself")
     verdict = verify(backup)
     if verdict.faults:
         raise StoreError(f"{backup} is not restored: {listing(verdict.faults)}")

@@ -5,6 +5,7 @@ those of switches as they are while jobs run: a push empties a switch."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -56,8 +57,13 @@ class ProgramFiles:
         pipeline = Pipeline(folder / f"{program.name}{P4INFO_SUFFIX}", folder / f"{program.name}.bin")
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            pipeline.p4info.write_bytes(program.p4info)
-            pipeline.blob.write_bytes(program.blob)
+            for file, content in ((pipeline.p4info, program.p4info), (pipeline.blob, program.blob)):
+                if (
+                    not file.is_file() or file.read_bytes() != content
+                ):  # a leader may read what its standby has
+                    part = file.with_name(f"{file.name}.{os.getpid()}")
+                    part.write_bytes(content)
+                    part.replace(file)
             artifacts = {pipeline.p4info.name: sha256(pipeline.p4info)}
             Manifest(programs={program.name: program.abilities}, artifacts=artifacts).write(folder)
         except OSError as error:

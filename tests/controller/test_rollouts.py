@@ -13,11 +13,12 @@ import pytest
 from finsy.proto import p4r
 
 from netfold.controller.health import rollouts
-from netfold.controller.jobs.program_records import RolloutState, StoredProgram, SwitchProgram
+from netfold.controller.jobs.program_records import RolloutRecord, RolloutState, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.scheduling.maintenance import MAX_HOLD_S
 from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.stored_programs import ProgramFiles, read_pipeline, with_stored_programs
 from netfold.protocol import netfold_pb2 as pb
@@ -200,6 +201,47 @@ def test_what_an_operator_has_withdrawn_is_so_again(tmp_path):
             assert await _has_ended(deployment) is RolloutState.DONE
             [stays] = deployment.controller.state.registry.withdrawals
             assert (stays.element, stays.intent, stays.reason) == ("leaf1", Intent.CORDON, "cables")
+
+    asyncio.run(scenario())
+
+
+def test_a_store_of_the_version_before_gets_no_job_that_this_one_alone_can_hold(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            with deployment.store.change():
+                deployment.store.set_number("schema", SCHEMA_BEFORE)
+            limited = stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=f"{JOB}max_s: 60\n"))
+            assert await code_of(limited) == grpc.StatusCode.RESOURCE_EXHAUSTED
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=JOB))
+            assert deployment.controller.state.registry.get("job").random == "", (
+                "the version before knows tokens without it"
+            )
+
+    asyncio.run(scenario())
+
+
+def test_a_rollout_whose_failed_switch_is_removed_is_over(tmp_path):
+    record = RolloutRecord(
+        name="bad", digest="d", previous={}, left=("spine1", "spine2"), reason="switch spine1: it failed"
+    )
+    found = rollouts._without_removed(record, {"spine2"})
+    assert found is not None
+    assert (found.state, found.left) == (RolloutState.STOPPED, ("spine2",))
+
+
+def test_a_hold_of_an_operator_returns_also_when_the_clock_was_set_back(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            controller = deployment.controller
+            controller.planning.maintenance.withdraw(["spine1"], Intent.HOLD, "rack", MAX_HOLD_S)
+            now = controller.state.clock.wall_s
+            await stub.RollOutProgram(_request(NEXT))
+            controller.state.clock.wall_s = lambda: now() - 7200
+            assert await _has_ended(deployment) is RolloutState.DONE
+            [stays] = controller.state.registry.withdrawals
+            assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.HOLD, "rack")
 
     asyncio.run(scenario())
 

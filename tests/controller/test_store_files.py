@@ -69,6 +69,13 @@ def test_a_copy_has_all_that_the_store_had(store, tmp_path):
     assert _run("backup", tmp_path / "none", tmp_path / "other")[0] == 4
 
 
+def test_a_store_is_not_restored_from_itself(store, tmp_path):
+    _run("backup", store.path, tmp_path / "copy")
+    (tmp_path / "link").symlink_to(tmp_path / "copy")
+    code, output = _run("restore", tmp_path / "link", tmp_path / "copy")
+    assert (code, "is the store itself" in " ".join(output.split())) == (4, True)
+
+
 def test_a_restore_stays_away_from_a_leader(store, tmp_path):
     _run("backup", store.path, tmp_path / "copy")
     with store.change():

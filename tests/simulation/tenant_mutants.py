@@ -100,8 +100,8 @@ TENANT_MUTANTS = (
     Mutant(
         "a job with an end takes what others wait for",
         PLACEMENTS,
-        "start_time(self._fabric, reserved, before, installed, ends) < end:",
-        "start_time(self._fabric, reserved, before, installed, ends) < 0:",
+        "start_time(self._fabric, reserved, before, until) < end:",
+        "start_time(self._fabric, reserved, before, until) < 0:",
         "a job would end after a reservation can start",
     ),
 )
