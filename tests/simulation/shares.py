@@ -23,28 +23,30 @@ Amounts = tuple[float, float]
 """Slots, and bits a second."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Held:
-    """What a job holds from a time on; `until`: infinity while it does."""
+    """What a job holds from a time on."""
 
     tenant: str
     amounts: Amounts
     since: float
-    until: float = float("inf")
 
     def recent(self, now: float) -> Amounts:
         """What it counts now, in all, where HALF_LIFE_S ago counts half."""
-        end = min(now, self.until)
-        seconds = MEAN_LIFE_S * (
-            0.5 ** ((now - end) / HALF_LIFE_S) - 0.5 ** ((now - self.since) / HALF_LIFE_S)
-        )
+        seconds = MEAN_LIFE_S * (1 - _kept(now - self.since))
         return self.amounts[0] * seconds, self.amounts[1] * seconds
+
+
+def _kept(seconds: float) -> float:
+    """The part that usage counts after some time."""
+    return float(0.5 ** (seconds / HALF_LIFE_S))
 
 
 class Shares:
     def __init__(self, fabric: Fabric) -> None:
-        self._all: list[_Held] = []
-        self._open: dict[str, _Held] = {}
+        self._held: dict[str, _Held] = {}
+        self._ended: dict[str, tuple[Amounts, float]] = {}
+        """By tenant: what its jobs have held until a time, as it counted then."""
         self.is_known = True
         """False after a restore, which forgets some of it."""
         self.take_fabric(fabric)
@@ -55,14 +57,15 @@ class Shares:
         self._whole = (sum(s.slots for s in fabric.switches), sum(hosts) * self._unit)
 
     def on_written(self, job: JobRecord, now: float) -> None:
-        if job.name in self._open:
-            self._open.pop(job.name).until = now
+        if job.name in self._held:
+            ended = self._held.pop(job.name)
+            before, more = self._ended_of(ended.tenant, now), ended.recent(now)
+            self._ended[ended.tenant] = (before[0] + more[0], before[1] + more[1]), now
         if job.state.is_installed and job.placement is not None:
             placements = [p for p in (job.placement, job.previous) if p is not None]
             slots = sum(max(t.slots, 16) * len(t.bases) for p in placements for t in p.trees)
             bits = job.placement.plan.rate * len(job.workers) * self._unit
-            held = self._open[job.name] = _Held(job.tenant, (slots, bits), now)
-            self._all.append(held)
+            self._held[job.name] = _Held(job.tenant, (slots, bits), now)
 
     def check_order(
         self, queued: list[JobRecord], programs: dict[str, Program], now: float, age_s: float
@@ -97,9 +100,14 @@ class Shares:
             shown = ", ".join(j.name for j in queued)
             raise ViolationError(f"the queue is {shown}, and not {', '.join(right)}")
 
+    def _ended_of(self, tenant: str, now: float) -> Amounts:
+        (slots, bits), at = self._ended.get(tenant, ((0.0, 0.0), now))
+        kept = _kept(now - at)
+        return slots * kept, bits * kept
+
     def _share(self, tenant: str, wanted: float, now: float) -> float:
-        own = [held for held in self._all if held.tenant == tenant]
-        held = [o.amounts for o in own if o.until > now]
-        slots = sum(o.recent(now)[0] for o in own) + ADVANCE_S * sum(a[0] for a in held)
-        bits = sum(o.recent(now)[1] for o in own) + ADVANCE_S * (sum(a[1] for a in held) + wanted)
+        own = [held for held in self._held.values() if held.tenant == tenant]
+        recent = [self._ended_of(tenant, now), *(o.recent(now) for o in own)]
+        slots = sum(r[0] for r in recent) + ADVANCE_S * sum(o.amounts[0] for o in own)
+        bits = sum(r[1] for r in recent) + ADVANCE_S * (sum(o.amounts[1] for o in own) + wanted)
         return max(slots / self._whole[0], bits / self._whole[1])
