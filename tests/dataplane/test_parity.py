@@ -75,7 +75,9 @@ def test_the_verdict_counter_agrees(chip: str):
     def counters(path: Path) -> dict[str, int]:
         return {c.preamble.alias: c.spec.unit for c in fy.P4Schema(path).p4info.counters}
 
-    assert counters(p4info_path(chip)) == counters(REFERENCE)
+    reference = counters(REFERENCE)
+    del reference["targeted_tx"]  # a chip's program takes no targeted packets
+    assert counters(p4info_path(chip)) == reference
 
 
 def entities() -> Iterator[Entity]:

@@ -162,7 +162,7 @@ def test_a_job_that_moves_over_a_switch_without_targets_makes_sums(tmp_path: Pat
         steps.append(system.controller.explain("moves"))
 
     with Testbed(
-        target="softswitch", lanes=64, name="move", first_grpc_port=9880, controller_options=options
+        target="softswitch", lanes=64, name="move", first_grpc_port=9820, controller_options=options
     ) as system:
         fabric_status(system, pb.WithdrawElementsRequest(elements=["spine2"], intent=pb.DRAIN))
         moved = _run(system, tmp_path, "moves", 23, [move], scheme="panama", slots=256)

@@ -130,7 +130,9 @@ def test_a_full_switch_names_the_sandboxes_that_hold_its_slots(tmp_path, monkeyp
                 named = SANDBOX.replace("name: sandbox", f"name: sandbox{number}") + "slots: 512\n"
                 await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=named))
 
-        with pytest.raises(grpc.aio.AioRpcError, match="when they are canceled: sandbox, sandbox0, "):
+        with pytest.raises(
+            grpc.aio.AioRpcError, match="when they are canceled: job 'sandbox', job 'sandbox0', "
+        ):
             await fill()
 
     in_service(tmp_path, monkeypatch, scenario)
