@@ -316,7 +316,7 @@ def _without_removed(record: RolloutRecord | None, switches: Collection[str]) ->
     if record is None or record.state is not RolloutState.RUNNING:
         return record
     left = tuple(switch for switch in record.left if switch in switches)
-    is_gone = left[:1] != record.left[:1]
-    displaced = None if is_gone else record.displaced
-    state = RolloutState.STOPPED if is_gone and record.reason else record.state
+    is_removed = left[:1] != record.left[:1]
+    displaced = None if is_removed else record.displaced
+    state = RolloutState.STOPPED if is_removed and record.reason else record.state
     return record.model_copy(update={"left": left, "displaced": displaced, "state": state})
