@@ -121,10 +121,10 @@ class Rollouts:
         record = self.record
         if record is None or record.state is not RolloutState.RUNNING:
             return
-        taken = {w.element for w in self._state.registry.withdrawals if w.reason == REASON}
-        if found := sorted(taken & elements_named(self._state.fabric, names).switches):
+        named = elements_named(self._state.fabric, names).switches
+        if record.left and record.left[0] in named:
             raise WithdrawalError(
-                f"{listing(found)} gets program {record.name} now: wait until `netfold fabric status` shows it among "
+                f"{record.left[0]} gets program {record.name} now: wait until `netfold fabric status` shows it among "
                 "those that are done"
             )
 
@@ -191,12 +191,12 @@ class Rollouts:
         jobs = [j for j in self._state.registry.all() if not j.state.is_terminal]
         is_bound = any(switch in unavoidable(self._state.fabric, j.workers).switches for j in jobs)
         if not is_bound:
-            self._maintenance.withdraw([switch], Intent.DRAIN, REASON)
+            self._maintenance.withdraw([switch], Intent.DRAIN, REASON, is_for_rollout=True)
             await self._until(
                 lambda: all(self._migration_reason(j.name) for j in self._jobs_at(switch)), DRAIN_S
             )
         if is_bound or self._jobs_at(switch):
-            self._maintenance.withdraw([switch], Intent.HOLD, REASON, HOLD_S)
+            self._maintenance.withdraw([switch], Intent.HOLD, REASON, HOLD_S, is_for_rollout=True)
         return record
 
     async def _put_back(self, record: RolloutRecord, switch: str) -> None:
@@ -229,13 +229,13 @@ class Rollouts:
 
     def _note_displaced(self, record: RolloutRecord, switch: str) -> RolloutRecord:
         """Note what an operator has requested for the switch, to which it returns."""
-        found = [w for w in self._state.registry.withdrawals if w.element == switch and w.reason != REASON]
+        found = [w for w in self._state.registry.withdrawals if w.element == switch and not w.is_for_rollout]
         return self._commit(record.model_copy(update={"displaced": found[0]})) if found else record
 
     def _give_back(self, record: RolloutRecord, switch: str, changes: Mapping[str, object]) -> None:
         displaced = record.displaced
         if displaced is None:
-            self._maintenance.give_back([switch])
+            self._maintenance.give_back([switch], is_for_rollout=True)
         else:
             now = self._state.clock.wall_s()  # which may have been set back
             left_s = max(1.0, min(displaced.until - now, displaced.until - displaced.since))

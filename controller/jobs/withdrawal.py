@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The stored intent of an operator to free an element of the fabric."""
+"""The stored intent of an operator or a rollout to free an element of the fabric."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class Withdrawal(Record):
     reason   free text of the operator
     since    wall clock, in seconds
     until    of a hold: wall clock, in seconds
+    is_for_rollout  a rollout has withdrawn it, and gives it back
     """
 
     element: str
@@ -42,3 +43,4 @@ class Withdrawal(Record):
     reason: str = ""
     since: WallClock = 0.0
     until: WallClock = 0.0
+    is_for_rollout: bool = False

@@ -75,7 +75,7 @@ class ElementsFailed:
 
 @dataclass(frozen=True)
 class MaintenanceRequested:
-    """An operator has withdrawn elements of the fabric, or given them back."""
+    """An operator or a rollout has withdrawn elements of the fabric, or given them back."""
 
     text: str
     elements: tuple[str, ...]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Maintenance requests of operators: cordon, drain and hold elements of the fabric, and give them back.
+"""Maintenance requests of operators and rollouts: cordon, drain and hold elements of the fabric, and give them back.
 
 An intent is in the store before it has an effect, and stays there until it is taken back. Whether a drained element is
 free follows from the placements of jobs, and is not stored."""
@@ -57,7 +57,15 @@ class Maintenance:
         await self._state.failures.known.wait()
         self._migrations.leave_drained()
 
-    def withdraw(self, names: Iterable[str], intent: Intent, reason: str = "", hold_s: float = 0.0) -> None:
+    def withdraw(
+        self,
+        names: Iterable[str],
+        intent: Intent,
+        reason: str = "",
+        hold_s: float = 0.0,
+        *,
+        is_for_rollout: bool = False,
+    ) -> None:
         """Cordon, drain or hold elements; the last intent for an element counts. `hold_s`: for how long switches are
         held. Nothing happens if all is so already. Raises WithdrawalError, StoreError."""
         elements, now = elements_named(self._state.fabric, names), self._state.clock.wall_s()
@@ -65,7 +73,14 @@ class Maintenance:
             self._check_hold(elements, hold_s)
         until = now + hold_s if intent is Intent.HOLD else 0.0
         wished = (
-            Withdrawal(element=name, intent=intent, reason=reason, since=now, until=until)
+            Withdrawal(
+                element=name,
+                intent=intent,
+                reason=reason,
+                since=now,
+                until=until,
+                is_for_rollout=is_for_rollout,
+            )
             for name in elements.names
         )
         stored = {w.element: w for w in self._state.registry.withdrawals}
@@ -77,13 +92,13 @@ class Maintenance:
                 self._state.registry.withdraw(withdrawal)
         held = f" for {hold_s:g} s" if intent is Intent.HOLD else ""
         names = [w.element for w in new]
-        self._announce(f"an operator has asked to {intent} {listing(names)}{held}", names)
+        self._announce(f"{_requester(is_for_rollout)} has asked to {intent} {listing(names)}{held}", names)
         self._apply()
         self._state.events.publish(FailuresChanged())
         self._migrations.leave_drained()
         self._placements.try_queue()
 
-    def give_back(self, names: Iterable[str]) -> None:
+    def give_back(self, names: Iterable[str], *, is_for_rollout: bool = False) -> None:
         """Let plans, jobs and routes use elements again. Nothing happens if none is withdrawn. Raises WithdrawalError,
         StoreError."""
         elements = elements_named(self._state.fabric, names)
@@ -94,7 +109,7 @@ class Maintenance:
         with self._state.registry.change():
             for name in returned:
                 self._state.registry.give_back(name)
-        self._announce(f"an operator has given {listing(returned)} back", returned)
+        self._announce(f"{_requester(is_for_rollout)} has given {listing(returned)} back", returned)
         self._apply()
         self._state.events.publish(FailuresChanged())
         self._state.events.publish(CapacityFreed())
@@ -124,11 +139,15 @@ class Maintenance:
         self._state.failures.withdraw(chosen, (w for w in stored if w.intent is Intent.HOLD))
 
 
+def _requester(is_for_rollout: bool) -> str:
+    return "a rollout" if is_for_rollout else "an operator"
+
+
 def _is_so(wished: Withdrawal, stored: Withdrawal | None) -> bool:
     """Whether the store has the intent already. A hold begins anew."""
     if stored is None or wished.intent is Intent.HOLD:
         return False
-    return (wished.intent, wished.reason) == (stored.intent, stored.reason)
+    return stored == wished.model_copy(update={"since": stored.since})
 
 
 def withdrawn_elements(

@@ -18,6 +18,7 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.lifecycle.events import MaintenanceRequested
 from netfold.controller.scheduling.maintenance import MAX_HOLD_S
 from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.stored_programs import ProgramFiles, read_pipeline, with_stored_programs
@@ -192,15 +193,28 @@ def test_a_store_of_the_version_before_has_no_rollout(tmp_path):
     asyncio.run(scenario())
 
 
-def test_what_an_operator_has_withdrawn_is_so_again(tmp_path):
+@pytest.mark.parametrize("reason", ["cables", rollouts.REASON])
+def test_what_an_operator_has_withdrawn_is_so_again(tmp_path, reason):
     async def scenario():
         async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
             await deployment.settled()
-            deployment.controller.planning.maintenance.withdraw(["leaf1"], Intent.CORDON, "cables")
+            deployment.controller.planning.maintenance.withdraw(["leaf1"], Intent.CORDON, reason)
+            requested: list[MaintenanceRequested] = []
+            deployment.controller.state.events.subscribe(MaintenanceRequested, requested.append)
             await stub.RollOutProgram(_request(NEXT))
             assert await _has_ended(deployment) is RolloutState.DONE
             [stays] = deployment.controller.state.registry.withdrawals
-            assert (stays.element, stays.intent, stays.reason) == ("leaf1", Intent.CORDON, "cables")
+            assert (stays.element, stays.intent, stays.reason) == ("leaf1", Intent.CORDON, reason)
+            assert [event.text for event in requested] == [
+                "a rollout has asked to drain spine1",
+                "a rollout has given spine1 back",
+                "a rollout has asked to drain spine2",
+                "a rollout has given spine2 back",
+                "a rollout has asked to drain leaf1",
+                "an operator has asked to cordon leaf1",
+                "a rollout has asked to drain leaf2",
+                "a rollout has given leaf2 back",
+            ]
 
     asyncio.run(scenario())
 
@@ -255,9 +269,7 @@ def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_pat
             await stub.RollOutProgram(_request(NEXT))
 
             def is_under_way() -> bool:
-                return [w.reason for w in deployment.controller.state.registry.withdrawals] == [
-                    rollouts.REASON
-                ]
+                return [w.is_for_rollout for w in deployment.controller.state.registry.withdrawals] == [True]
 
             await deployment.until(is_under_way, "the rollout has withdrawn leaf1")
             back, cordon = (

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from netfold.controller.health.rollouts import REASON
 from netfold.controller.jobs.program_records import RolloutState, StoredProgram, SwitchProgram
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.switches.devices import Device
@@ -145,7 +144,7 @@ def wrong_at_rest(
             return f"{name} has {has}, and the store {wanted}"
         if wanted.p4info.name in BAD:
             return f"{name} stays with program {wanted.p4info.name}"
-    if any(w.reason == REASON for w in store.withdrawals()):
+    if any(w.is_for_rollout for w in store.withdrawals()):
         return "a switch stays withdrawn after its rollout"
     if rollout is not None and rollout.state is RolloutState.DONE and rollout.name in BAD:
         return f"the rollout of {rollout.name} is done"

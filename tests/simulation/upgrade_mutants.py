@@ -70,7 +70,7 @@ UPGRADE_MUTANTS = (
     Mutant(
         "a switch stays withdrawn after its rollout",
         ROLLOUTS,
-        "            self._maintenance.give_back([switch])\n",
+        "            self._maintenance.give_back([switch], is_for_rollout=True)\n",
         "            pass\n",
         "a program reaches all switches",
     ),

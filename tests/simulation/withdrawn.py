@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from netfold.controller.core import Controller
-from netfold.controller.health.rollouts import REASON
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.withdrawal import Intent, Withdrawal
 from netfold.controller.lifecycle.capacity import unavoidable, uses_failed
@@ -65,7 +64,7 @@ class Operator:
         to it."""
         found = list(stored)
         intents = {w.element: w.intent for w in found}
-        under_way = {w.element for w in found if w.reason == REASON}
+        under_way = {w.element for w in found if w.is_for_rollout}
         for element, wish in self._wishes.items():
             if wish.is_answered and element not in under_way and intents.get(element) != wish.intent:
                 return f"{element} is {intents.get(element)}, and the answer was {wish.intent}"
