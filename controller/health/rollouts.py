@@ -182,8 +182,9 @@ class Rollouts:
             log.error("switch %s gets its program back: %s", switch, fault)
             self._commit(record.model_copy(update={"reason": f"switch {switch}: {fault}"}))
             return
-        done = (*record.done, switch)
-        self._give_back(record, switch, {"done": done, "left": record.left[1:]})
+        self._give_back(record, switch)
+        done = {"done": (*record.done, switch), "left": record.left[1:], "displaced": None}
+        self._commit(record.model_copy(update=done))
 
     async def _free(self, record: RolloutRecord, switch: str) -> RolloutRecord:
         """Let jobs leave the switch, or hold it for those that cannot."""
@@ -206,11 +207,11 @@ class Rollouts:
             self._assign(switch, before)
         session = self._fleet.sessions[switch]
         if await self._until(lambda: session.is_ready_with_pipeline, READY_S):
-            self._give_back(record, switch, {})
-            self._end(self.record or record, RolloutState.STOPPED)
-            return
-        why = f"{record.reason}; with its own program it is not ready, either, and it stays withdrawn"
-        self._end(record.model_copy(update={"reason": why}), RolloutState.STOPPED)
+            self._give_back(record, switch)
+        else:
+            why = f"{record.reason}; with its own program it is not ready, either, and it stays withdrawn"
+            record = record.model_copy(update={"reason": why})
+        self._end(record, RolloutState.STOPPED)
 
     def _end(self, record: RolloutRecord, state: RolloutState) -> None:
         reason = f": {record.reason}" if record.reason else ""
@@ -232,7 +233,8 @@ class Rollouts:
         found = [w for w in self._state.registry.withdrawals if w.element == switch and not w.is_for_rollout]
         return self._commit(record.model_copy(update={"displaced": found[0]})) if found else record
 
-    def _give_back(self, record: RolloutRecord, switch: str, changes: Mapping[str, object]) -> None:
+    def _give_back(self, record: RolloutRecord, switch: str) -> None:
+        """Give the switch back, or withdraw it again as an operator had requested."""
         displaced = record.displaced
         if displaced is None:
             self._maintenance.give_back([switch], is_for_rollout=True)
@@ -240,7 +242,6 @@ class Rollouts:
             now = self._state.clock.wall_s()  # which may have been set back
             left_s = max(1.0, min(displaced.until - now, displaced.until - displaced.since))
             self._maintenance.withdraw([switch], displaced.intent, displaced.reason, left_s)
-        self._commit(record.model_copy(update={"displaced": None, **changes}))
 
     # ---- programs -------------------------------------------------------------------------------------
 

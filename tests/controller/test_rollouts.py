@@ -15,7 +15,7 @@ from finsy.proto import p4r
 from netfold.controller.health import rollouts
 from netfold.controller.jobs.program_records import RolloutRecord, RolloutState, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.events import MaintenanceRequested
@@ -312,6 +312,29 @@ def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, progr
             await deployment.runs("job")
 
     monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    asyncio.run(scenario())
+
+
+def test_what_an_operator_has_withdrawn_is_so_again_when_the_disk_is_full_at_the_end(tmp_path, monkeypatch):
+    async def scenario():
+        async with deployed(leaf_spine(2, 1, 2), tmp_path) as deployment:
+            await deployment.settled()
+            deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.CORDON, "cables")
+            forget, failures = deployment.store.forget_unused_programs, []
+
+            def forget_late() -> None:
+                if not failures:
+                    failures.append(StoreError("the disk is full"))
+                    raise failures[0]
+                forget()
+
+            monkeypatch.setattr(deployment.store, "forget_unused_programs", forget_late)
+            deployment.controller.planning.rollouts.start(BAD)
+            assert await _has_ended(deployment) is RolloutState.STOPPED
+            assert failures
+            [stays] = deployment.controller.state.registry.withdrawals
+            assert (stays.intent, stays.reason) == (Intent.CORDON, "cables")
+
     asyncio.run(scenario())
 
 
