@@ -34,6 +34,7 @@ from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements, element_named
+from netfold.controller.switches.stored_programs import ProgramStore
 from netfold.topologies.fabric import Fabric, Switch
 
 RANDOM_BYTES = 9
@@ -109,7 +110,7 @@ class JobRegistry:
         return self._store
 
     @property
-    def program_store(self) -> JobStore:
+    def program_store(self) -> ProgramStore:
         """The store, for the programs of switches. They are written within a change."""
         return self._store
 

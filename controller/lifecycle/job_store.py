@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.stored_fabric import FabricStore
 from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.jobs.withdrawal import Withdrawal
+from netfold.controller.switches.stored_programs import ProgramStore
 
 
-class JobStore(FabricStore, Protocol):
+class JobStore(FabricStore, ProgramStore, Protocol):
     """A store of jobs. Writes take place within a `change`, which is committed as a whole or not at all."""
 
     @property
@@ -55,26 +55,6 @@ class JobStore(FabricStore, Protocol):
 
     @property
     def is_final(self) -> bool: ...
-
-    def expect_final(self, what: str) -> None: ...
-
-    @property
-    def has_live_jobs(self) -> bool: ...
-
-    def switch_programs(self) -> dict[str, SwitchProgram]: ...
-
-    def program(self, digest: str) -> StoredProgram: ...
-
-    def put_program(self, program: StoredProgram) -> None: ...
-
-    def put_switch_program(self, switch: str, program: SwitchProgram) -> None: ...
-
-    def forget_unused_programs(self) -> None: ...
-
-    @property
-    def rollout(self) -> RolloutRecord | None: ...
-
-    def put_rollout(self, rollout: RolloutRecord) -> None: ...
 
     def usage(self) -> list[TenantUsage]: ...
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from netfold.controller.jobs.program_records import StoredProgram, SwitchProgram
+from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
@@ -21,7 +21,9 @@ from netfold.topologies.fabric import Fabric, FabricError
 
 
 class ProgramStore(Protocol):
-    """A store, as far as it has programs of switches."""
+    """A store, as far as it has programs of switches, and their rollouts."""
+
+    def expect_final(self, what: str) -> None: ...
 
     @property
     def has_live_jobs(self) -> bool: ...
@@ -33,6 +35,13 @@ class ProgramStore(Protocol):
     def put_program(self, program: StoredProgram) -> None: ...
 
     def put_switch_program(self, switch: str, program: SwitchProgram) -> None: ...
+
+    def forget_unused_programs(self) -> None: ...
+
+    @property
+    def rollout(self) -> RolloutRecord | None: ...
+
+    def put_rollout(self, rollout: RolloutRecord) -> None: ...
 
 
 def read_pipeline(pipeline: Pipeline) -> StoredProgram:
