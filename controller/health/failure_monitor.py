@@ -11,7 +11,7 @@ from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.lifecycle.events import CapacityFreed, ElementsFailed, EventBus, FailuresChanged
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
-from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements, link_name
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.miscabling import Miscabling
 
@@ -82,8 +82,8 @@ class FailureMonitor:
             self._cuts[link] += 1
             self._call_later(self._timeouts.restart, self._on_link_timeout, link, self._cuts[link])
             elements = FailedElements(frozenset((link,)))
-            why = [f": {m}" for m in miscablings if m.link == _name(link)][:1]
-            self._events.publish(ElementsFailed(elements, f"link {_name(link)} is down{''.join(why)}", False))
+            why = next((f": {m}" for m in miscablings if m.link == link_name(link)), "")
+            self._events.publish(ElementsFailed(elements, f"link {link_name(link)} is down{why}", False))
         if before - down:
             self._events.publish(CapacityFreed())
 
@@ -93,7 +93,7 @@ class FailureMonitor:
             if held_s := max(map(self._failures.held_s, link)):
                 self._call_later(min(held_s, self._timeouts.restart), self._on_link_timeout, link, cut)
                 return
-            why = f"link {_name(link)} is down for {self._timeouts.restart:g} s"
+            why = f"link {link_name(link)} is down for {self._timeouts.restart:g} s"
             self._give_up(link, ElementsFailed(FailedElements(frozenset((link,))), why, True))
 
     def _on_start_timeout(self, switch: str) -> None:
@@ -159,7 +159,3 @@ class FailureMonitor:
     def _publish_failed(self, failed: FailedElements) -> None:
         self._failures.failed = failed
         self._events.publish(FailuresChanged())
-
-
-def _name(link: frozenset[str]) -> str:
-    return "-".join(sorted(link))

@@ -53,10 +53,7 @@ class EventLog:
         self._add("lease_expired", f"{event.host} sent no heartbeat", job=event.job, host=event.host)
 
     def on_elements_failed(self, event: ElementsFailed) -> None:
-        failed = [
-            *sorted(event.elements.switches),
-            *sorted("-".join(sorted(k)) for k in event.elements.links),
-        ]
+        failed = event.elements.names
         self._add("elements_failed", event.reason or ", ".join(failed), elements=failed)
 
     def on_maintenance(self, event: MaintenanceRequested) -> None:

@@ -24,6 +24,7 @@ from netfold.controller.scheduling.maintenance import withdrawn_elements
 from netfold.controller.service.call_status import calls_step
 from netfold.controller.service.open_slots import OpenSlots, read_open_slots
 from netfold.controller.subsystems import Planning, Switches
+from netfold.controller.switches.failed_elements import link_name
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.tables import NO_TREE
 from netfold.protocol.listing import listing
@@ -113,7 +114,7 @@ class Explainer:
 
     def _miscabled(self, job: JobRecord) -> Iterator[str]:
         """The cables of the job's links that lead elsewhere."""
-        links = {"-".join(sorted(link)) for placement in job.placements for link in placement.links}
+        links = {link_name(link) for placement in job.placements for link in placement.links}
         found = [str(m) for m in self._state.failures.miscablings if m.link in links]
         if found:
             yield f"Cables of its links lead elsewhere: {listing(found, MAX_LINKS)}."

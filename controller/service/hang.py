@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from netfold.controller.service.call_status import size, what
-from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, link_name
+from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, path_name
 from netfold.controller.service.slowness import slow
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
@@ -289,7 +289,7 @@ def _lost(job: JobView) -> Diagnosis | None:
     links: dict[str, str] = {}
     for node in job.slots:
         for child, count in node.lost.items():
-            link = link_name(node.paths[child])
+            link = path_name(node.paths[child])
             sender = views.get(child)
             did = f"; {child} has retransmitted {sender.retransmitted} packets meanwhile" if sender else ""
             links[link] = (
@@ -369,7 +369,7 @@ def _common_links(job: JobView, hosts: Sequence[str]) -> tuple[str, ...]:
         (leaf,) = leaves
         if {m.host for m in job.workers if job.attachments.get(m.host) == leaf} <= set(hosts):
             return (f"to {leaf}",)
-    return tuple(link_name((job.attachments.get(h, "?"), h)) for h in hosts)
+    return tuple(path_name((job.attachments.get(h, "?"), h)) for h in hosts)
 
 
 def _have(hosts: Sequence[str]) -> str:

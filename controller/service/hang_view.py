@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from netfold.controller.lifecycle.member_status import CallStatus
 from netfold.controller.service.open_slots import OpenSlots
+from netfold.controller.switches.failed_elements import link_name
 from netfold.protocol import netfold_pb2 as pb
 
 
@@ -31,9 +32,9 @@ class Cause(StrEnum):
     UNCLEAR = "unclear"
 
 
-def link_name(path: Sequence[str]) -> str:
-    """The name of a link has its two ends in order; that of a longer path has all nodes, from child to parent."""
-    return "-".join(sorted(path) if len(path) == 2 else path)
+def path_name(path: Sequence[str]) -> str:
+    """The name of a link; that of a longer path has all nodes, from child to parent."""
+    return link_name(path) if len(path) == 2 else "-".join(path)
 
 
 @dataclass(frozen=True)

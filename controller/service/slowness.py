@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, link_name
+from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, path_name
 from netfold.protocol.listing import listing
 
 MIN_COMMON_CALLS = 5
@@ -57,7 +57,7 @@ def _link_lacking(job: JobView, least: int) -> tuple[str, str, tuple[str, ...]] 
     lacking = Counter[str]()
     for node in job.glimpses:
         for child, count in node.lost.items():
-            lacking[link_name(node.paths[child])] += count
+            lacking[path_name(node.paths[child])] += count
     link, count = next(iter(lacking.most_common(1)), ("", 0))
     if count < least or 2 * count <= lacking.total():
         return None
@@ -79,7 +79,7 @@ def _link_to(ranked: Sequence[MemberView], job: JobView) -> tuple[str, str, tupl
         return None
     verb = "retransmits" if len(losing) == 1 else "retransmit up to"
     why = f": {listing(losing)} {verb} {worst.losses:.1%}, others at most {others[0].losses:.1%}"
-    return link_name(path), why, losing
+    return path_name(path), why, losing
 
 
 def _late(workers: Sequence[MemberView]) -> Diagnosis | None:

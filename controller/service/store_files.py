@@ -22,7 +22,7 @@ from netfold.controller.lifecycle.capacity import background_of, fits
 from netfold.controller.lifecycle.job_registry import resolved_with
 from netfold.controller.lifecycle.tree_numbers import switches_of
 from netfold.controller.service.leadership import lock_of
-from netfold.controller.switches.failed_elements import WithdrawalError, element_named
+from netfold.controller.switches.failed_elements import WithdrawalError, element_named, link_name
 from netfold.protocol.listing import listing
 from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import fabric_from_spec
@@ -199,7 +199,7 @@ def _job_faults(live: list[JobRecord], fabric: Fabric) -> Iterator[str]:
     nodes, links = {e.name for e in fabric.elements}, {frozenset((k.a, k.b)) for k in fabric.links}
     for job in live:
         missing = sorted({*job.nodes, *(m.host for m in job.members)} - nodes)
-        lost = sorted("-".join(sorted(link)) for p in job.placements for link in p.links - links)
+        lost = sorted(link_name(link) for p in job.placements for link in p.links - links)
         if missing or lost:
             yield f"job {job.name}: the fabric has no {listing([*missing, *lost])}"
             continue

@@ -40,8 +40,8 @@ class FailedElements:
 
     @property
     def names(self) -> list[str]:
-        """The names of all elements; a link a-b has those of its ends, in order."""
-        return sorted((*self.switches, *("-".join(sorted(link)) for link in self.links)))
+        """The names of all elements."""
+        return sorted((*self.switches, *map(link_name, self.links)))
 
     def covers(self, a: str, b: str) -> bool:
         """True if the link a-b or one of its ends has failed."""
@@ -49,6 +49,11 @@ class FailedElements:
 
 
 NO_ELEMENTS = FailedElements()
+
+
+def link_name(ends: Iterable[str]) -> str:
+    """The name of a link: those of its ends, in order."""
+    return "-".join(sorted(ends))
 
 
 def united(elements: Iterable[FailedElements]) -> FailedElements:

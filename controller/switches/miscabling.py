@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from netfold.controller.switches.failed_elements import link_name
+
 
 @dataclass(frozen=True)
 class Miscabling:
@@ -22,7 +24,7 @@ class Miscabling:
     @property
     def link(self) -> str:
         """The name of the link that the file has at the port."""
-        return "-".join(sorted((self.switch, self.expected_at)))
+        return link_name((self.switch, self.expected_at))
 
     def __str__(self) -> str:
         return (
