@@ -60,13 +60,17 @@ class Epochs:
             j for j in self._registry.all() if any(switch in t.bases for p in j.placements for t in p.trees)
         ]
         why = f"switch {switch} lost its registers"
-        renewed: list[str] = []
-        exhausted: list[EpochsExhausted] = []
+        renewed, exhausted = list[str](), list[EpochsExhausted]()
         with self._registry.change():
             self._registry.registers_empty(switch)
         try:
             for job in affected:
-                self._renew(job, why, renewed, exhausted)
+                try:
+                    with self._registry.change():
+                        self._registry.write(self._with_new_epoch(job, why))
+                    renewed.append(job.name)
+                except EpochsExhaustedError as error:
+                    exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
         finally:
             if renewed:
                 self._lifecycle.changed(*renewed)
@@ -74,14 +78,6 @@ class Epochs:
             self._events.publish(event)
         if any(job.previous is not None for job in affected):
             self._events.publish(CapacityFreed())
-
-    def _renew(self, job: JobRecord, why: str, renewed: list[str], exhausted: list[EpochsExhausted]) -> None:
-        try:
-            with self._registry.change():
-                self._registry.write(self._with_new_epoch(job, why))
-            renewed.append(job.name)
-        except EpochsExhaustedError as error:
-            exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
 
     def _with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:
         """The job in an epoch that none of its slots has seen, within a change. Raises EpochsExhaustedError."""
