@@ -20,7 +20,7 @@ class FailureState:
     maintenance calls `withdraw`. Plans avoid both. Jobs have to leave what has failed, and leave what is drained if
     they can.
 
-    miscablings  the cables that lead elsewhere than the fabric's file says
+    miscablings  cables that lead elsewhere than the fabric's file says
     awaited  switches and links of `failed` that may be back shortly: no job without another plan fails yet
     changes  how often `failed` or `withdrawn` was set: an element that is back may have refused a plan in between
     known    set when each switch has been ready since the start, or its start timeout has passed

@@ -305,8 +305,7 @@ class JobRegistry:
     def new(
         self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queued: bool = False
     ) -> JobRecord:
-        """Make a queued job of a resolved file. `queued`: it has to wait. Raises LimitError,
-        StoreError."""
+        """Make a queued job of a resolved file. `queued`: it has to wait. Raises LimitError, StoreError."""
         self.check_limits(submitter, resolved, queued=queued)
         if resolved.file.max_s is not None:
             self._store.expect_final("`max_s`")

@@ -11,7 +11,7 @@ from netfold.controller.jobs.submitter import LimitError, Submitter
 from netfold.controller.jobs.token_bucket import TokenBuckets
 
 WITHIN_S = 3600.0
-"""The seconds of the limit are within so many."""
+"""Seconds within which a tenant has the planning time of its limit."""
 
 
 class PlanningBudget:

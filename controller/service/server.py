@@ -42,8 +42,8 @@ async def serving(
     health: health_service.HealthServicer | None = None,
 ) -> AsyncIterator[str]:
     """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `credentials`), and yield the address. `limits`: None: those of
-    the process. `events`: gets an event for each call that changes something. `health`: answers
-    grpc.health.v1. Raises ListenError."""
+    the process. `events`: gets an event for each call that changes something. `health`: answers grpc.health.v1.
+    Raises ListenError."""
     calls = CallsInFlight()
     interceptors = [AccessInterceptor(service, credentials, events), PlainTexts(), calls]
     options = [

@@ -93,9 +93,8 @@ def back_up(state: Path, copy: Path) -> VerifiedStore:
     try:
         _copy(state, copy)
         with closing(sqlite3.connect(copy)) as made:
-            made.execute(
-                "PRAGMA journal_mode = DELETE"  # one file, which is read where nothing can be written
-            )
+            # The copy is one file then, and can be read where nothing can be written.
+            made.execute("PRAGMA journal_mode = DELETE")
     except (StoreError, sqlite3.Error) as error:
         with suppress(OSError):
             copy.unlink()
@@ -211,9 +210,8 @@ def _job_faults(live: list[JobRecord], fabric: Fabric) -> Iterator[str]:
             others = background_of(other for other in live if other is not job and nodes >= other.nodes)
             if not fits(fabric, job.placement.plan, others):
                 yield f"job {job.name}: its rates do not fit beside those of others"
-        held = (
-            found for p in job.placements for found in ranges_of(p).items()
-        )  # a job may give its own to itself
+        held = (found for p in job.placements for found in ranges_of(p).items())
+        # A set, because both placements of a job that moves may have the same slots.
         slots.update({(switch, block) for switch, ranges in held for r in ranges for block in r.blocks})
         for placement in job.placements:
             for tree, of_plan in zip(placement.trees, placement.plan.trees, strict=True):

@@ -67,9 +67,8 @@ class ProgramFiles:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for file, content in ((pipeline.p4info, program.p4info), (pipeline.blob, program.blob)):
-                if (
-                    not file.is_file() or file.read_bytes() != content
-                ):  # a leader may read what its standby has
+                # A leader may read the files that its standby has written: equal ones stay as they are.
+                if not file.is_file() or file.read_bytes() != content:
                     part = file.with_name(f"{file.name}.{os.getpid()}")
                     part.write_bytes(content)
                     part.replace(file)
