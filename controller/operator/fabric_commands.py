@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from netfold.controller.jobs.program_records import RolloutState
 from netfold.controller.operator.controller_client import (
     call_controller,
     duration_s,
@@ -22,9 +23,6 @@ from netfold.controller.operator.controller_client import (
 from netfold.controller.switches.miscabling import Miscabling
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
-
-RUNNING = "running"
-"""State of a rollout (netfold.proto)."""
 
 cordon, drain, hold, undrain, status = (typer.Typer() for _ in range(5))
 
@@ -139,7 +137,7 @@ def rollout_text(rollout: pb.Rollout) -> str:
     """How far a rollout is, and why it has stopped."""
     done, whole = len(rollout.done), len(rollout.done) + len(rollout.left)
     text = f"rollout of program {rollout.program}: {rollout.state}, {done} of {whole} switches"
-    if rollout.state == RUNNING:
+    if rollout.state == RolloutState.RUNNING:
         text += (
             f"; {rollout.left[0]} gets {'its program back' if rollout.reason else 'it'}"
             if rollout.left

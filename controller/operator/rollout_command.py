@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from netfold.controller.jobs.program_records import RolloutState
 from netfold.controller.operator.controller_client import (
     BAD_INPUT,
     REFUSED,
@@ -18,7 +19,7 @@ from netfold.controller.operator.controller_client import (
     plain,
     print_json,
 )
-from netfold.controller.operator.fabric_commands import RUNNING, rollout_text
+from netfold.controller.operator.fabric_commands import rollout_text
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.stored_programs import read_pipeline
 from netfold.p4src.manifest import COMPILED, P4INFO_SUFFIX, own_programs
@@ -76,7 +77,7 @@ def rollout(
         print_json(plain(ended))
     elif not is_followed:
         typer.echo(rollout_text(ended))
-    if ended.state != RUNNING and ended.left:
+    if ended.state != RolloutState.RUNNING and ended.left:
         raise typer.Exit(REFUSED)
 
 
@@ -92,7 +93,7 @@ async def _follow(stub: pb_grpc.ControllerStub, begun: pb.Rollout, *, is_quiet: 
         if not is_quiet and (text := rollout_text(last)) != shown:
             typer.echo(text)
             shown = text
-        if last.state != RUNNING:
+        if last.state != RolloutState.RUNNING:
             return last
         await asyncio.sleep(STATUS_POLL_S)
         answer = await stub.GetFabricStatus(pb.FabricStatusRequest(), timeout=REQUEST_S, wait_for_ready=True)
