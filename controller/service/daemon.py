@@ -36,7 +36,6 @@ from netfold.controller.service.systemd import SystemdNotifier
 from netfold.controller.service.watchdog import Watchdog, watched_loop
 from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
-from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.programs import check_lanes, programs_of, with_programs
 from netfold.controller.switches.stored_programs import ProgramFiles, note_programs, with_stored_programs
@@ -158,10 +157,6 @@ def _program_files(options: DaemonOptions) -> ProgramFiles:
     return ProgramFiles(options.state.with_name(f"{options.state.name}.programs"))
 
 
-def _pipeline_of(options: DaemonOptions, switch: str) -> Pipeline:
-    return options.devices.get(switch, Device()).pipeline or options.controller.pipeline
-
-
 def _with_programs(fabric: Fabric, options: DaemonOptions) -> Fabric:
     """The fabric as the programs of its switches limit it. Raises FabricError."""
     programs = programs_of(fabric, options.controller.pipeline, options.devices)
@@ -271,8 +266,9 @@ async def _lead(
         equip=lambda fabric: _equipped(fabric, equip, lanes),
         pipeline_of=_program_files(options).pipeline,
     )
+    switches = (s.name for s in config.fabric.switches)
     with store.change():
-        note_programs(store, {s.name: _pipeline_of(options, s.name) for s in config.fabric.switches})
+        note_programs(store, {s: config.device(s).pipeline or own.pipeline for s in switches})
     plans = PlanProcess(config.fabric)
     controller = Controller(config, store, own, term, plans)
     changes = controller.planning.fabric_changes
