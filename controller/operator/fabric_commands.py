@@ -137,12 +137,8 @@ def rollout_text(rollout: pb.Rollout) -> str:
     """How far a rollout is, and why it has stopped."""
     done, whole = len(rollout.done), len(rollout.done) + len(rollout.left)
     text = f"rollout of program {rollout.program}: {rollout.state}, {done} of {whole} switches"
-    if rollout.state == RolloutState.RUNNING:
-        text += (
-            f"; {rollout.left[0]} gets {'its program back' if rollout.reason else 'it'}"
-            if rollout.left
-            else ""
-        )
+    if rollout.state == RolloutState.RUNNING and rollout.left:
+        text += f"; {rollout.left[0]} gets {'its program back' if rollout.reason else 'it'}"
     return f"{text}; {rollout.reason}" if rollout.reason else text
 
 
