@@ -23,18 +23,13 @@ _NAMED_JOB = re.compile(r"(?<=\bjob ')[A-Za-z0-9_.-]+(?=')")
 """The form in which texts name a job. Elsewhere a word that equals a name, as `h1`, may be a host's."""
 
 
-def hides_jobs(caller: Identity) -> bool:
-    """Whether there may be jobs that the caller does not see."""
-    return caller.role is Role.USER or caller.job != ""
-
-
 class HiddenJobs:
     """The part of `jobs` that `caller` does not see. They are listed when an answer has to be searched for them: most
     answers of a member have no text."""
 
     def __init__(self, caller: Identity, jobs: Callable[[], Sequence[JobRecord]]) -> None:
         self._caller = caller
-        self._hides = hides_jobs(caller)
+        self._hides = caller.role is Role.USER or caller.job != ""
         self._tenant = caller.tenant
         self._jobs = jobs
 
@@ -83,10 +78,10 @@ class HiddenJobs:
             case pb.Status():
                 for tree in message.trees:
                     tree.job = self._shown(tree.job)
-            case pb.Usage() if not self._caller.job:
-                shown_rows = [row for row in message.tenants if row.tenant == self._tenant]
+            case pb.Usage():
+                own = [row for row in message.tenants if row.tenant == self._tenant]
                 del message.tenants[:]
-                message.tenants.extend(shown_rows)
+                message.tenants.extend(own)
             case pb.FabricStatus():
                 for element in message.elements:
                     element.reason = self.text(element.reason)
