@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -24,9 +23,9 @@ from netfold.controller.service.jwt_issuers import (
     TokenRefusedError,
     is_jwt,
     read_issuer,
+    read_protected,
 )
 
-MAX_FILE_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}")
 LIMITS, JWT = "limits", "jwt"
 """First words of lines with limits and issuers, and so no names. `jwt` in place of a digest: an issuer names the
@@ -215,17 +214,9 @@ def _lines(file: Path) -> Iterator[tuple[str, str]]:
 
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            mode = file.stat().st_mode
-            content = opened.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise IdentitiesError(f"{file} cannot be read: {error.strerror}") from error
-    if mode & stat.S_IWOTH:
-        raise IdentitiesError(f"{file} can be written by every user; expected `chmod o-w {file}`")
-    if len(content) > MAX_FILE_BYTES:
-        raise IdentitiesError(f"{file} has more than {MAX_FILE_BYTES} bytes")
-    try:
-        return content.decode()
+        return read_protected(file).decode()
+    except IssuerError as error:
+        raise IdentitiesError(str(error)) from error
     except UnicodeDecodeError as error:
         raise IdentitiesError(f"{file}: expected text in UTF-8: {error.reason}") from error
 

@@ -30,7 +30,7 @@ _FORM = re.compile(rb"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 
 
 class IssuerError(ValueError):
-    """A key or an option of an issuer cannot be used."""
+    """A file, a key or an option cannot be used."""
 
 
 class TokenRefusedError(Exception):
@@ -169,7 +169,7 @@ def read_issuer(kind: str, file: Path, values: Mapping[str, str]) -> JwtIssuer:
         import jwt  # noqa: F401, PLC0415  # optional
     except ImportError as error:
         raise IssuerError("JSON Web Tokens need PyJWT; install netfold[jwt]") from error
-    content = _content(file, is_secret=kind == "hs256")
+    content = read_protected(file, is_secret=kind == "hs256")
     if kind == "hs256":
         keys: tuple[JwtKey, ...] = (_secret(file, content),)
     elif kind == "jwks":
@@ -187,7 +187,8 @@ def _options(values: Mapping[str, str]) -> ClaimOptions:
     return ClaimOptions(**texts, leeway=float(leeway))
 
 
-def _content(file: Path, *, is_secret: bool) -> bytes:
+def read_protected(file: Path, *, is_secret: bool = False) -> bytes:
+    """The content of a file that names callers or has their keys: other users may not write it. Raises IssuerError."""
     try:
         with file.open("rb") as opened:
             mode, content = file.stat().st_mode, opened.read(MAX_FILE_BYTES + 1)

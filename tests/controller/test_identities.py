@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from netfold.controller.jobs.submitter import TenantLimits
 from netfold.controller.operator.token_command import app
 from netfold.controller.service.identities import (
-    MAX_FILE_BYTES,
     IdentitiesError,
     Identity,
     Role,
@@ -20,6 +19,7 @@ from netfold.controller.service.identities import (
     identity_line,
     read_identities,
 )
+from netfold.controller.service.jwt_issuers import MAX_FILE_BYTES
 from netfold.controller.service.security import Credentials, SecurityFileError, SecurityFiles
 from tests.traffic.tls import make_certificate
 
