@@ -4,7 +4,7 @@
 
 Jobs leave a switch, or wait for it where they cannot. It gets the program, and has to pass a check. The first switch
 that does not gets its own program back, and the rollout stops there. Each step is in the store before it has an
-effect, so the next controller goes on where this one ended."""
+effect, so the next controller continues where this one ended."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Rollouts:
             )
 
     def _check(self, program: StoredProgram, present: Mapping[str, StoredProgram]) -> None:
-        """Raises RolloutError for a program that jobs could not go on with."""
+        """Raises RolloutError for a program that jobs could not continue with."""
         new, lanes = program.abilities, self._state.packet_model.lanes
         if not present:
             raise RolloutError(

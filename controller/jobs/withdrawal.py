@@ -29,7 +29,7 @@ class Intent(StrEnum):
 
 
 class Withdrawal(Record):
-    """A withdrawn element. It is stored until an operator gives the element back, so that it outlives the controller.
+    """A withdrawn element. It is stored until the element is given back, so that it outlives the controller.
 
     element  name of a switch or host; of a link the names of its ends, in order, as in `leaf1-spine1`
     reason   free text of the operator

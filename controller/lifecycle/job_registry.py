@@ -126,7 +126,7 @@ class JobRegistry:
 
     @property
     def withdrawals(self) -> list[Withdrawal]:
-        """The elements that operators have withdrawn, by name."""
+        """The elements that operators and rollouts have withdrawn, by name."""
         return self._store.withdrawals()
 
     def __contains__(self, name: object) -> bool:
@@ -295,7 +295,7 @@ class JobRegistry:
         self._store.mark_links_up(hops)
 
     def withdraw(self, withdrawal: Withdrawal) -> None:
-        """Note that an operator has withdrawn an element."""
+        """Note that an element is withdrawn."""
         self._store.put_withdrawal(withdrawal)
 
     def give_back(self, element: str) -> None:

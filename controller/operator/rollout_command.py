@@ -54,7 +54,7 @@ def rollout(
     as_json: AsJson = False,
 ) -> None:
     """Give another program to all switches of its chip, one after the other, while jobs run. Jobs leave a switch, or
-    wait for it. The first switch that fails its check gets its own program back, and the rollout stops. It goes on
+    wait for it. The first switch that fails its check gets its own program back, and the rollout stops. It continues
     without this command; `netfold fabric status` shows how far it is.
 
     Exit codes: 0 done, or started with --no-wait, 2 bad file, 3 refused or stopped, 4 no controller answers.
@@ -87,7 +87,7 @@ def _pipeline(program: str, compiled: Path | None) -> Pipeline:
 
 
 async def _follow(stub: pb_grpc.ControllerStub, begun: pb.Rollout, *, is_quiet: bool) -> pb.Rollout:
-    """Show each step until the rollout has ended. A controller that restarts meanwhile goes on with it."""
+    """Show each step until the rollout has ended. A controller that restarts meanwhile continues it."""
     last, shown = begun, ""
     while True:
         if not is_quiet and (text := rollout_text(last)) != shown:

@@ -34,7 +34,7 @@ class StoreInUseError(StoreError):
 
 @dataclass(frozen=True)
 class VerifiedStore:
-    """A store that was verified. `faults`: the reasons why a controller could not go on with it."""
+    """A store that was verified. `faults`: the reasons why a controller could not continue with it."""
 
     schema: int
     fabric: str
