@@ -60,7 +60,7 @@ class TenantLedger:
         if not placements or job.placement is None:
             return NOTHING
         known = self._held.get(job.name)
-        if known is None or not _are_same(known[0], placements):
+        if known is None or known[0] != placements:
             slots = sum(r.size for p in placements for ranges in ranges_of(p).values() for r in ranges)
             promised = self.promised(job.placement.plan.rate, len(job.workers))
             known = self._held[job.name] = placements, Holding(slots, promised.bits)
@@ -107,8 +107,3 @@ class TenantLedger:
     def _write(self, row: TenantUsage) -> None:
         self._store.put_usage(row)
         self.rows = {**self.rows, row.tenant: row}
-
-
-def _are_same(known: tuple[Placement, ...], placements: tuple[Placement, ...]) -> bool:
-    """Whether these are the same objects: to compare their contents costs more than to count their slots."""
-    return len(known) == len(placements) and all(a is b for a, b in zip(known, placements, strict=True))
