@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from netfold.controller.jobs.file import resolve_job
@@ -18,7 +18,7 @@ from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
-from netfold.controller.switches.failed_elements import element_named, united
+from netfold.controller.switches.failed_elements import NO_ELEMENTS, elements_named
 
 
 class OperatorRequests:
@@ -54,15 +54,14 @@ class OperatorRequests:
         submitter: Submitter = UNNAMED,
         *,
         source: str = "",
-        without: Iterable[str] = (),
+        without: Sequence[str] = (),
         is_hidden: Callable[[str], bool] = lambda name: False,
     ) -> Plan:
         """The plan that a job would have now, around the elements `without`. Nothing is kept of it. Raises JobError,
         WithdrawalError, RefusedError, LimitError, and JobExistsError for a job that is hidden from the submitter."""
         fabric = self._state.fabric
         resolved = await asyncio.to_thread(resolve_job, text, fabric, source or "job")
-        names = dict.fromkeys(without)  # a message has room for a name many times
-        avoided = await asyncio.to_thread(lambda: united(element_named(fabric, name) for name in names))
+        avoided = await asyncio.to_thread(elements_named, fabric, without) if without else NO_ELEMENTS
         await self._state.failures.known.wait()
         return await self._placements.plan(resolved, submitter, avoided, is_hidden)
 
