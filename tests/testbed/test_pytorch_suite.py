@@ -49,7 +49,7 @@ ENVIRONMENTS = sorted(path.parents[1].name for path in REPOSITORY.glob(".venv-to
 """Each has a version of PyTorch."""
 
 SOURCES = os.environ.get("PYTORCH_SOURCES", "")
-"""Where PyTorch's sources are. Its package does not have these tests."""
+"""Folder of PyTorch's sources. Its package does not have these tests."""
 
 SOURCE_TESTS = (
     "_tensor/test_dtensor.py",
@@ -61,7 +61,7 @@ SOURCE_TESTS = (
 
 
 class Suite:
-    """Over a network with a host for each rank."""
+    """The suite runs over a network with a host for each rank."""
 
     def __init__(self, system: Testbed, environment: str, *options: object) -> None:
         self._system = system
@@ -69,7 +69,7 @@ class Suite:
         self._options = options
 
     def failed(self, min_passed: int) -> dict[str, str]:
-        """What Gloo passes and netfold does not, with netfold's outcome."""
+        """Return the tests that Gloo passes and netfold does not, with netfold's outcome."""
         gloo, ours = self._outcomes("gloo"), self._outcomes("netfold")
         passed = {name for name, outcome in gloo.items() if outcome == "passed"}
         assert len(passed) >= min_passed

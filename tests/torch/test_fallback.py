@@ -82,7 +82,7 @@ def session_of(store: dist.Store, rank: int, layout: RankLayout) -> Session:
 
 
 def reasons(store: dist.Store, options: TorchOptions = GLOO, hosts: Sequence[str] = ("h1", "h2")) -> set[str]:
-    """Why the ranks go by Gloo: one reason if they agree. Raises what they raise."""
+    """Return the reasons for which the ranks go by Gloo: one if they agree. Raises what they raise."""
 
     def run(rank: int) -> str:
         session = session_of(store, rank, layout_of(store, rank, options, hosts[rank]))
@@ -94,7 +94,7 @@ def reasons(store: dist.Store, options: TorchOptions = GLOO, hosts: Sequence[str
 
 
 def all_kinds() -> tuple[str, list[float]]:
-    """Why, and the results of one call of each kind."""
+    """Return the reason for Gloo, and the results of one call of each kind."""
     found = collectives_of(dist.group.WORLD)
     assert found is not None
     assert carrier() == carrier(dist.new_group()) == "gloo"
@@ -187,7 +187,7 @@ def test_a_job_that_waits_for_capacity_longer_than_the_program_gave_it(fabric: F
 
 @pytest.mark.parametrize("other", [TorchOptions(), TorchOptions(fallback="gloo", fallback_s=5.0)])
 def test_ranks_that_chose_differently_are_refused(other: TorchOptions, fabric: Fabric, store: dist.Store):
-    """Also where the controller would admit the job."""
+    """The controller would admit the job."""
     first, second = at_all_ranks(lambda rank: layout_of(store, rank, other if rank else GLOO))
     assert isinstance(first, DifferentFallbacksError)
     assert str(first) == (
