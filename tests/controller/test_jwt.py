@@ -41,8 +41,9 @@ from netfold.topologies.generators import single_switch
 from tests.controller.deployment import deployed
 from tests.traffic.tls import make_certificate
 
-jwt = pytest.importorskip("jwt")
-crypto = pytest.importorskip("cryptography.hazmat.primitives.asymmetric")
+NOT_INSTALLED = "SKIPPED: PyJWT is not installed with cryptography (pip install 'netfold[jwt]')"
+jwt = pytest.importorskip("jwt", reason=NOT_INSTALLED)
+pytest.importorskip("cryptography.hazmat.primitives.asymmetric", reason=NOT_INSTALLED)
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: E402
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: E402

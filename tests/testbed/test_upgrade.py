@@ -41,9 +41,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git = ["git", "-C", str(REPOSITORY)]
     known = subprocess.run([*git, "cat-file", "-e", BEFORE], capture_output=True, check=False)
     if known.returncode:
-        pytest.skip(
-            f"UPGRADES ARE NOT TESTED: the history has no revision {BEFORE[:8]} (git fetch --unshallow)"
-        )
+        pytest.skip(f"SKIPPED: upgrades: the history has no revision {BEFORE[:8]} (git fetch --unshallow)")
     tree = tmp_path_factory.mktemp("before")
     archive = subprocess.run([*git, "archive", BEFORE], capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
@@ -126,7 +124,7 @@ def _until_calls(progress: Path, more: int, check: Callable[[], None]) -> None:
 @pytest.mark.parametrize("kind", ["python", "torch"])
 def test_an_upgrade_and_the_way_back_fail_no_call(before, kind, tmp_path, monkeypatch):
     if kind == "torch" and not TORCH_PYTHON.exists():
-        pytest.skip(f"needs {TORCH_PYTHON}")
+        pytest.skip("SKIPPED: needs PyTorch in .venv-torch")
     old, new = str(_command_of(before)), installed_command("netfold")
     progress = tmp_path / "progress"
 
