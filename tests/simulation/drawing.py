@@ -14,8 +14,9 @@ from netfold.topologies.fabric import Fabric
 from tests.simulation.fabric_file import KINDS
 from tests.simulation.faults import Intensity
 from tests.simulation.program import JobSpec
-from tests.simulation.rolled_out import MUTE, NEXT, REFUSED
+from tests.simulation.rolled_out import NEXT
 from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step
+from tests.simulation.switch import MUTE, REFUSED
 
 SHARES = (0.3, 0.7, 0.95)
 """Of a link's rate: what cross traffic takes."""

@@ -18,14 +18,13 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.p4src.manifest import Program
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric
-from tests.simulation.switch import SimulatedSwitch
+from tests.simulation.switch import MUTE, REFUSED, SimulatedSwitch
 
 ASK_AGAIN_S = 2.0
 """The operator asks again, where no controller has answered."""
 
-FIRST, NEXT, REFUSED, MUTE = "first", "next", "refused", "mute"
-"""Programs: that of all switches at the start, one that works, one that no switch takes, and one that answers
-nothing."""
+FIRST, NEXT = "first", "next"
+"""Programs that work: that of all switches at the start, and another one."""
 
 BAD = (REFUSED, MUTE)
 
