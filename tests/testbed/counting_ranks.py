@@ -49,7 +49,7 @@ def until_more_calls(folder: Path, jobs: Collection[str], more: int, check: Call
 
     def calls() -> list[int]:
         files = [progress_of(folder, job) for job in jobs]
-        return [int(f.read_text() or 0) if f.exists() else 0 for f in files]
+        return [int(f.read_text()) if f.exists() else 0 for f in files]
 
     def have_more() -> bool:
         check()
