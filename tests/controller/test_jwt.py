@@ -41,8 +41,9 @@ from netfold.topologies.generators import single_switch
 from tests.controller.deployment import deployed
 from tests.traffic.tls import make_certificate
 
-jwt = pytest.importorskip("jwt")
-crypto = pytest.importorskip("cryptography.hazmat.primitives.asymmetric")
+NOT_INSTALLED = "SKIPPED: PyJWT is not installed with cryptography (pip install 'netfold[jwt]')"
+jwt = pytest.importorskip("jwt", reason=NOT_INSTALLED)
+pytest.importorskip("cryptography.hazmat.primitives.asymmetric", reason=NOT_INSTALLED)
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: E402
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: E402
@@ -88,9 +89,11 @@ def slurm_of(claims: bytes) -> bytes:
     return b".".join((signed, encoded(hmac.digest(SECRET, signed, hashlib.sha256))))
 
 
+CLAIMS = {"iss": "https://a.example", "aud": "netfold", "sub": "bob", "team": "vision", "role": "viewer"}
+
+
 def cloud(key: Any = RSA, algorithm: str = "RS256", kid: str | None = "r1", **changes: object) -> bytes:
-    claims = {"iss": "https://a.example", "aud": "netfold", "sub": "bob", "team": "vision", "role": "viewer"}
-    claims |= {"exp": int(time.time()) + 60, **changes}
+    claims = {**CLAIMS, "exp": int(time.time()) + 60, **changes}
     present = {name: value for name, value in claims.items() if value is not None}
     return jwt.encode(present, key, algorithm, headers={"kid": kid} if kid else {}).encode()
 
@@ -121,14 +124,7 @@ def test_claims_of_an_issuer_name_the_caller(key, algorithm, kid, tmp_path):
 
 
 def forged(header: dict[str, str], secret: bytes | None) -> bytes:
-    claims = {
-        "iss": "https://a.example",
-        "aud": "netfold",
-        "sub": "bob",
-        "team": "vision",
-        "role": "operator",
-    }
-    claims |= {"exp": int(time.time()) + 60, "sun": "alice"}  # type: ignore[dict-item]
+    claims = {**CLAIMS, "role": "operator", "exp": int(time.time()) + 60, "sun": "alice"}
     parts = [encoded(json.dumps(p).encode()) for p in (header, claims)]
     proof = b"" if secret is None else hmac.digest(secret, b".".join(parts), hashlib.sha256)
     return b".".join((*parts, encoded(proof)))

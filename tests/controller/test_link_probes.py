@@ -30,6 +30,8 @@ from netfold.topologies.generators import leaf_spine
 
 FABRIC = leaf_spine(2, 2, 1)
 LINK = frozenset(("leaf1", "spine1"))
+HALF = frozenset(frozenset((f"leaf{i}", f"spine{j}")) for i in range(1, 181) for j in range(1, 26))
+"""Half of the links of 180 leaves and 50 spines."""
 PERIOD_S = 0.3
 MAX_PERIODS = 200
 
@@ -155,29 +157,20 @@ def test_hosts_links_take_no_turn_and_a_lost_probe_is_followed_up_at_once(tmp_pa
     assert switches.periods * PERIOD_S <= 1.6 + (MAX_LOST + 1) * PERIOD_S
 
 
-def test_a_dead_link_of_a_job_is_found_in_3_s_among_9000_links(tmp_path: Path):
-    switches = Switches(tmp_path, leaf_spine(180, 50, 1), jobs_use=frozenset((LINK,)))
-    switches.run()
-    assert switches.down == {LINK}
-    assert switches.periods * PERIOD_S <= 3
-
-
-def test_a_dead_link_that_no_job_uses_is_found_in_a_minute_among_9000_links(tmp_path: Path):
-    switches = Switches(tmp_path, leaf_spine(180, 50, 1))
-    switches.run()
-    assert switches.down == {LINK}
-    assert switches.periods * PERIOD_S <= 60
-
-
-@pytest.mark.slow
-def test_a_dead_link_of_a_job_is_found_while_jobs_use_half_of_9000_links(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("jobs_use", "within_s"),
+    [
+        pytest.param(frozenset((LINK,)), 3, id="it alone"),
+        pytest.param(frozenset(), 60, id="none"),
+        pytest.param(HALF, 60, id="half", marks=pytest.mark.slow),
+    ],
+)
+def test_a_dead_link_is_found_among_9000_links(tmp_path: Path, jobs_use, within_s: float):
     """The links of jobs share what a round over all links leaves: 42 probes in each period."""
-    fabric = leaf_spine(180, 50, 1)
-    used = frozenset(frozenset((f"leaf{i}", f"spine{j}")) for i in range(1, 181) for j in range(1, 26))
-    switches = Switches(tmp_path, fabric, jobs_use=used)
+    switches = Switches(tmp_path, leaf_spine(180, 50, 1), jobs_use=jobs_use)
     switches.run()
     assert switches.down == {LINK}
-    assert switches.periods * PERIOD_S <= 60
+    assert switches.periods * PERIOD_S <= within_s
 
 
 def test_the_link_of_a_port_that_another_one_s_cable_leads_to_is_down(tmp_path: Path):

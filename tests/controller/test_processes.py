@@ -201,7 +201,7 @@ def _get(url: str, accepted: int = 200) -> str:
 
 
 def test_health_checks_tell_the_leader_from_its_standby(tmp_path):
-    """By grpc.health.v1, as platforms probe it."""
+    """Platforms probe it by grpc.health.v1."""
 
     async def status(address: str, service: str) -> int:
         async with grpc.aio.insecure_channel(address) as channel:

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import grpc
 import pytest
@@ -23,14 +25,21 @@ from netfold.controller.scheduling.maintenance import MAX_HOLD_S
 from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.stored_programs import ProgramFiles, read_pipeline, with_stored_programs
 from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.congestion import MARK_FRACTION
+from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import PIPELINE, Deployment, asked, code_of, deployed
 
+FABRIC = leaf_spine(2, 2, 2)
 JOB = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
 OWN = read_pipeline(PIPELINE)
 NEXT = replace(OWN, name="next", blob=OWN.blob + b"\n")
 BAD = replace(OWN, name="bad", blob=b"bad")
+
+
+def _next(**abilities: object) -> StoredProgram:
+    return replace(NEXT, abilities=NEXT.abilities.model_copy(update=abilities))
 
 
 def _request(program: StoredProgram) -> pb.RollOutProgramRequest:
@@ -40,8 +49,19 @@ def _request(program: StoredProgram) -> pb.RollOutProgramRequest:
     )
 
 
+Scenario = Callable[[Deployment, pb_grpc.ControllerStub], Awaitable[None]]
+
+
+def _run(tmp_path: Path, scenario: Scenario, fabric: Fabric = FABRIC) -> None:
+    async def whole() -> None:
+        async with deployed(fabric, tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            await scenario(deployment, stub)
+
+    asyncio.run(whole())
+
+
 async def _runs(deployment: Deployment) -> None:
-    await deployment.settled()
     await deployment.controller.requests.submit(JOB, queue=False)
     await deployment.runs("job")
 
@@ -57,6 +77,13 @@ async def _has_ended(deployment: Deployment) -> RolloutState:
     return record.record.state
 
 
+async def _rolled_out(
+    deployment: Deployment, stub: pb_grpc.ControllerStub, program: StoredProgram
+) -> RolloutState:
+    await stub.RollOutProgram(_request(program))
+    return await _has_ended(deployment)
+
+
 def _blobs(deployment: Deployment) -> dict[str, bytes]:
     configs = {name: s.state.config for name, s in deployment.switches.items()}
     return {name: b"" if config is None else config.p4_device_config for name, config in configs.items()}
@@ -67,28 +94,27 @@ def _nothing_is_withdrawn(deployment: Deployment) -> bool:
 
 
 def test_a_program_reaches_all_switches_and_stays(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
-            await _runs(deployment)
-            status = await stub.RollOutProgram(_request(NEXT))
-            assert (status.rollout.program, list(status.rollout.left)) == (
-                "next",
-                ["spine1", "spine2", "leaf1", "leaf2"],
-            )
-            assert await code_of(stub.RollOutProgram(_request(OWN))) == grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert await _has_ended(deployment) is RolloutState.DONE
-            assert set(_blobs(deployment).values()) == {NEXT.blob}
-            assert _nothing_is_withdrawn(deployment)
-            await deployment.runs("job")
-            pushes = {name: s.pushes for name, s in deployment.switches.items()}
-            assert set(pushes.values()) == {2}
-            await deployment.kill()
-            deployment.start()  # with the options of before
-            await deployment.settled()
-            assert {name: s.pushes for name, s in deployment.switches.items()} == pushes
-            assert deployment.state("job") is JobState.RUNNING
+    async def scenario(deployment, stub):
+        await _runs(deployment)
+        status = await stub.RollOutProgram(_request(NEXT))
+        assert (status.rollout.program, list(status.rollout.left)) == (
+            "next",
+            ["spine1", "spine2", "leaf1", "leaf2"],
+        )
+        assert await code_of(stub.RollOutProgram(_request(OWN))) == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await _has_ended(deployment) is RolloutState.DONE
+        assert set(_blobs(deployment).values()) == {NEXT.blob}
+        assert _nothing_is_withdrawn(deployment)
+        await deployment.runs("job")
+        pushes = {name: s.pushes for name, s in deployment.switches.items()}
+        assert set(pushes.values()) == {2}
+        await deployment.kill()
+        deployment.start()  # with the options of before
+        await deployment.settled()
+        assert {name: s.pushes for name, s in deployment.switches.items()} == pushes
+        assert deployment.state("job") is JobState.RUNNING
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
 def _thresholds(deployment: Deployment) -> set[int]:
@@ -100,142 +126,121 @@ def _thresholds(deployment: Deployment) -> set[int]:
 def test_marking_thresholds_follow_the_program(tmp_path):
     """The program before compares packets, the next one the time in a queue."""
 
-    async def scenario():
-        fabric = leaf_spine(2, 2, 2)
-        before = OWN.abilities.model_copy(update={"timed": False})
-        switches = tuple(replace(switch, program=before) for switch in fabric.switches)
-        async with (
-            deployed(replace(fabric, switches=switches), tmp_path) as deployment,
-            asked(deployment) as stub,
-        ):
-            await deployment.settled()
-            packets = _thresholds(deployment)
-            assert packets == {int(64 * MARK_FRACTION)}
-            await stub.RollOutProgram(_request(NEXT))
-            assert await _has_ended(deployment) is RolloutState.DONE
-            await deployment.settled()
-            assert len(_thresholds(deployment)) == 1
-            assert not _thresholds(deployment) & packets
+    async def scenario(deployment, stub):
+        packets = _thresholds(deployment)
+        assert packets == {int(64 * MARK_FRACTION)}
+        assert await _rolled_out(deployment, stub, NEXT) is RolloutState.DONE
+        await deployment.settled()
+        assert len(_thresholds(deployment)) == 1
+        assert not _thresholds(deployment) & packets
 
-    asyncio.run(scenario())
+    before = OWN.abilities.model_copy(update={"timed": False})
+    switches = tuple(replace(switch, program=before) for switch in FABRIC.switches)
+    _run(tmp_path, scenario, replace(FABRIC, switches=switches))
 
 
 def test_the_first_switch_that_fails_gets_its_program_back(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
-            await _runs(deployment)
-            await stub.RollOutProgram(_request(BAD))
-            assert await _has_ended(deployment) is RolloutState.STOPPED
-            rollout = (await stub.GetFabricStatus(pb.FabricStatusRequest())).rollout
-            assert (rollout.state, list(rollout.done), len(rollout.left)) == ("stopped", [], 4)
-            assert rollout.reason == (
-                "switch spine1: it is not ready with the program: INVALID_ARGUMENT: no such program"
-            )
-            await deployment.settled()
-            assert set(_blobs(deployment).values()) == {OWN.blob}
-            assert _nothing_is_withdrawn(deployment)
-            assert [s.pushes for n, s in deployment.switches.items() if n != "spine1"] == [1, 1, 1]
-            await deployment.runs("job")
-            await stub.RollOutProgram(_request(NEXT))
-            assert await _has_ended(deployment) is RolloutState.DONE
+    async def scenario(deployment, stub):
+        await _runs(deployment)
+        assert await _rolled_out(deployment, stub, BAD) is RolloutState.STOPPED
+        rollout = (await stub.GetFabricStatus(pb.FabricStatusRequest())).rollout
+        assert (rollout.state, list(rollout.done), len(rollout.left)) == ("stopped", [], 4)
+        assert rollout.reason == (
+            "switch spine1: it is not ready with the program: INVALID_ARGUMENT: no such program"
+        )
+        await deployment.settled()
+        assert set(_blobs(deployment).values()) == {OWN.blob}
+        assert _nothing_is_withdrawn(deployment)
+        assert [s.pushes for n, s in deployment.switches.items() if n != "spine1"] == [1, 1, 1]
+        await deployment.runs("job")
+        assert await _rolled_out(deployment, stub, NEXT) is RolloutState.DONE
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
 def test_a_switch_whose_slots_stay_full_fails_its_check(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
-            await _runs(deployment)
-            deployment.slot = lambda switch, slot: (5 << 20, 1)
-            await stub.RollOutProgram(_request(NEXT))
-            assert await _has_ended(deployment) is RolloutState.STOPPED
-            rollout = (await stub.GetFabricStatus(pb.FabricStatusRequest())).rollout
-            assert "is not empty after a RESET" in rollout.reason
-            assert set(_blobs(deployment).values()) == {OWN.blob}
+    async def scenario(deployment, stub):
+        await _runs(deployment)
+        deployment.slot = lambda switch, slot: (5 << 20, 1)
+        assert await _rolled_out(deployment, stub, NEXT) is RolloutState.STOPPED
+        rollout = (await stub.GetFabricStatus(pb.FabricStatusRequest())).rollout
+        assert "is not empty after a RESET" in rollout.reason
+        assert set(_blobs(deployment).values()) == {OWN.blob}
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
     ("program", "why"),
     [
-        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"lanes": 64})), "has 64 lanes"),
-        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"wire": 9})), "packets of version 9"),
-        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"quorum": False})), "lacks quorum"),
-        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"children": 2})), "lacks 32 children"),
-        (replace(NEXT, abilities=NEXT.abilities.model_copy(update={"chip": "tofino"})), "is for tofino"),
+        (_next(lanes=64), "has 64 lanes"),
+        (_next(wire=9), "packets of version 9"),
+        (_next(quorum=False), "lacks quorum"),
+        (_next(children=2), "lacks 32 children"),
+        (_next(chip="tofino"), "is for tofino"),
         (replace(NEXT, name="../next"), "a program has a name of letters"),
     ],
 )
 def test_a_program_that_jobs_cannot_go_on_with_is_refused(tmp_path, program, why):
-    async def scenario():
-        async with deployed(leaf_spine(1, 1, 2), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            with pytest.raises(grpc.aio.AioRpcError, match=why):
-                await stub.RollOutProgram(_request(program))
-            assert deployment.store.rollout is None
+    async def scenario(deployment, stub):
+        with pytest.raises(grpc.aio.AioRpcError, match=why):
+            await stub.RollOutProgram(_request(program))
+        assert deployment.store.rollout is None
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario, leaf_spine(1, 1, 2))
 
 
 def test_a_store_of_the_version_before_has_no_rollout(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(1, 1, 2), tmp_path) as deployment, asked(deployment) as stub:
-            with deployment.store.change():
-                deployment.store.set_number("schema", SCHEMA_BEFORE)
-            with pytest.raises(grpc.aio.AioRpcError, match="netfold controller finalize"):
-                await stub.RollOutProgram(_request(NEXT))
-            with deployment.store.change():
-                deployment.store.finalize()
+    async def scenario(deployment, stub):
+        with deployment.store.change():
+            deployment.store.set_number("schema", SCHEMA_BEFORE)
+        with pytest.raises(grpc.aio.AioRpcError, match="netfold controller finalize"):
             await stub.RollOutProgram(_request(NEXT))
-            assert await _has_ended(deployment) is RolloutState.DONE
+        with deployment.store.change():
+            deployment.store.finalize()
+        assert await _rolled_out(deployment, stub, NEXT) is RolloutState.DONE
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario, leaf_spine(1, 1, 2))
 
 
 @pytest.mark.parametrize("reason", ["cables", rollouts.REASON])
 def test_what_an_operator_has_withdrawn_is_so_again(tmp_path, reason):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            deployment.controller.planning.maintenance.withdraw(["leaf1"], Intent.CORDON, reason)
-            requested: list[MaintenanceRequested] = []
-            deployment.controller.state.events.subscribe(MaintenanceRequested, requested.append)
-            await stub.RollOutProgram(_request(NEXT))
-            assert await _has_ended(deployment) is RolloutState.DONE
-            [stays] = deployment.controller.state.registry.withdrawals
-            assert (stays.element, stays.intent, stays.reason) == ("leaf1", Intent.CORDON, reason)
-            assert [event.text for event in requested] == [
-                "a rollout has asked to drain spine1",
-                "a rollout has given spine1 back",
-                "a rollout has asked to drain spine2",
-                "a rollout has given spine2 back",
-                "a rollout has asked to drain leaf1",
-                "an operator has asked to cordon leaf1",
-                "a rollout has asked to drain leaf2",
-                "a rollout has given leaf2 back",
-            ]
+    async def scenario(deployment, stub):
+        deployment.controller.planning.maintenance.withdraw(["leaf1"], Intent.CORDON, reason)
+        requested: list[MaintenanceRequested] = []
+        deployment.controller.state.events.subscribe(MaintenanceRequested, requested.append)
+        assert await _rolled_out(deployment, stub, NEXT) is RolloutState.DONE
+        [stays] = deployment.controller.state.registry.withdrawals
+        assert (stays.element, stays.intent, stays.reason) == ("leaf1", Intent.CORDON, reason)
+        assert [event.text for event in requested] == [
+            "a rollout has asked to drain spine1",
+            "a rollout has given spine1 back",
+            "a rollout has asked to drain spine2",
+            "a rollout has given spine2 back",
+            "a rollout has asked to drain leaf1",
+            "an operator has asked to cordon leaf1",
+            "a rollout has asked to drain leaf2",
+            "a rollout has given leaf2 back",
+        ]
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
 def test_a_store_of_the_version_before_gets_no_job_that_this_one_alone_can_hold(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            with deployment.store.change():
-                deployment.store.set_number("schema", SCHEMA_BEFORE)
-            limited = stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=f"{JOB}max_s: 60\n"))
-            assert await code_of(limited) == grpc.StatusCode.RESOURCE_EXHAUSTED
-            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=JOB))
-            assert deployment.controller.state.registry.get("job").random == "", (
-                "the version before knows tokens without it"
-            )
+    async def scenario(deployment, stub):
+        with deployment.store.change():
+            deployment.store.set_number("schema", SCHEMA_BEFORE)
+        limited = stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=f"{JOB}max_s: 60\n"))
+        assert await code_of(limited) == grpc.StatusCode.RESOURCE_EXHAUSTED
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=JOB))
+        assert deployment.controller.state.registry.get("job").random == "", (
+            "the version before knows tokens without it"
+        )
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
-def test_a_rollout_whose_failed_switch_is_removed_is_over(tmp_path):
+def test_a_rollout_whose_failed_switch_is_removed_is_over():
     record = RolloutRecord(
         name="bad", digest="d", previous={}, left=("spine1", "spine2"), reason="switch spine1: it failed"
     )
@@ -245,44 +250,40 @@ def test_a_rollout_whose_failed_switch_is_removed_is_over(tmp_path):
 
 
 def test_a_hold_of_an_operator_returns_also_when_the_clock_was_set_back(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            controller = deployment.controller
-            controller.planning.maintenance.withdraw(["spine1"], Intent.HOLD, "rack", MAX_HOLD_S)
-            now = controller.state.clock.wall_s
-            await stub.RollOutProgram(_request(NEXT))
-            controller.state.clock.wall_s = lambda: now() - 7200
-            assert await _has_ended(deployment) is RolloutState.DONE
-            [stays] = controller.state.registry.withdrawals
-            assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.HOLD, "rack")
+    async def scenario(deployment, stub):
+        controller = deployment.controller
+        controller.planning.maintenance.withdraw(["spine1"], Intent.HOLD, "rack", MAX_HOLD_S)
+        now = controller.state.clock.wall_s
+        await stub.RollOutProgram(_request(NEXT))
+        controller.state.clock.wall_s = lambda: now() - 7200
+        assert await _has_ended(deployment) is RolloutState.DONE
+        [stays] = controller.state.registry.withdrawals
+        assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.HOLD, "rack")
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
 def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            maintenance = deployment.controller.planning.maintenance
-            maintenance.withdraw(["leaf1"], Intent.DRAIN, "cables")
-            await stub.RollOutProgram(_request(NEXT))
+    async def scenario(deployment, stub):
+        maintenance = deployment.controller.planning.maintenance
+        maintenance.withdraw(["leaf1"], Intent.DRAIN, "cables")
+        await stub.RollOutProgram(_request(NEXT))
 
-            def is_under_way() -> bool:
-                return [w.is_for_rollout for w in deployment.controller.state.registry.withdrawals] == [True]
+        def is_under_way() -> bool:
+            return [w.is_for_rollout for w in deployment.controller.state.registry.withdrawals] == [True]
 
-            await deployment.until(is_under_way, "the rollout has withdrawn leaf1")
-            back, cordon = (
-                stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"])),
-                stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["leaf1"], intent=pb.CORDON)),
-            )
-            assert await code_of(back) == grpc.StatusCode.INVALID_ARGUMENT
-            assert await code_of(cordon) == grpc.StatusCode.INVALID_ARGUMENT
-            assert await _has_ended(deployment) is RolloutState.DONE
-            await stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"]))
-            assert _nothing_is_withdrawn(deployment)
+        await deployment.until(is_under_way, "the rollout has withdrawn leaf1")
+        back, cordon = (
+            stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"])),
+            stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["leaf1"], intent=pb.CORDON)),
+        )
+        assert await code_of(back) == grpc.StatusCode.INVALID_ARGUMENT
+        assert await code_of(cordon) == grpc.StatusCode.INVALID_ARGUMENT
+        assert await _has_ended(deployment) is RolloutState.DONE
+        await stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"]))
+        assert _nothing_is_withdrawn(deployment)
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("program", [NEXT, BAD], ids=["good", "bad"])
@@ -290,89 +291,83 @@ def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_pat
 def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, program, commits):
     """The controller ends after each of the first commits of a rollout."""
 
-    async def scenario():
-        async with deployed(leaf_spine(2, 1, 2), tmp_path) as deployment:
-            await _runs(deployment)
-            deployment.controller.planning.rollouts.start(program)
-            first = deployment.store.ended_changes
-            await deployment.until(
-                lambda: (
-                    deployment.store.ended_changes >= first + commits
-                    or deployment.controller.planning.rollouts.record.state is not RolloutState.RUNNING
-                ),
-                "commits",
-            )
-            await deployment.kill()
-            deployment.start()
-            state = await _has_ended(deployment)
-            assert state is (RolloutState.DONE if program is NEXT else RolloutState.STOPPED)
-            await deployment.settled()
-            assert set(_blobs(deployment).values()) == {NEXT.blob if program is NEXT else OWN.blob}
-            assert _nothing_is_withdrawn(deployment)
-            await deployment.runs("job")
+    async def scenario(deployment, stub):
+        await _runs(deployment)
+        deployment.controller.planning.rollouts.start(program)
+        first = deployment.store.ended_changes
+        await deployment.until(
+            lambda: (
+                deployment.store.ended_changes >= first + commits
+                or deployment.controller.planning.rollouts.record.state is not RolloutState.RUNNING
+            ),
+            "commits",
+        )
+        await deployment.kill()
+        deployment.start()
+        state = await _has_ended(deployment)
+        assert state is (RolloutState.DONE if program is NEXT else RolloutState.STOPPED)
+        await deployment.settled()
+        assert set(_blobs(deployment).values()) == {NEXT.blob if program is NEXT else OWN.blob}
+        assert _nothing_is_withdrawn(deployment)
+        await deployment.runs("job")
 
     monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
-    asyncio.run(scenario())
+    _run(tmp_path, scenario, leaf_spine(2, 1, 2))
 
 
 def test_what_an_operator_has_withdrawn_is_so_again_when_the_disk_is_full_at_the_end(tmp_path, monkeypatch):
-    async def scenario():
-        async with deployed(leaf_spine(2, 1, 2), tmp_path) as deployment:
-            await deployment.settled()
-            deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.CORDON, "cables")
-            forget, failures = deployment.store.forget_unused_programs, []
+    async def scenario(deployment, stub):
+        deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.CORDON, "cables")
+        forget, failures = deployment.store.forget_unused_programs, []
 
-            def forget_late() -> None:
-                if not failures:
-                    failures.append(StoreError("the disk is full"))
-                    raise failures[0]
-                forget()
+        def forget_late() -> None:
+            if not failures:
+                failures.append(StoreError("the disk is full"))
+                raise failures[0]
+            forget()
 
-            monkeypatch.setattr(deployment.store, "forget_unused_programs", forget_late)
-            deployment.controller.planning.rollouts.start(BAD)
-            assert await _has_ended(deployment) is RolloutState.STOPPED
-            assert failures
-            [stays] = deployment.controller.state.registry.withdrawals
-            assert (stays.intent, stays.reason) == (Intent.CORDON, "cables")
+        monkeypatch.setattr(deployment.store, "forget_unused_programs", forget_late)
+        deployment.controller.planning.rollouts.start(BAD)
+        assert await _has_ended(deployment) is RolloutState.STOPPED
+        assert failures
+        [stays] = deployment.controller.state.registry.withdrawals
+        assert (stays.intent, stays.reason) == (Intent.CORDON, "cables")
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario, leaf_spine(2, 1, 2))
 
 
 def test_a_fabric_without_the_next_switch_does_not_end_the_controller(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
-            await deployment.settled()
-            deployment.controller.planning.rollouts.start(NEXT)
-            record = deployment.store.rollout
-            await deployment.kill()
-            with closing(Store(deployment.folder / "state.db", "")) as store, store.change():
-                store.put_rollout(record.model_copy(update={"left": ("spine9", *record.left)}))
-            deployment.start()
-            assert await _has_ended(deployment) is RolloutState.DONE
-            assert set(_blobs(deployment).values()) == {NEXT.blob}
+    async def scenario(deployment, stub):
+        deployment.controller.planning.rollouts.start(NEXT)
+        record = deployment.store.rollout
+        await deployment.kill()
+        with closing(Store(deployment.folder / "state.db", "")) as store, store.change():
+            store.put_rollout(record.model_copy(update={"left": ("spine9", *record.left)}))
+        deployment.start()
+        assert await _has_ended(deployment) is RolloutState.DONE
+        assert set(_blobs(deployment).values()) == {NEXT.blob}
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
 def test_a_program_whose_files_cannot_be_written_does_not_end_the_controller(tmp_path, caplog):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
-            await _runs(deployment)
-            folder = deployment.folder / "programs"
-            folder.write_text("a file, so that no folder can be made")
-            deployment.controller.planning.rollouts.start(NEXT)
-            await deployment.until(lambda: "cannot be written" in caplog.text, "the files cannot be written")
-            folder.unlink()
-            assert await _has_ended(deployment) is RolloutState.DONE
-            assert set(_blobs(deployment).values()) == {NEXT.blob}
+    async def scenario(deployment, stub):
+        await _runs(deployment)
+        folder = deployment.folder / "programs"
+        folder.write_text("a file, so that no folder can be made")
+        deployment.controller.planning.rollouts.start(NEXT)
+        await deployment.until(lambda: "cannot be written" in caplog.text, "the files cannot be written")
+        folder.unlink()
+        assert await _has_ended(deployment) is RolloutState.DONE
+        assert set(_blobs(deployment).values()) == {NEXT.blob}
 
-    asyncio.run(scenario())
+    _run(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("change", [{"lanes": 64}, {"wire": 9}])
 def test_a_program_of_other_packets_gives_way_once_no_job_is_left(tmp_path, change):
     fabric = leaf_spine(1, 1, 2)
-    other = replace(NEXT, abilities=NEXT.abilities.model_copy(update=change))
+    other = _next(**change)
     with closing(Store(tmp_path / "state.db", fabric_text(fabric))) as store:
         with store.change():
             store.put_program(other)
@@ -382,15 +377,14 @@ def test_a_program_of_other_packets_gives_way_once_no_job_is_left(tmp_path, chan
 
 @pytest.mark.parametrize("p4info", [b"nonsense", b"\xff"])
 def test_a_p4info_that_cannot_be_read_is_a_refusal(tmp_path, monkeypatch, p4info):
-    async def scenario():
-        async with deployed(leaf_spine(2, 1, 2), tmp_path) as deployment:
-            await _runs(deployment)
-            deployment.controller.planning.rollouts.start(replace(NEXT, p4info=p4info))
-            assert await _has_ended(deployment) is RolloutState.STOPPED
-            await deployment.settled()
-            assert _nothing_is_withdrawn(deployment)
-            await deployment.runs("job")
+    async def scenario(deployment, stub):
+        await _runs(deployment)
+        deployment.controller.planning.rollouts.start(replace(NEXT, p4info=p4info))
+        assert await _has_ended(deployment) is RolloutState.STOPPED
+        await deployment.settled()
+        assert _nothing_is_withdrawn(deployment)
+        await deployment.runs("job")
 
     monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
     monkeypatch.setattr(rollouts, "READY_S", 3600.0)
-    asyncio.run(scenario())
+    _run(tmp_path, scenario, leaf_spine(2, 1, 2))

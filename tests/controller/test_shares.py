@@ -49,16 +49,13 @@ class VirtualClock:
 
 @contextlib.contextmanager
 def registry_of(path, fabric, clock) -> Iterator[JobRegistry]:
-    store = Store(path, fabric_text(fabric))
-    try:
+    with contextlib.closing(Store(path, fabric_text(fabric))) as store:
         config = FabricConfig(fabric, addresses(fabric), store.mark)
         yield JobRegistry(config, PacketModel(32), store, clock)
-    finally:
-        store.close()
 
 
-def spec(name: str, hosts: str, extra: str = "") -> str:
-    return f"name: {name}\nworkers: [{hosts}]\nscheme: switchml\nrate: 50\nlease_ms: 60000\n{extra}"
+def spec(name: str, hosts: str, extra: str = "", rate: int = 50) -> str:
+    return f"name: {name}\nworkers: [{hosts}]\nscheme: switchml\nrate: {rate}\nlease_ms: 60000\n{extra}"
 
 
 def weight_of(tenant: int) -> float:
@@ -69,9 +66,8 @@ class Hour:
     """Thirty tenants, each of which always has jobs waiting, on a switch with room for twelve jobs at once. A job runs
     for 20 to 40 s."""
 
-    def __init__(self, folder) -> None:
+    def __init__(self) -> None:
         self.fabric = single_switch(24)
-        self.folder = folder
         self.clock = VirtualClock()
         self.numbers = itertools.count()
         self.ends: list[tuple[float, str]] = []
@@ -117,7 +113,7 @@ class Hour:
 
 def test_shares_of_thirty_greedy_tenants_are_within_a_tenth_of_their_weights(tmp_path):
     """The controller starts again in the middle of the hour."""
-    hour = Hour(tmp_path)
+    hour = Hour()
     for part in (1, 2):
         with registry_of(tmp_path / "state.db", hour.fabric, hour.clock) as registry:
             hour.run(registry, START + part * HOUR_S / 2)
@@ -253,13 +249,6 @@ def test_shares_are_computed_for_tenants_that_wait_alone(tmp_path, monkeypatch):
         assert {row.tenant for row in rows} == {"tenant0", "tenant1"}
 
 
-BUSY = (
-    "name: busy\nworkers: [h1, h2]\nscheme: switchml\nrate: 60\nmin_rate: 60\nlease_ms: 60000\nmax_s: 600\n"
-)
-WAITS = "name: waits\nworkers: [h1, h2]\nscheme: switchml\nrate: 100\nmin_rate: 100\nlease_ms: 60000\n"
-SHORT = "name: short\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 60000\n"
-
-
 @pytest.mark.parametrize(
     ("max_s", "is_placed"), [("max_s: 60\n", True), ("max_s: 1000\n", False), ("", False)]
 )
@@ -270,10 +259,11 @@ def test_shares_of_links_that_are_reserved_go_to_a_job_that_ends_before(max_s, i
         async with deployed(single_switch(2), tmp_path) as deployment:
             submit = deployment.controller.requests.submit
             await deployment.settled()
-            await submit(BUSY, queue=False)
+            await submit(spec("busy", "h1, h2", "min_rate: 60\nmax_s: 600\n", rate=60), queue=False)
             await deployment.runs("busy")
-            assert (await submit(WAITS, queue=True)).state is JobState.QUEUED
-            placed = await submit(SHORT + max_s, queue=True)
+            waits = spec("waits", "h1, h2", "min_rate: 100\n", rate=100)
+            assert (await submit(waits, queue=True)).state is JobState.QUEUED
+            placed = await submit(spec("short", "h1, h2", max_s, rate=20), queue=True)
             assert (placed.state is not JobState.QUEUED) is is_placed
 
     asyncio.run(scenario())

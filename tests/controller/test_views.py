@@ -151,7 +151,7 @@ def test_the_dashboard_shows_every_metric_and_no_other(tmp_path):
 
 
 def test_alerts_are_on_metrics_that_there_are(tmp_path):
-    """Also the labels that they select, group by and show."""
+    """So are the labels that they select, group by and show."""
 
     async def scenario(deployment, stub, tree):
         member = MemberStream(stub, "job", "h1")
@@ -178,7 +178,7 @@ def test_alerts_are_on_metrics_that_there_are(tmp_path):
     _run(tmp_path, scenario)
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="SKIPPED: promtool is not on PATH")
 def test_prometheus_takes_the_alerts():
     subprocess.run(["promtool", "check", "rules", ALERTS], check=True, timeout=60)
 

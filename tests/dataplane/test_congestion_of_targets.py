@@ -91,7 +91,7 @@ class Network:
             device.switch.port_config(port, rate, QUEUE)
 
     def run(self, calls: list[list[int]]) -> float:
-        """Until all calls have ended; returns the seconds."""
+        """Return the seconds until all calls have ended."""
         while not all(self._is_done(core, mine) for core, mine in zip(self.cores, calls, strict=True)):
             self._send()
             due = [self._ways[0][0]] if self._ways else []
@@ -155,8 +155,8 @@ class Network:
     ids=["scatter", "gather", "both"],
 )
 def test_queues_stay_at_their_threshold_in_bytes(narrow: Narrow, forms: tuple[CallForm, ...]):
-    """On average over the second half, after the windows have found their size. Only the packets that leave count: a
-    threshold in packets held the queue to a worker at a third of it."""
+    """The second half counts, after the windows have found their size. A threshold in packets, some of which do not
+    leave, held the queue to a worker at a third of it."""
     elements, program = 40_000 * WORKERS, compiled(Profile(LANES))[0]
     with SoftDevice(program) as leaf, SoftDevice(program) as root:
         network = Network(leaf, root, narrow)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.program import JobSpec, job
+from tests.simulation.program import JobSpec, greedy, job
 from tests.simulation.scenario import Step
 
 ALL_SLOTS = 4096
@@ -64,8 +64,8 @@ DRAIN_SCENARIOS = {
         Step(10.5, "drain", ("spine1", 48.0)),
     ),
     "there is room to leave a drained spine when another job has ended": (
-        Step(1.0, "submit", (long_job("a", "h1", "h3", rate=60, min_rate=60, scheme="switchml"),)),
-        Step(2.0, "submit", (job("b", "h2", "h4", rate=60, min_rate=60, scheme="switchml", work_s=15.0),)),
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=60.0),)),
+        Step(2.0, "submit", (greedy("b", "h2", "h4", rate=60, work_s=15.0),)),
         Step(10.0, "drain", ("spine1", 49.0)),
         Step(10.0, "drain", ("spine2", 6.0)),
     ),
@@ -99,8 +99,8 @@ DRAIN_SCENARIOS = {
         Step(6.4, "restart_controller", (1.0,)),
     ),
     "another job ends while a job is planned to leave a drained spine": (
-        Step(1.0, "submit", (long_job("a", "h1", "h3", rate=60, min_rate=60, scheme="switchml"),)),
-        Step(3.0, "submit", (long_job("b", "h2", "h4", rate=60, min_rate=60, scheme="switchml"),)),
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=60.0),)),
+        Step(3.0, "submit", (greedy("b", "h2", "h4", rate=60, work_s=60.0),)),
         Step(14.0, "drain", ("spine1", 45.0)),
         Step(14.5, "cancel", ("b",)),
     ),

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netfold.controller.jobs.records import Transport
 from netfold.topologies.fabric import Fabric
 from tests.simulation.fabric_file import KINDS
 from tests.simulation.faults import Intensity
 from tests.simulation.program import JobSpec
-from tests.simulation.rolled_out import MUTE, NEXT, REFUSED
+from tests.simulation.rolled_out import NEXT
 from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step
+from tests.simulation.switch import MUTE, REFUSED
 
 SHARES = (0.3, 0.7, 0.95)
 """Of a link's rate: what cross traffic takes."""
@@ -72,6 +73,17 @@ class Theme:
     bursts: int = 0
     aging: float = 1.0
 
+
+MAINTENANCE = Theme(
+    jobs=(3, 6),
+    count=(3, 5, 8),
+    work_s=(5.0, 20.0, 60.0),
+    rates=(20, 40, 60),
+    noise=0.2,
+    slow_plans=0.3,
+    probes=0.8,
+)
+"""An operator changes the fabric or its switches while jobs run."""
 
 THEMES = {
     "mixed": Theme(),
@@ -154,8 +166,9 @@ THEMES = {
         noise=0.2,
         probes=0.8,
     ),
-    "drains": Theme(
-        {
+    "drains": replace(
+        MAINTENANCE,
+        faults={
             "drain": 8,
             "cordon": 1,
             "maintenance": 1,
@@ -167,17 +180,12 @@ THEMES = {
             "hang": 1,
             "replan": 1,
         },
-        jobs=(3, 6),
-        count=(3, 5, 8),
         work_s=(20.0, 60.0),
-        rates=(20, 40, 60),
         durations_s=(2.0, 12.0, 25.0, 40.0),
-        noise=0.2,
-        slow_plans=0.3,
-        probes=0.8,
     ),
-    "fabrics": Theme(
-        {
+    "fabrics": replace(
+        MAINTENANCE,
+        faults={
             "change_fabric": 10,
             "drain": 2,
             "power_cut": 1,
@@ -188,17 +196,11 @@ THEMES = {
             "hang": 1,
             "replan": 1,
         },
-        jobs=(3, 6),
-        count=(3, 5, 8),
-        work_s=(5.0, 20.0, 60.0),
-        rates=(20, 40, 60),
         durations_s=(0.3, 2.0, 12.0, 25.0),
-        noise=0.2,
-        slow_plans=0.3,
-        probes=0.8,
     ),
-    "upgrades": Theme(
-        {
+    "upgrades": replace(
+        MAINTENANCE,
+        faults={
             "roll_out": 8,
             "finalize": 3,
             "change_version": 3,
@@ -209,12 +211,7 @@ THEMES = {
             "fill_disk": 1,
             "drain": 1,
         },
-        jobs=(3, 6),
-        count=(3, 5, 8),
-        work_s=(5.0, 20.0, 60.0),
-        rates=(20, 40, 60),
         durations_s=(0.3, 2.0, 6.0, 12.0),
-        noise=0.2,
         slow_plans=0.2,
         probes=0.5,
     ),

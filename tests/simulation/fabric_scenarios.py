@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from tests.simulation.drain_scenarios import long_job
+from tests.simulation.program import greedy
 from tests.simulation.scenario import Step
 
 _RUNS = Step(1.0, "submit", (long_job("a", "h1", "h3"),))
@@ -27,7 +28,7 @@ FABRIC_SCENARIOS = {
         Step(10.0, "change_fabric", ("node goes", "h4")),
     ),
     "a link that a job uses shrinks": (
-        Step(1.0, "submit", (long_job("a", "h1", "h3", rate=60, min_rate=60, scheme="switchml"),)),
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=60.0),)),
         Step(10.0, "change_fabric", ("link shrinks", "leaf1-spine1")),
         Step(12.0, "change_fabric", ("link shrinks", "leaf1-spine2")),
         Step(14.0, "change_fabric", ("slots", "leaf1")),

@@ -62,6 +62,11 @@ def job(name: str, *workers: str, **changes: object) -> JobSpec:
     return JobSpec(name, workers, **chosen)  # type: ignore[arg-type]
 
 
+def greedy(name: str, *workers: str, rate: int, **changes: object) -> JobSpec:
+    """A job of one tree that takes no less than its rate."""
+    return job(name, *workers, rate=rate, min_rate=rate, scheme="switchml", **changes)
+
+
 @dataclass
 class Program:
     """`early`: workers that left before the work was done; `absent`: that do not start. `excuses`: what befell the job

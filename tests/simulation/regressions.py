@@ -4,20 +4,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from netfold.controller.jobs.records import Transport
 from tests.simulation.drain_scenarios import DRAIN_FABRICS, DRAIN_SCENARIOS
 from tests.simulation.fabric_scenarios import FABRIC_SCENARIOS
-from tests.simulation.program import JobSpec, job
+from tests.simulation.program import greedy, job
 from tests.simulation.scenario import Scenario, Step
 from tests.simulation.tenant_scenarios import TENANT_SCENARIOS
 from tests.simulation.upgrade_scenarios import UPGRADE_FABRICS, UPGRADE_SCENARIOS
-
-
-def greedy(name: str, *workers: str, rate: int, work_s: float) -> JobSpec:
-    """A job of one tree that takes no less than its rate."""
-    return job(name, *workers, rate=rate, work_s=work_s, min_rate=rate, scheme="switchml")
 
 
 def fill_disk(at_s: float, lasts_s: float) -> Step:
@@ -273,7 +266,7 @@ SCENARIOS = {
     "a job is queued ahead of one that fits nowhere behind it, and a small job is submitted": (
         Step(1.0, "submit", (greedy("a", "h3", "h4", rate=60, work_s=90.0),)),
         Step(5.0, "submit", (greedy("b", "h2", "h3", rate=100, work_s=1.0),)),
-        Step(9.0, "submit", (replace(greedy("c", "h3", "h4", rate=60, work_s=1.0), priority=1),)),
+        Step(9.0, "submit", (greedy("c", "h3", "h4", rate=60, work_s=1.0, priority=1),)),
         Step(10.0, "submit", (greedy("d", "h1", "h2", rate=60, work_s=1.0),)),
     ),
     "a spine hangs before a RoCE job's connections are installed": (
@@ -301,16 +294,14 @@ SCENARIOS = {
     ),
     "a queued job loses a worker while nothing can be reserved, and a job is submitted": (
         Step(1.0, "submit", (greedy("a", "h1", "h2", rate=60, work_s=90.0),)),
-        Step(6.0, "submit", (replace(greedy("b", "h1", "h2", "h5", rate=80, work_s=5.0), is_elastic=True),)),
+        Step(6.0, "submit", (greedy("b", "h1", "h2", "h5", rate=80, work_s=5.0, is_elastic=True),)),
         Step(16.0, "power_cut", ("leaf3", 40.0)),
         Step(18.0, "kill_member", ("b", "h5")),
         Step(20.0, "submit", (greedy("c", "h1", "h2", rate=40, work_s=60.0),)),
     ),
     "a worker leaves a queued job while that is planned": (
         Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=90.0),)),
-        Step(
-            6.0, "submit", (replace(greedy("b", "h1", "h2", "h3", rate=100, work_s=20.0), is_elastic=True),)
-        ),
+        Step(6.0, "submit", (greedy("b", "h1", "h2", "h3", rate=100, work_s=20.0, is_elastic=True),)),
         Step(20.0, "cancel", ("a",)),
         Step(20.5, "leave_member", ("b", "h2")),
     ),

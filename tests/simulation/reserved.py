@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs reserve; computed without the controller's own sums."""
+"""Jobs reserve no more than their links and nodes can carry. The sums are not the controller's own."""
 
 from __future__ import annotations
 

@@ -17,14 +17,13 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.p4src.manifest import Program
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric
-from tests.simulation.switch import SimulatedSwitch
+from tests.simulation.switch import MUTE, REFUSED, SimulatedSwitch
 
 ASK_AGAIN_S = 2.0
 """The operator asks again, where no controller has answered."""
 
-FIRST, NEXT, REFUSED, MUTE = "first", "next", "refused", "mute"
-"""Programs: that of all switches at the start, one that works, one that no switch takes, and one that answers
-nothing."""
+FIRST, NEXT = "first", "next"
+"""Programs that work: that of all switches at the start, and another one."""
 
 BAD = (REFUSED, MUTE)
 
@@ -56,7 +55,7 @@ def devices_of(store: Store, fabric: Fabric, *, as_before: bool) -> dict[str, De
 
 class RolloutOperator:
     """Rolls programs out, one after the other. `call` starts a task that makes a request, and does something with its
-    answer. `rolled_out`: whether a rollout has been answered."""
+    answer."""
 
     def __init__(self, call: Callable[..., asyncio.Task[Any]]) -> None:
         self._call = call
@@ -109,7 +108,7 @@ class RolloutOperator:
 def check_push(
     switch: SimulatedSwitch, pipeline: Pipeline, others: Iterable[SimulatedSwitch], store: Store
 ) -> str:
-    """What is wrong with a push of another program; empty: nothing."""
+    """Name what is wrong with a push of another program; empty: nothing."""
     name = pipeline.p4info.name
     if name != FIRST and not store.is_final:
         return f"{switch.name} gets program {name}, and the version before may use the store"
@@ -130,8 +129,8 @@ def wrong_at_rest(
     *,
     has_worked: bool,
 ) -> str:
-    """What is wrong when all has been well for a while; empty: nothing. `has_worked`: all switches have worked all the
-    time."""
+    """Name what is wrong when all has been well for a while; empty: nothing. `has_worked`: all switches have worked all
+    the time."""
     rollout, known = store.rollout, store.switch_programs()
     if rollout is not None and rollout.state is RolloutState.RUNNING:
         return f"the rollout of {rollout.name} does not end"

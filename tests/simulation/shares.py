@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What tenants have held, and the order in which their jobs wait; computed from each change of a job that was
-committed, without the controller's own sums."""
+"""Jobs wait in the order of their tenants' shares. Those are computed from each change of a job that was committed,
+without the controller's own sums."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Amounts = tuple[float, float]
 
 @dataclass(frozen=True)
 class _Held:
-    """What a job holds from a time on."""
+    """Slots and bits that a job holds from a time on."""
 
     tenant: str
     amounts: Amounts
     since: float
 
     def recent(self, now: float) -> Amounts:
-        """What it counts now, in all, where HALF_LIFE_S ago counts half."""
+        """Return the sum up to now, in which a second HALF_LIFE_S ago counts half."""
         seconds = MEAN_LIFE_S * (1 - _kept(now - self.since))
         return self.amounts[0] * seconds, self.amounts[1] * seconds
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 PACKET_BYTES = 200
 
+REFUSED, MUTE = "refused", "mute"
+"""Programs: one that no switch takes, and one with which a switch answers nothing."""
+
 Direction = tuple[bool, int]
 """Of a port: whether packets arrive there, and its number."""
 
@@ -141,7 +144,7 @@ class SimulatedSwitch:
 
     def push_pipeline(self, pipeline: Pipeline) -> None:
         """Raises fy.P4ClientError for a program that the switch does not take; it is as before then."""
-        if pipeline.p4info.name == "refused":
+        if pipeline.p4info.name == REFUSED:
             raise rpc_error(grpc.StatusCode.INVALID_ARGUMENT, "no such program")
         self.contents, self.registers, self.pipeline = {}, {}, pipeline
         self.changes += 1
@@ -165,8 +168,7 @@ class SimulatedSwitch:
     def receive(self, port: int, payload: bytes) -> None:
         """A READ from a neighbor (port > 0) or from the controller: answered to the controller."""
         self.rx[port] = self.rx.get(port, 0) + PACKET_BYTES
-        is_mute = self.pipeline is not None and self.pipeline.p4info.name == "mute"
-        if is_mute:
+        if self.pipeline is not None and self.pipeline.p4info.name == MUTE:
             return
         if self.is_up and self.is_running.is_set() and self.contents and self.primary is not None:
             self.primary.packet_in(port, payload)

@@ -4,26 +4,17 @@
 
 from __future__ import annotations
 
-from tests.simulation.program import JobSpec, job
+from tests.simulation.program import JobSpec, greedy, job
 from tests.simulation.scenario import Step
 
 
 def full(name: str, tenant: str, work_s: float = 3.0, **changes: object) -> JobSpec:
     """A job that leaves nothing of its links."""
-    own = {"rate": 100, "min_rate": 100, "scheme": "switchml", "work_s": work_s, "tenant": tenant, **changes}
-    return job(name, "h1", "h3", **own)
+    return greedy(name, "h1", "h3", rate=100, work_s=work_s, tenant=tenant, **changes)
 
 
 def half(name: str, tenant: str, workers: tuple[str, str], work_s: float, max_s: float = 0.0) -> JobSpec:
-    own = {
-        "rate": 60,
-        "min_rate": 60,
-        "scheme": "switchml",
-        "work_s": work_s,
-        "tenant": tenant,
-        "max_s": max_s,
-    }
-    return job(name, *workers, **own)
+    return greedy(name, *workers, rate=60, work_s=work_s, tenant=tenant, max_s=max_s)
 
 
 TENANT_SCENARIOS = {

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from tests.simulation.drain_scenarios import long_job
-from tests.simulation.rolled_out import MUTE, NEXT, REFUSED
+from tests.simulation.rolled_out import NEXT
 from tests.simulation.scenario import Step
+from tests.simulation.switch import MUTE, REFUSED
 
 _RUNS = (
     Step(1.0, "submit", (long_job("a", "h1", "h3"),)),

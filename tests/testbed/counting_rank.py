@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: PLC0415  (ranks of Python have no torch)
-"""One rank of test_upgrade.py and test_rollout.py: all-reduces of known sums until all have seen the file STOP. It
-counts calls, and names each call that failed or gave a wrong sum."""
+"""One rank of counting_ranks.py: all-reduces of known sums until all have seen the file STOP. It counts calls, and
+names each call that failed or gave a wrong sum."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ def torch_calls() -> tuple[int, int, Callable[[Any], Any], Callable[[int], Any]]
     return dist.get_rank(), dist.get_world_size(), dist.all_reduce, make
 
 
-def python_calls(number: int, ranks: int) -> tuple[int, int, Callable[[Any], Any], Callable[[int], Any]]:
+def python_calls(options: argparse.Namespace) -> tuple[int, int, Callable[[Any], Any], Callable[[int], Any]]:
     import numpy as np
 
     from netfold.traffic.membership.membership import ControllerMembership
     from netfold.traffic.worker.worker import Worker
 
-    options = _options()
     member = ControllerMembership(options.controller, options.job, options.host)
     worker = Worker(member).__enter__()
     member.wait(60)
@@ -48,7 +47,7 @@ def python_calls(number: int, ranks: int) -> tuple[int, int, Callable[[Any], Any
     def make(value: int) -> Any:
         return np.full(SIZE, float(value), np.float32)
 
-    return number, ranks, lambda array: worker.all_reduce(array, CALL_S), make
+    return options.number, options.ranks, lambda array: worker.all_reduce(array, CALL_S), make
 
 
 def _options() -> argparse.Namespace:
@@ -66,9 +65,8 @@ def _options() -> argparse.Namespace:
 
 def main() -> None:
     options = _options()
-    rank, ranks, reduce, make = (
-        python_calls(options.number, options.ranks) if options.ranks else torch_calls()
-    )
+    rank, ranks, reduce, make = python_calls(options) if options.ranks else torch_calls()
+    written = options.progress.with_suffix(".next")
     wrong, calls, longest_s, is_over = [], 0, 0.0, False
     while not is_over:
         array = make(rank + 1 + calls % 7)
@@ -86,8 +84,9 @@ def main() -> None:
         calls += 1
         is_over = float(array[0]) > 0
         if rank == 0:
-            options.progress.write_text(str(calls))
-        time.sleep(EACH_S)
+            written.write_text(str(calls))
+            written.replace(options.progress)  # whole: a reader would take an empty file for no call
+        time.sleep(EACH_S)  # what a program computes between calls; the switches have the processor
     found = {
         "calls": calls,
         "wrong": wrong,

@@ -149,7 +149,7 @@ def _without_targets(folder: Path, switch: str, lanes: int) -> Path:
 
 @pytest.mark.slow
 def test_a_job_that_moves_over_a_switch_without_targets_makes_sums(tmp_path: Path) -> None:
-    """And no call fails, and none has another bit."""
+    """No call fails, and none has another bit."""
     switches = _without_targets(tmp_path, "spine2", 64)
     options = (*RESTARTED, "--switches", str(switches))
     steps: list[list[str]] = []

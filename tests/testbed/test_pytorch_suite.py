@@ -48,8 +48,10 @@ tests need four."""
 ENVIRONMENTS = sorted(path.parents[1].name for path in REPOSITORY.glob(".venv-torch*/bin/python"))
 """Each has a version of PyTorch."""
 
+needs_torch = pytest.mark.skipif(not ENVIRONMENTS, reason="SKIPPED: needs PyTorch in .venv-torch")
+
 SOURCES = os.environ.get("PYTORCH_SOURCES", "")
-"""Where PyTorch's sources are. Its package does not have these tests."""
+"""Folder of PyTorch's sources. Its package does not have these tests."""
 
 SOURCE_TESTS = (
     "_tensor/test_dtensor.py",
@@ -61,7 +63,7 @@ SOURCE_TESTS = (
 
 
 class Suite:
-    """Over a network with a host for each rank."""
+    """The suite runs over a network with a host for each rank."""
 
     def __init__(self, system: Testbed, environment: str, *options: object) -> None:
         self._system = system
@@ -69,7 +71,7 @@ class Suite:
         self._options = options
 
     def failed(self, min_passed: int) -> dict[str, str]:
-        """What Gloo passes and netfold does not, with netfold's outcome."""
+        """Return the tests that Gloo passes and netfold does not, with netfold's outcome."""
         gloo, ours = self._outcomes("gloo"), self._outcomes("netfold")
         passed = {name for name, outcome in gloo.items() if outcome == "passed"}
         assert len(passed) >= min_passed
@@ -114,7 +116,7 @@ def network(folder: Path, hosts: int) -> Iterator[Testbed]:
         yield system
 
 
-@pytest.mark.skipif(not ENVIRONMENTS, reason="needs PyTorch in .venv-torch")
+@needs_torch
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 @pytest.mark.parametrize(("ranks", "min_passed"), PASSED_BY_GLOO.items())
 def test_netfold_passes_what_gloo_passes(environment: str, ranks: int, min_passed: int, tmp_path: Path):
@@ -122,6 +124,7 @@ def test_netfold_passes_what_gloo_passes(environment: str, ranks: int, min_passe
         assert Suite(system, environment).failed(min_passed) == {}
 
 
+@needs_torch
 @pytest.mark.skipif(not SOURCES, reason="SKIPPED: PYTORCH_SOURCES names no folder with PyTorch's sources")
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 @pytest.mark.parametrize("file", SOURCE_TESTS)

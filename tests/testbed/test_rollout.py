@@ -7,55 +7,23 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from netfold.p4src.manifest import COMPILED, P4INFO_SUFFIX, Manifest, own_programs, sha256
 from netfold.testbed.network.targets import installed_command
-from netfold.testbed.processes import HostTask, ProcessGroup
 from netfold.testbed.testbed import Testbed
 from netfold.topologies.generators import leaf_spine
+from tests.testbed.counting_ranks import python_ranks, stop_file, until_more_calls
 
-RANK = Path(__file__).with_name("counting_rank.py")
-PAIRS = (("h1", "h3"), ("h2", "h5"), ("h4", "h7"), ("h6", "h8"))
-"""The workers of each job, at two leaves."""
+JOBS = {"job0": ("h1", "h3"), "job1": ("h2", "h5"), "job2": ("h4", "h7"), "job3": ("h6", "h8")}
+"""The workers of each, at two leaves."""
 PROGRAM = "netfold-v1model-64"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-
-
-@contextmanager
-def _jobs(system: Testbed, folder: Path) -> Iterator[list[ProcessGroup]]:
-    groups = []
-    with ExitStack() as stack:
-        for number, hosts in enumerate(PAIRS):
-            name = f"job{number}"
-            system.submit(name, None, hosts, rate=10)
-            files = ["--progress", folder / f"{name}.progress", "--stop", folder / "stop"]
-            tasks = []
-            for rank, host in enumerate(hosts):
-                result = folder / f"{name}-{host}.json"
-                own = [
-                    "--ranks",
-                    len(hosts),
-                    "--number",
-                    rank,
-                    "--job",
-                    name,
-                    "--host",
-                    host,
-                    "--out",
-                    result,
-                ]
-                where = ["--controller", system.controller.address]
-                tasks.append(HostTask(host, [sys.executable, "-P", RANK, *files, *own, *where], result))
-            groups.append(stack.enter_context(ProcessGroup(system.net, tasks)))
-        yield groups
 
 
 def _program(folder: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
@@ -80,19 +48,6 @@ def _roll_out(system: Testbed, program: Path) -> tuple[int, dict[str, object], s
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
-def _calls(folder: Path) -> list[int]:
-    files = [folder / f"job{n}.progress" for n in range(len(PAIRS))]
-    return [int(f.read_text() or 0) if f.exists() else 0 for f in files]
-
-
-def _until_more_calls(system: Testbed, folder: Path) -> None:
-    before, deadline = _calls(folder), time.monotonic() + 120.0
-    while not all(now > old + 5 for now, old in zip(_calls(folder), before, strict=True)):
-        system.check()
-        assert time.monotonic() < deadline, f"calls of jobs: {before}, then {_calls(folder)}"
-        time.sleep(0.1)
-
-
 def test_a_rollout_over_eight_switches_fails_no_call_of_four_jobs(tmp_path):
     good = _program(tmp_path / "good", "good", lambda blob: blob + b"\n")
     bad = _program(tmp_path / "bad", "bad", lambda _: b'{"not": "a program"}')
@@ -100,24 +55,28 @@ def test_a_rollout_over_eight_switches_fails_no_call_of_four_jobs(tmp_path):
         leaf_spine(4, 4, 2), target="softswitch", lanes=64, name="roll", first_grpc_port=9840
     ) as system:
         assert len(system.fabric.switches) == 8
-        with _jobs(system, tmp_path) as groups:
-            _until_more_calls(system, tmp_path)
+        with ExitStack() as stack:
+            groups = []
+            for job, hosts in JOBS.items():
+                system.submit(job, None, hosts, rate=10)
+                groups.append(stack.enter_context(python_ranks(system, job, hosts, tmp_path)))
+            until_more_calls(tmp_path, JOBS, 6, system.check)
             code, rollout, errors = _roll_out(system, bad)
             assert (code, rollout["state"], rollout["done"]) == (3, "stopped", []), errors
             assert len(rollout["left"]) == 8, "it stops after the first"
             assert f"switch {rollout['left'][0]}: " in rollout["reason"]
-            _until_more_calls(system, tmp_path)
+            until_more_calls(tmp_path, JOBS, 6, system.check)
             code, rollout, errors = _roll_out(system, good)
             assert (code, rollout["state"], rollout["left"]) == (0, "done", []), (rollout, errors)
             assert len(rollout["done"]) == 8
-            _until_more_calls(system, tmp_path)
+            until_more_calls(tmp_path, JOBS, 6, system.check)
             system.controller.kill()
             system.start_controller()  # with the options of before: switches keep the program of the rollout
             system.controller.wait_switches(60.0, system.check)
             epochs = {name: job.epoch for name, job in system.jobs().items()}
-            _until_more_calls(system, tmp_path)
+            until_more_calls(tmp_path, JOBS, 6, system.check)
             assert {name: job.epoch for name, job in system.jobs().items()} == epochs
-            (tmp_path / "stop").touch()
+            stop_file(tmp_path).touch()
             results = [r for g in groups for r in g.wait(120.0, system.check).values()]
     assert len(results) == 8
     assert [r["wrong"] for r in results] == [[]] * 8

@@ -5,12 +5,9 @@ wrong. The version before is built from the history."""
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,15 +16,16 @@ from netfold.controller.service.store_files import verify
 from netfold.p4src.manifest import P4INFO_SUFFIX
 from netfold.testbed import controller_process
 from netfold.testbed.network.targets import installed_command
-from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.processes import ProcessGroup
 from netfold.testbed.testbed import Testbed
 from netfold.testbed.torchrun import TORCH_PYTHON
+from tests.testbed.counting_ranks import RANK, files_of, python_ranks, stop_file, until_more_calls
 
 BEFORE = "f11c8cddf999da4aa36327acd11a71e84516174d"
 """The last revision with the schema of the version before."""
 
 REPOSITORY = Path(__file__).parents[2]
-RANK = Path(__file__).with_name("counting_rank.py")
+JOB = "upgraded"
 HOSTS = ("h1", "h2", "h5", "h6")
 CALLS = 40
 """Calls under each controller."""
@@ -41,9 +39,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git = ["git", "-C", str(REPOSITORY)]
     known = subprocess.run([*git, "cat-file", "-e", BEFORE], capture_output=True, check=False)
     if known.returncode:
-        pytest.skip(
-            f"UPGRADES ARE NOT TESTED: the history has no revision {BEFORE[:8]} (git fetch --unshallow)"
-        )
+        pytest.skip(f"SKIPPED: upgrades: the history has no revision {BEFORE[:8]} (git fetch --unshallow)")
     tree = tmp_path_factory.mktemp("before")
     archive = subprocess.run([*git, "archive", BEFORE], capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
@@ -76,59 +72,21 @@ def _program(tree: Path) -> list[bytes]:
     return [(compiled / f"netfold-v1model-64{suffix}").read_bytes() for suffix in (P4INFO_SUFFIX, ".json")]
 
 
-@contextlib.contextmanager
-def _ranks(system: Testbed, kind: str, tree: Path, folder: Path) -> Iterator[ProcessGroup]:
+def _ranks(system: Testbed, kind: str, tree: Path, folder: Path) -> ProcessGroup:
     """Ranks of the tree's version."""
-    files = ["--progress", folder / "progress", "--stop", folder / "stop"]
-    if kind == "torch":
-        environment = {"PYTHONPATH": str(tree)}
-        with system.torchrun(
-            RANK, files, hosts=HOSTS, environment=environment, port=29760, result_option="--out"
-        ) as group:
-            yield group
-        return
-    system.submit("upgraded", None, HOSTS, scheme="switchml")
-    tasks = []
-    for number, host in enumerate(HOSTS):
-        result = folder / f"{host}.json"
-        own = [
-            "--ranks",
-            len(HOSTS),
-            "--number",
-            number,
-            "--job",
-            "upgraded",
-            "--host",
-            host,
-            "--out",
-            result,
-        ]
-        command = ["env", f"PYTHONPATH={tree}", sys.executable, "-P", RANK, *files, *own]
-        tasks.append(HostTask(host, [*command, "--controller", system.controller.address], result))
-    with ProcessGroup(system.net, tasks) as group:
-        yield group
-
-
-def _until_calls(progress: Path, more: int, check: Callable[[], None]) -> None:
-    """Wait for more calls of the first rank."""
-
-    def calls() -> int:
-        text = progress.read_text() if progress.exists() else ""
-        return int(text or 0)
-
-    wanted, deadline = calls() + more, time.monotonic() + 120.0
-    while calls() < wanted:
-        check()
-        assert time.monotonic() < deadline, f"{calls()} calls, and not {wanted}"
-        time.sleep(0.05)
+    if kind == "python":
+        system.submit(JOB, None, HOSTS, scheme="switchml")
+        return python_ranks(system, JOB, HOSTS, folder, prefix=["env", f"PYTHONPATH={tree}"])
+    own, port = {"PYTHONPATH": str(tree)}, 29760
+    files = files_of(folder, JOB)
+    return system.torchrun(RANK, files, hosts=HOSTS, environment=own, port=port, result_option="--out")
 
 
 @pytest.mark.parametrize("kind", ["python", "torch"])
 def test_an_upgrade_and_the_way_back_fail_no_call(before, kind, tmp_path, monkeypatch):
     if kind == "torch" and not TORCH_PYTHON.exists():
-        pytest.skip(f"needs {TORCH_PYTHON}")
+        pytest.skip("SKIPPED: needs PyTorch in .venv-torch")
     old, new = str(_command_of(before)), installed_command("netfold")
-    progress = tmp_path / "progress"
 
     def start_next(system: Testbed, command: str) -> None:
         """Another version's controller takes the place of this one, as by `systemctl restart`."""
@@ -140,12 +98,12 @@ def test_an_upgrade_and_the_way_back_fail_no_call(before, kind, tmp_path, monkey
     monkeypatch.setattr(controller_process, "installed_command", lambda name: old)
     with Testbed(target="softswitch", lanes=64, name="upgr", first_grpc_port=9780) as system:
         with _ranks(system, kind, before, tmp_path) as ranks:
-            _until_calls(progress, CALLS, system.check)
+            until_more_calls(tmp_path, [JOB], CALLS, system.check)
             [name] = system.jobs()
             epoch = system.jobs()[name].epoch
             for command in (new, old, new):
                 start_next(system, command)
-                _until_calls(progress, CALLS, system.check)
+                until_more_calls(tmp_path, [JOB], CALLS, system.check)
                 state = verify(system.directory / "controller.db")
                 assert (state.schema, state.faults) == (7, ())
             job = system.jobs()[name]
@@ -154,7 +112,7 @@ def test_an_upgrade_and_the_way_back_fail_no_call(before, kind, tmp_path, monkey
                 "a push of another program alone starts the job again"
             )
             assert len(job.connected) == len(HOSTS)
-            (tmp_path / "stop").touch()
+            stop_file(tmp_path).touch()
             results = ranks.wait(120.0, system.check)
         log = (system.directory / "controller.log").read_text()
     assert "Traceback" not in log, log

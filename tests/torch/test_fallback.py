@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import tempfile
 import threading
 import time
@@ -82,7 +83,7 @@ def session_of(store: dist.Store, rank: int, layout: RankLayout) -> Session:
 
 
 def reasons(store: dist.Store, options: TorchOptions = GLOO, hosts: Sequence[str] = ("h1", "h2")) -> set[str]:
-    """Why the ranks go by Gloo: one reason if they agree. Raises what they raise."""
+    """Return the reasons for which the ranks go by Gloo: one if they agree. Raises what they raise."""
 
     def run(rank: int) -> str:
         session = session_of(store, rank, layout_of(store, rank, options, hosts[rank]))
@@ -94,7 +95,7 @@ def reasons(store: dist.Store, options: TorchOptions = GLOO, hosts: Sequence[str
 
 
 def all_kinds() -> tuple[str, list[float]]:
-    """Why, and the results of one call of each kind."""
+    """Return the reason for Gloo, and the results of one call of each kind."""
     found = collectives_of(dist.group.WORLD)
     assert found is not None
     assert carrier() == carrier(dist.new_group()) == "gloo"
@@ -187,7 +188,7 @@ def test_a_job_that_waits_for_capacity_longer_than_the_program_gave_it(fabric: F
 
 @pytest.mark.parametrize("other", [TorchOptions(), TorchOptions(fallback="gloo", fallback_s=5.0)])
 def test_ranks_that_chose_differently_are_refused(other: TorchOptions, fabric: Fabric, store: dist.Store):
-    """Also where the controller would admit the job."""
+    """The controller would admit the job."""
     first, second = at_all_ranks(lambda rank: layout_of(store, rank, other if rank else GLOO))
     assert isinstance(first, DifferentFallbacksError)
     assert str(first) == (
@@ -203,7 +204,7 @@ def test_a_late_rank_does_not_use_up_the_time_for_the_start(fabric: Fabric, stor
 
     def run(rank: int) -> str:
         if rank:
-            time.sleep(3.0)  # the lateness itself
+            time.sleep(options.fallback_s + 1)  # the lateness itself, of more than the time for the start
         session = session_of(store, rank, layout_of(store, rank, options))
         session.close()
         return session.fallback_reason
@@ -216,7 +217,7 @@ def test_a_controller_that_dies_when_one_rank_has_joined(
 ):
     """Rank 1 is in the job, rank 0 will never be."""
     fabric.controller.has_targets = False
-    layouts: list[RankLayout] = []
+    layouts: queue.SimpleQueue[RankLayout] = queue.SimpleQueue()
     dead = threading.Event()
 
     def die(number: int, member: pb.MemberUpdate) -> None:
@@ -226,15 +227,13 @@ def test_a_controller_that_dies_when_one_rank_has_joined(
 
     def run(rank: int) -> str:
         layout = layout_of(store, rank, GLOO)
-        layouts.append(layout)
+        layouts.put(layout)
         session = session_of(store, rank, layout)
         session.close()
         return session.fallback_reason
 
     def kill() -> None:
-        while not layouts:
-            time.sleep(0.05)
-        own = dist.PrefixStore(layouts[0].session, store)
+        own = dist.PrefixStore(layouts.get(timeout=TIMEOUT_S).session, store)
         own.wait(["outcome1"], timedelta(seconds=TIMEOUT_S))
         assert json.loads(own.get("outcome1")) == ""
         fabric.stop_controller()
