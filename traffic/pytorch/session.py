@@ -46,7 +46,7 @@ class Session:
         self.has_targets = has_targets
         self.fallback_reason = fallback_reason
         self.backends: set[Any] = set()
-        """Those of the groups that are not destroyed: PyTorch's checks hold their side in C++ alone."""
+        """Backends of the groups that are not destroyed. PyTorch's checks hold only the part of each that is C++'s."""
         self._reducer = reducer
         self._job = job
         self.reporter = reporter
