@@ -105,7 +105,7 @@ class MpiCollectives(Experiment[LatencyRow]):
     def _measure_all(
         self, system: Testbed, program: Path, collective: str, notify: Notify
     ) -> Iterator[LatencyRow]:
-        """By netfold, then by each algorithm of the MPI library."""
+        """Measures a collective by netfold, then by each algorithm of the MPI library."""
         for numerics in self.numerics.split(","):
             environment: dict[str, str] = {Variable.MPI_REQUIRED: "1", Variable.NUMERICS: numerics}
             name = f"{NETFOLD}, {numerics}"

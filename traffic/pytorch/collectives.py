@@ -23,7 +23,7 @@ from netfold.traffic.engine.blocks import Blocks, CallForm
 from netfold.traffic.engine.call_log import CallKind
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.flight_recorder import kind_of
-from netfold.traffic.pytorch.gathered_ops import GatheredOp, float_sum, gathered_op
+from netfold.traffic.pytorch.gathered_ops import GatheredOp, float_sum, gathered_op, operation_of
 from netfold.traffic.pytorch.gloo_arguments import for_gloo
 from netfold.traffic.pytorch.options import TorchOptions
 from netfold.traffic.pytorch.rendezvous import RankLayout
@@ -535,13 +535,13 @@ class Collectives:
         return float(self._gloo_backend.options._timeout.total_seconds())
 
     def _op_of(self, opts: Any, tensors: Sequence[torch.Tensor]) -> ReduceOp | GatheredOp | ByGloo:
-        """How these tensors are reduced as one. torch's options hold the operation in one of two ways."""
+        """How these tensors are reduced as one."""
         if self.fallback_reason:
             return ByGloo(self.fallback_reason)
         alike = {(t.dtype, t.device) for t in tensors}
         if len(alike) != 1 or not all(is_dense([t]) for t in tensors):
             return ByGloo(_LAYOUT)
-        op = dist.ReduceOp.SUM if opts is None else getattr(opts.reduceOp, "op", opts.reduceOp)
+        op = operation_of(opts)
         dtype = tensors[0].dtype
         if op in _OPS and dtype in SUPPORTED_DTYPES:
             return _OPS[op]

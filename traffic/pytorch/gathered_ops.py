@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -58,6 +59,11 @@ _OPS = {
     **{(op, dtype): found for op, found in _ORDERS.items() for dtype in (*_INTEGERS, *_FLOATS)},
     **{(op, dtype): found for op, found in _BITS.items() for dtype in _INTEGERS},
 }
+
+
+def operation_of(opts: Any) -> object:
+    """The operation of torch's options, which hold it in one of two ways. Without options it is a sum."""
+    return dist.ReduceOp.SUM if opts is None else getattr(opts.reduceOp, "op", opts.reduceOp)
 
 
 def float_sum(op: ReduceOp) -> GatheredOp:

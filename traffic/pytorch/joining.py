@@ -34,7 +34,7 @@ from netfold.traffic.pytorch.tensor_call import Reducer, TensorCall
 from netfold.traffic.worker.worker import Worker
 
 _OUTCOME_S = 10.0
-"""A rank publishes its outcome so long after its time for the start, at most; else it is lost."""
+"""Seconds after the time for the start within which a rank publishes its outcome; else it is lost."""
 _CANCEL_S = 3.0
 _LEAVE_S = 2.0
 
@@ -60,11 +60,13 @@ class NoReducer:
 
 @dataclass(frozen=True)
 class Joined:
-    """The parts of a rank that has joined. `job`: None where there is none."""
+    """The parts of a rank that has joined, or goes by Gloo as all ranks do. `job`: None where there is none.
+    `fallback_reason`: why all calls go by Gloo; "": they do not."""
 
     reducer: Reducer
-    job: EnteredJob | None
-    has_targets: bool
+    job: EnteredJob | None = None
+    has_targets: bool = False
+    fallback_reason: str = ""
 
     def close(self) -> None:
         self.reducer.close()
@@ -72,45 +74,41 @@ class Joined:
             self.job.leave()
 
 
-_BY_GLOO = Joined(NoReducer(), None, False)
-
-
-def join_or_agree_on_gloo(layout: RankLayout, store: Any, rank: int, deadline: float) -> tuple[Joined, str]:
-    """Returns the reason in the second place if all ranks go by Gloo. Raises TrafficError, ConnectError."""
+def join_or_agree_on_gloo(layout: RankLayout, store: Any, rank: int, deadline: float) -> Joined:
+    """Raises TrafficError, ConnectError."""
     if layout.fallback_reason:
-        return _BY_GLOO, layout.fallback_reason
+        return Joined(NoReducer(), fallback_reason=layout.fallback_reason)
     if not layout.start_s:
-        return _join(layout, store, rank, deadline), ""
-    agreed = time.monotonic() + layout.start_s
-    start = min(deadline, agreed)
+        return _join(layout, store, rank, deadline)
+    start_deadline = time.monotonic() + layout.start_s
     joined, failure = None, ""
     try:
-        joined = _join(layout, store, rank, start)
+        joined = _join(layout, store, rank, min(deadline, start_deadline))
     except (TrafficError, ConnectError, OSError, MemoryError) as error:
         failure = f"{error}" or type(error).__name__
     try:
-        reason = _agree(layout, store, rank, failure, agreed)
+        reason = _agree(layout, store, rank, failure, start_deadline)
     except BaseException:
         _leave(joined)
         raise
     if joined is not None and not reason:
-        return joined, ""
+        return joined
     _leave(joined)
-    return _BY_GLOO, reason
+    return Joined(NoReducer(), fallback_reason=reason)
 
 
-def _agree(layout: RankLayout, store: Any, rank: int, failure: str, start: float) -> str:
+def _agree(layout: RankLayout, store: Any, rank: int, failure: str, start_deadline: float) -> str:
     """The reason for which all ranks go by Gloo; "": all have joined. `failure`: of this rank. Raises TrafficError at
     all ranks where one is lost."""
     if rank:
         store.set(f"outcome{rank}", json.dumps(failure))
-        decision = json.loads(read_key(store, "decision", start + 2 * _OUTCOME_S))
+        decision = json.loads(read_key(store, "decision", start_deadline + 2 * _OUTCOME_S))
         if decision["error"]:
             raise TrafficError(f"rank 0: {decision['error']}")
         return str(decision["reason"])
     try:
         others = [
-            json.loads(read_key(store, f"outcome{other}", start + _OUTCOME_S))
+            json.loads(read_key(store, f"outcome{other}", start_deadline + _OUTCOME_S))
             for other in range(1, len(layout.places))
         ]
     except TrafficError as error:
@@ -142,7 +140,7 @@ def _join(layout: RankLayout, store: Any, rank: int, deadline: float) -> Joined:
         first = layout.ranks_on_host(rank)[0]
         has_targets = bool(layout.job) and _agree_on_targets(store, rank, first, worker, deadline)
     except BaseException:
-        _leave(Joined(reducer, job, False))
+        _leave(Joined(reducer, job))
         raise
     return Joined(reducer, job, has_targets)
 

@@ -36,10 +36,10 @@ class TorchOptions(JobOptions):
     """Maximum rate of each host in the job of a group of some ranks. Such groups have no options of their own; one that
     does not start goes by Gloo. None: all of them do. Only rank 0's value counts. Needs `rate`."""
     fallback: str = Fallback.FAIL
-    """The choice of all ranks when the controller refuses the job or is away: fail, or gloo. Equal at all ranks."""
+    """The choice of all ranks when the job does not start: fail, or gloo. Equal at all ranks."""
     fallback_s: float | None = None
-    """Time for the start of the job before all ranks go by Gloo; None: FALLBACK_S, at most half of what is left of
-    the group's timeout. It counts from the moment at which all ranks are there. Equal at all ranks."""
+    """Time for the start of the job before all ranks go by Gloo, at most half of what is left of the group's timeout;
+    None: FALLBACK_S. It counts from the moment at which all ranks are there. Equal at all ranks."""
     report: str = ""
     """Where rank 0 reports at the end why training is not faster: 1: on stderr; else the path of a JSON file. Only rank
     0's value counts."""

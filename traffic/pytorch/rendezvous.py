@@ -123,13 +123,16 @@ def rendezvous(
 def read_key(store: Any, key: str, deadline: float) -> bytes:
     """The key's value, as soon as another rank has set it. The store's own timeout may be that of another group.
     Raises TrafficError at `deadline` (of time.monotonic())."""
-    remaining = max(_MIN_WAIT_S, deadline - time.monotonic())
     try:
-        store.wait([key], timedelta(seconds=remaining))
+        store.wait([key], timedelta(seconds=_seconds_to(deadline)))
     except (dist.DistStoreError, RuntimeError) as error:
         raise TrafficError(f"timeout: no rank set '{key}' within the group's timeout: {error}") from error
     found: bytes = store.get(key)
     return found
+
+
+def _seconds_to(deadline: float) -> float:
+    return max(_MIN_WAIT_S, deadline - time.monotonic())
 
 
 def _cancel_abandoned(timeout: float) -> None:
@@ -149,8 +152,7 @@ def _publish_layout(
     infos = [info, *map(HostInfo.read, published)]
     nonces = [one.nonce for one in infos]
     try:
-        remaining = max(_MIN_WAIT_S, deadline - time.monotonic())
-        layout = _make_layout(session, infos, options.within(timeout), remaining)
+        layout = _make_layout(session, infos, options.within(timeout), _seconds_to(deadline))
     except (TrafficError, ConnectError, ValueError) as error:
         refused = isinstance(error, JobRefusedError)
         store.set(
@@ -192,8 +194,8 @@ def _make_layout(
 ) -> RankLayout:
     """Raises TrafficError and ConnectError: the ranks fail. The layout of ranks that go by Gloo has the reason."""
     _check_fallbacks(infos)
-    started = time.monotonic()
     start_s = options.start_within(timeout)
+    deadline = time.monotonic() + start_s
     hosts = list(dict.fromkeys((info.machine, info.host) for info in infos))
     places = tuple(hosts.index((info.machine, info.host)) for info in infos)
     layout = RankLayout(session, "", places, report=options.report)
@@ -208,20 +210,18 @@ def _make_layout(
         addresses = tuple(host.address for host in known)
         name = options.job or f"torch-{secrets.token_hex(4)}"
         names = tuple(host.name for host in known)
-        remaining = max(_MIN_WAIT_S, start_s - (time.monotonic() - started))
-        token = submit_job(where, options.job_file(name, names), options.queue, remaining)
+        token = submit_job(where, options.job_file(name, names), options.queue, _seconds_to(deadline))
     except (TrafficError, ConnectError) as error:
         if not falls_back:
             raise
         return replace(layout, addresses=addresses, fallback_reason=f"{error}")
-    remaining = max(_MIN_WAIT_S, start_s - (time.monotonic() - started))
     return replace(
         layout,
         job=name,
         names=names,
         addresses=addresses,
         group_rate=options.group_rate,
-        start_s=remaining if falls_back else 0.0,
+        start_s=_seconds_to(deadline) if falls_back else 0.0,
         token=token,
     )
 

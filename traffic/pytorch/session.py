@@ -46,7 +46,7 @@ class Session:
         self.has_targets = has_targets
         self.fallback_reason = fallback_reason
         self.backends: set[Any] = set()
-        """Those of the groups that are not destroyed: PyTorch's checks hold their side in C++ alone."""
+        """Backends of the groups that are not destroyed. PyTorch's checks hold only the part of each that is C++'s."""
         self._reducer = reducer
         self._job = job
         self.reporter = reporter
@@ -159,14 +159,14 @@ def open_session(
 ) -> Session:
     """Joins the layout's job, and the other ranks of this host, within `timeout` seconds; or goes by Gloo, as all ranks
     do. `store`: with the session's prefix. Raises TrafficError, ConnectError."""
-    joined, reason = join_or_agree_on_gloo(layout, store, rank, time.monotonic() + timeout)
+    joined = join_or_agree_on_gloo(layout, store, rank, time.monotonic() + timeout)
     return Session(
         joined.reducer,
-        _open_reporter(layout, store, rank, "" if reason else layout.job),
+        _open_reporter(layout, store, rank, "" if joined.fallback_reason else layout.job),
         joined.job,
         recorder,
         has_targets=joined.has_targets,
-        fallback_reason=reason,
+        fallback_reason=joined.fallback_reason,
     )
 
 
