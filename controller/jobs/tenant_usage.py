@@ -17,6 +17,10 @@ from netfold.controller.jobs.withdrawal import WallClock
 HALF_LIFE_S = 3600.0
 """Seconds after which usage counts half."""
 
+FORGOTTEN_S = 20 * HALF_LIFE_S
+"""Seconds without a change after which usage counts nothing. So the turn of a tenant that gets nothing comes, however
+many others come with less usage."""
+
 MEAN_LIFE_S = HALF_LIFE_S / math.log(2)
 
 ADVANCE_S = 60.0
@@ -68,7 +72,7 @@ class TenantUsage(Record):
     def until(self, now: float, held: Holding) -> TenantUsage:
         """The usage at a time if the tenant has held this since `at`. A clock that goes back adds nothing."""
         seconds = max(0.0, now - self.at) if self.at else 0.0
-        kept = 0.5 ** (seconds / HALF_LIFE_S)
+        kept = 0.5 ** (seconds / HALF_LIFE_S) if seconds < FORGOTTEN_S else 0.0
         recent = self.recent.times(kept) + held.times((1 - kept) * MEAN_LIFE_S)
         return self.model_copy(
             update={

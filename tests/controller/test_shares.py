@@ -24,7 +24,7 @@ from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.scheduling.job_planner import cap_rate
-from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import single_switch
@@ -126,6 +126,50 @@ def test_shares_of_thirty_greedy_tenants_are_within_a_tenth_of_their_weights(tmp
     assert max(off.values()) < 0.1, sorted(off.items(), key=lambda row: -row[1])[:5]
     capacity = 12 * 2 * 50e6 * HOUR_S
     assert sum(bits.values()) == pytest.approx(capacity, rel=0.05), "the links were full"
+
+
+def queued(registry: JobRegistry, name: str, tenant: str, priority: int = 0) -> None:
+    resolved = resolve_job(spec(name, "h1, h2", f"priority: {priority}\n"), single_switch(4))
+    with registry.change():
+        registry.write(registry.new(resolved, Submitter("a", tenant), queued=True))
+
+
+def test_shares_lend_no_wait_of_one_tenant_to_the_fresh_job_of_another(tmp_path):
+    """The fresh job's turn is before that of the old one, and both are behind what has a higher priority."""
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "runs", "h3, h4")
+        queue = JobQueue(registry, clock.wall_s)
+        queued(registry, "old", "vision")
+        clock.now += 50 * AGE_S
+        queued(registry, "urgent", "sound", priority=10)
+        assert [j.name for j in queue.jobs()] == ["old", "urgent"]
+        queued(registry, "fresh", "speech")
+        assert [j.name for j in queue.jobs()] == ["urgent", "fresh", "old"]
+        clock.now += 11 * AGE_S
+        queued(registry, "urgent-again", "sound", priority=10)
+        assert [j.name for j in queue.jobs()] == ["urgent", "fresh", "old", "urgent-again"]
+
+
+def test_shares_give_a_turn_to_a_tenant_that_got_nothing_though_new_ones_come(tmp_path):
+    """It has used the fabric for long. Each new job is canceled before it has waited, and another one submitted."""
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "runs", "h3, h4")
+        clock.now += HOUR_S
+        with registry.change():
+            registry.write(registry.with_end_state(registry.get("runs"), JobState.DONE, ""))
+        queued(registry, "old", "vision")
+        queue = JobQueue(registry, clock.wall_s)
+        firsts = []
+        for number in range(25):
+            queued(registry, f"new{number}", "speech")
+            firsts.append(queue.jobs()[0].name)
+            clock.now += HOUR_S
+            with registry.change():
+                new = registry.get(f"new{number}")
+                registry.write(registry.with_end_state(new, JobState.CANCELED, ""))
+        assert (firsts[0], firsts[-1]) == ("new0", "old")
 
 
 def test_shares_halve_with_time_and_totals_stay():
