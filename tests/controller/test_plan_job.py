@@ -168,7 +168,7 @@ def test_a_tenant_is_charged_for_its_own_plans_and_not_for_those_ahead(tmp_path,
             budget = placements._budget = PlanningBudget(lambda: now[0])
             submit = deployment.controller.requests.submit
             await submit(text.format("runs"), queue=False)
-            await submit(text.format("waits"), queue=True)
+            await submit(text.format("waits") + "priority: 1\n", queue=True)
             reserve = placements._planning.reservation
 
             async def slow(resolved, *args, **options):
