@@ -23,6 +23,9 @@ many others come with less usage."""
 
 MEAN_LIFE_S = HALF_LIFE_S / math.log(2)
 
+KEPT_S = 30 * 86400.0
+"""Seconds without a job after which a tenant's row is deleted, as events are."""
+
 ADVANCE_S = 60.0
 """Seconds of usage that a job is charged with in advance. Without them a tenant with the least usage would get all
 capacity at once, before its first job has used any."""
@@ -55,6 +58,7 @@ class TenantUsage(Record):
     weight         its part of the fabric among those that want more; from its newest submission
     slot_seconds, promised_bits  in all
     recent_slot_seconds, recent_bits  in all, where usage of HALF_LIFE_S ago counts half
+    holders        the `seq` of its jobs that have held something since `at`
     """
 
     tenant: str
@@ -64,6 +68,7 @@ class TenantUsage(Record):
     promised_bits: Amount = 0.0
     recent_slot_seconds: Amount = 0.0
     recent_bits: Amount = 0.0
+    holders: tuple[int, ...] = ()
 
     @property
     def recent(self) -> Holding:

@@ -100,8 +100,8 @@ TENANT_MUTANTS = (
     Mutant(
         "a start of the controller forgets the end of a job",
         STATES,
-        "        if job.ran_since:\n",
-        "        if False:\n",
+        "        if job.state.is_installed:\n            self._limit(job)",
+        "        if False:\n            self._limit(job)",
         "the controller starts again when the time of a job is nearly over",
     ),
     Mutant(
