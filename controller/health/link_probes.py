@@ -109,6 +109,10 @@ class LinkProbes:
             if not fabric.is_host(link.a) and not fabric.is_host(link.b)
             for hop in ((link.a, link.b), (link.b, link.a))
         }
+        self._late: dict[Hop, None] = {}
+        """Hops whose last probe had no answer when this was last looked at. Only these can be down, so that no period
+        takes a look at each link of a large fabric."""
+        self._newly_seen: set[Hop] = set()
         self._unknown = set(self._hops)
         self._order = ProbeOrder(self._hops, registry, period_s)
         self._hop_by = {(a, fabric.ports[a][b]): (a, b) for a, b in self._hops}
@@ -172,6 +176,8 @@ class LinkProbes:
         state.reset()
         if (switch, view.ingress_port) == expected:
             state.seen = True
+            if hop not in self._seen_up:
+                self._newly_seen.add(hop)
             self._right.add(expected)
             self._miscabled.pop(hop, None)
             for silent, has_answered in self._checks:
@@ -193,8 +199,9 @@ class LinkProbes:
     # ---- probes ---------------------------------------------------------------------------------------
 
     def _next_hops(self) -> list[Hop]:
+        self._late = dict.fromkeys(hop for hop in self._late if self._hops[hop].lost)
         return self._order.next_hops(
-            [hop for hop, state in self._hops.items() if state.seen and state.lost and not self._is_down(hop)]
+            [hop for hop in self._late if self._hops[hop].seen and not self._is_down(hop)]
         )
 
     async def _probe(self, hops: Iterable[Hop]) -> None:
@@ -211,6 +218,7 @@ class LinkProbes:
                 continue
             port = self._config.fabric.ports[sender][receiver]
             state.lost += 1  # before the packet is sent: the answer may come while this waits
+            self._late[sender, receiver] = None
             try:
                 packet = management_packet(self._config, self._lanes, sender, Kind.READ, slot=0, request=port)
                 await self._fleet.sessions[sender].packet_out(packet, port)
@@ -222,8 +230,8 @@ class LinkProbes:
     async def _read_witnesses(self) -> None:
         suspects = [
             hop
-            for hop, state in self._hops.items()
-            if state.seen and state.lost >= SUSPECT_LOST and not self._is_down(hop)
+            for hop in self._late
+            if (state := self._hops[hop]).seen and state.lost >= SUSPECT_LOST and not self._is_down(hop)
         ]
         if not suspects:
             return
@@ -274,15 +282,15 @@ class LinkProbes:
         """Update the links that are down. A link that never worked is not down, because its switches may not answer
         probes. Links that have worked are stored, so that the next controller finds a link down that fails while no
         controller runs."""
-        new = {hop for hop, state in self._hops.items() if state.seen} - self._seen_up
-        if new:
+        if new := set(self._newly_seen):
             try:
                 with self._registry.change():
                     self._registry.mark_links_up(new)
                 self._seen_up |= new
+                self._newly_seen -= new
             except StoreError as error:  # a later probe stores it
                 log.error("links that work cannot be noted: %s", error)
-        silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}
+        silent = {frozenset(hop) for hop in self._late if self._hops[hop].is_down}
         taken = {(m.arrives_at, m.arrives_by) for m in self._miscabled.values()} - self._right
         displaced = {hop for at in taken if (hop := self._hop_by.get(at)) is not None}
         down = frozenset(silent | self._reported | set(map(frozenset, displaced | self._miscabled.keys())))
