@@ -113,8 +113,11 @@ class CallFlood(Experiment[FloodRow]):
         finally:
             ended.set()
             flooding.join()
-        percentiles = (1e3 * float(np.percentile(t, p)) for t in (alone, flooded) for p in (50, 99))
-        return FloodRow(limit, *percentiles, calls.value / (self.rounds * (self.turn_s + SETTLE_S)))
+        p50, p99, flood_p50, flood_p99 = (
+            1e3 * float(np.percentile(times, p)) for times in (alone, flooded) for p in (50, 99)
+        )
+        calls_s = calls.value / (self.rounds * (self.turn_s + SETTLE_S))
+        return FloodRow(limit, p50, p99, flood_p50, flood_p99, calls_s)
 
     def _turn(self, stub: pb_grpc.ControllerStub) -> list[float]:
         time.sleep(SETTLE_S)
@@ -153,9 +156,9 @@ def controller(folder: Path, limit: int) -> Iterator[Connection]:
         "-addext",
         "subjectAltName=DNS:localhost",
         "-keyout",
-        folder / "key.pem",
+        str(folder / "key.pem"),
         "-out",
-        folder / "cert.pem",
+        str(folder / "cert.pem"),
     ]
     subprocess.run([*openssl, *names], check=True, capture_output=True)
     with socket.create_server(("localhost", 0)) as unused:

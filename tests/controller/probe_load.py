@@ -95,7 +95,7 @@ def main() -> None:
     leaves, spines, seconds = (*map(int, sys.argv[1:]), *(180, 50, 30)[len(sys.argv) - 1 :])
     for interval_s in (PERIOD_S, 0.0):
         share, probes = asyncio.run(share_of_a_core(leaves, spines, seconds, interval_s))
-        print(f"{leaves * spines:,} links, {probes:.0f} probes a second: {share:.2f} of a core", flush=True)
+        sys.stdout.write(f"{leaves * spines:,} links, {probes:.0f} probes a second: {share:.2f} of a core\n")
 
 
 if __name__ == "__main__":
