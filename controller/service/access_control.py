@@ -25,7 +25,7 @@ from netfold.controller.service.access import (
     job_in,
     refusal_of_call,
 )
-from netfold.controller.service.call_rates import CallRates, CallTurns
+from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.connection_limits import HANDSHAKE_S
 from netfold.controller.service.events import Event, EventFiles
 from netfold.controller.service.hidden_jobs import HiddenJobs
@@ -107,7 +107,6 @@ class AccessInterceptor(CallInterceptor):
         self._credentials = credentials
         self._events = events
         self._rates = CallRates()
-        self._turns = CallTurns()
 
     def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
         if details.method == HEALTH_CHECK:
@@ -142,7 +141,6 @@ class AccessInterceptor(CallInterceptor):
 
     def _unary(self, method: Callable[..., Awaitable[Any]], rpc: str, caller: Identity) -> Callable[..., Any]:
         async def call(request: Any, context: Any) -> Any:
-            await self._turns.turn(caller.tenant)
             own = IdentifiedCall(context, caller, self._service)
             answer = None
             try:

@@ -1,13 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Limits and orders the calls of tenants, so that a flood of one delays no other."""
+"""Limits the calls of a tenant, so that a flood of one delays no other."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
-from weakref import WeakValueDictionary
 
 import grpc
 
@@ -39,18 +37,3 @@ class CallRates:
             return None
         message = f"tenant '{caller.tenant}' makes too many calls a second; its limit is calls={limit:g}"
         return AccessRefusal(grpc.StatusCode.RESOURCE_EXHAUSTED, message, REFUSAL_S)
-
-
-class CallTurns:
-    """Lets tenants take turns: of each, one call begins in a round of the event loop. So a call waits for few others,
-    however many of one tenant have arrived before it."""
-
-    def __init__(self) -> None:
-        self._locks = WeakValueDictionary[str, asyncio.Lock]()
-
-    async def turn(self, tenant: str) -> None:
-        """Wait until a call of the tenant may begin."""
-        lock = self._locks.get(tenant) or asyncio.Lock()
-        self._locks[tenant] = lock
-        async with lock:
-            await asyncio.sleep(0)

@@ -11,7 +11,7 @@ import pytest
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
-from netfold.controller.service.call_rates import CallRates, CallTurns
+from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.identities import Identity, Role
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, deployed
@@ -64,22 +64,6 @@ def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
         registry.check_workers(of(), "first", 1)
 
     run(tmp_path, scenario)
-
-
-def test_a_call_does_not_wait_for_all_calls_of_another_tenant_that_came_before():
-    turns, begun = CallTurns(), list[str]()
-
-    async def call(tenant: str) -> None:
-        await turns.turn(tenant)
-        begun.append(tenant)
-
-    async def scenario() -> None:
-        await asyncio.gather(*(call("flood") for _ in range(100)), call("calm"))
-
-    asyncio.run(scenario())
-    assert len(begun) == 101
-    assert begun.index("calm") <= 2
-    assert not turns._locks
 
 
 def test_a_flood_of_calls_is_refused_and_a_pause_ends_that():
