@@ -120,12 +120,14 @@ class CallFlood(Experiment[FloodRow]):
         return FloodRow(limit, p50, p99, flood_p50, flood_p99, calls_s)
 
     def _turn(self, stub: pb_grpc.ControllerStub) -> list[float]:
+        # a tenant's burst at the start of a turn counts for nothing, and its end has no event
         time.sleep(SETTLE_S)
         found, end = list[float](), time.monotonic() + self.turn_s
         while time.monotonic() < end:
             since = time.perf_counter()
             stub.GetJob(pb.JobName(name="of-vision"), timeout=30)
             found.append(time.perf_counter() - since)
+            # the pace of a caller that watches its job
             time.sleep(PAUSE_S)
         return found
 
