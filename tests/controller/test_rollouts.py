@@ -14,7 +14,7 @@ import grpc
 import pytest
 from finsy.proto import p4r
 
-from netfold.controller.health import rollouts
+from netfold.controller.health import link_probes, rollouts
 from netfold.controller.jobs.program_records import RolloutRecord, RolloutState, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
@@ -168,6 +168,41 @@ def test_a_switch_whose_slots_stay_full_fails_its_check(tmp_path):
         assert set(_blobs(deployment).values()) == {OWN.blob}
 
     _run(tmp_path, scenario)
+
+
+class _LinksOf:
+    """The links of the first spine, which are cut while it has another program than its own."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+
+    def __contains__(self, link: object) -> bool:
+        assert isinstance(link, frozenset)
+        return "spine1" in link and _blobs(self._deployment)["spine1"] == NEXT.blob
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_switch_whose_links_are_down_with_its_program_fails_its_check(tmp_path, monkeypatch, restarts):
+    """It answers the controller. Its links count as down long before the check ends, or the next controller starts."""
+
+    async def scenario():
+        async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
+            await deployment.settled()
+            await _runs(deployment)
+            deployment.cut = _LinksOf(deployment)
+            deployment.controller.planning.rollouts.start(NEXT)
+            await deployment.until(lambda: _blobs(deployment)["spine1"] == NEXT.blob, "it has the program")
+            if restarts:
+                await deployment.kill()
+                deployment.start()
+            assert await _has_ended(deployment) is RolloutState.STOPPED
+            assert "no probe got through" in deployment.controller.planning.rollouts.record.reason
+            await deployment.settled()
+            assert set(_blobs(deployment).values()) == {OWN.blob}
+
+    monkeypatch.setattr(link_probes, "LINKS_S", 1.5)
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
