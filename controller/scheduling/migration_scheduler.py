@@ -60,11 +60,12 @@ take, and the next attempt."""
 @dataclass(frozen=True)
 class _Postponed:
     """A postponed step of a job: why it was not possible, and how it is tried again. `fail`: it is a repair without
-    which the job ends."""
+    which the job ends. `is_late`: its plan was not found in time, and a timer tries it again."""
 
     why: str
     retry: Callable[[], None]
     fail: bool = False
+    is_late: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,9 @@ class MigrationScheduler:
 
     def on_capacity_freed(self, _: CapacityFreed) -> None:
         """Let jobs leave failed and drained elements that had no other plan before."""
-        self._retry_postponed()
+        for (name, kind), postponed in list(self._postponed.items()):
+            if not postponed.is_late:
+                self._retry(name, kind)
         self.leave_drained()
 
     def on_move_failed(self, event: MoveFailed) -> None:
@@ -279,7 +282,7 @@ class MigrationScheduler:
         is_late = isinstance(error, PlanTimeoutError)
         if not self._failures.awaited and not is_late:
             return False
-        self._postponed[name, kind] = _Postponed(str(error), retry, fail)
+        self._postponed[name, kind] = _Postponed(str(error), retry, fail, is_late)
         if is_late:
             self._tasks.call_later(PLAN_AGAIN_S, self._retry, name, kind, job=name)
         return True

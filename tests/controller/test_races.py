@@ -11,7 +11,7 @@ import time
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.events import FailuresChanged
+from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_planner import PlanRequest
@@ -289,6 +289,30 @@ def test_a_job_whose_link_is_down_moves_when_another_has_ended(tmp_path):
             controller.requests.cancel("other")
             await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
             await deployment.runs("job")
+
+    asyncio.run(scenario())
+
+
+def test_a_repair_that_finds_no_plan_in_time_waits_its_time_though_capacity_is_freed(tmp_path, monkeypatch):
+    """Else the planner would make nothing but this plan while other jobs come and go."""
+    monkeypatch.setattr("netfold.controller.scheduling.migration_scheduler.PLAN_AGAIN_S", 3600.0)
+
+    async def scenario():
+        plans = NeverDone(FABRIC)
+        timeouts = ControllerTimeouts(restart=3600.0, repair=0.2)
+        async with deployed(FABRIC, tmp_path, plans=plans, timeouts=timeouts) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.requests.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            plans.held = True
+            spine = _spine_of(deployment)
+            controller.switches.failure_monitor.links_changed(frozenset((frozenset(("leaf1", spine)),)))
+            await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "postponed")
+            for _ in range(3):
+                controller.state.events.publish(CapacityFreed())
+                await deployment.idle()
+            assert plans.asked == 1
 
     asyncio.run(scenario())
 
