@@ -102,6 +102,8 @@ class MigrationScheduler:
         self._renewing: set[str] = set()
         self._postponed: dict[tuple[str, str], _Postponed] = {}
         """Postponed steps by job and kind."""
+        self._freed = 0
+        """How often capacity was freed."""
         self._leaving: dict[str, bool] = {}
         """Jobs that are to leave drained elements; true: something has changed since the attempt began."""
         self._stays: dict[str, str] = {}
@@ -137,6 +139,7 @@ class MigrationScheduler:
 
     def on_capacity_freed(self, _: CapacityFreed) -> None:
         """Let jobs leave failed and drained elements that had no other plan before."""
+        self._freed += 1
         for (name, kind), postponed in list(self._postponed.items()):
             if not postponed.is_late:
                 self._retry(name, kind)
@@ -305,7 +308,7 @@ class MigrationScheduler:
 
         async def work(_: bool) -> None:
             nonlocal latest
-            request, must_retry = self._repairs[name], False
+            request, must_retry, freed = self._repairs[name], False, self._freed
             try:
                 job, before = self._registry.get(name), conditions()
                 if not job.state.is_installed or not self._lifecycle.is_affected(job):
@@ -315,7 +318,8 @@ class MigrationScheduler:
                 await self._move_off(job, request.why)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
-                must_retry = conditions() != before or self._failures.forgive_slow(name)
+                has_room = self._freed != freed and not isinstance(error, PlanTimeoutError)
+                must_retry = has_room or conditions() != before or self._failures.forgive_slow(name)
                 log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
                 if not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
                     self._end_or_postpone(name, latest, error)

@@ -6,11 +6,14 @@ into what is broken already."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
+from collections.abc import Callable
 
 import pytest
 
 from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
@@ -313,6 +316,47 @@ def test_a_repair_that_finds_no_plan_in_time_waits_its_time_though_capacity_is_f
                 controller.state.events.publish(CapacityFreed())
                 await deployment.idle()
             assert plans.asked == 1
+
+    asyncio.run(scenario())
+
+
+class _Freeing(PlanThread):
+    """`free` is called after the first plan that there is not, before it is refused."""
+
+    free: Callable[[], object] | None = None
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        try:
+            return await super().plan(request)
+        except RefusedError:
+            if (free := self.free) is not None:
+                self.free = None
+                free()
+            raise
+
+
+@pytest.mark.parametrize("is_final", [False, True])
+def test_a_job_moves_when_another_ends_while_its_repair_looks_in_vain(tmp_path, is_final):
+    async def scenario():
+        plans = _Freeing(FABRIC)
+        timeouts = ControllerTimeouts(restart=3600.0)
+        async with deployed(FABRIC, tmp_path, plans=plans, timeouts=timeouts) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            for name, workers in (("job", "h1, h3"), ("other", "h2, h4")):
+                spec = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
+                await controller.requests.submit(spec, queue=False)
+                await deployment.runs(name)
+            spine = _spine_of(deployment)
+            plans.free = functools.partial(controller.requests.cancel, "other")
+            down = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
+            controller.state.failures.failed = down
+            controller.state.failures.awaited = frozenset() if is_final else down.links
+            controller.planning.migrations.repair("job", "a link is down", fail=is_final)
+            await deployment.idle()
+            assert not deployment.state("job").is_terminal
+            await deployment.runs("job")
+            assert _spine_of(deployment) != spine
 
     asyncio.run(scenario())
 
