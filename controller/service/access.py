@@ -24,6 +24,7 @@ class Right(Enum):
     END = auto()  # end a job
     READ = auto()  # see jobs, switches and links
     SUBMIT = auto()
+    SUBMIT_FOR = auto()  # submit jobs for users of any tenant
     OWN = auto()  # change a job, or read its sums
     FABRIC = auto()  # change what all jobs use
 
@@ -51,6 +52,7 @@ RULES: Mapping[str, Rule] = {
     "WatchRecording": Rule(Right.READ),
     "WatchEvents": Rule(Right.READ),
     "SubmitJob": Rule(Right.SUBMIT, changes=True),
+    "SubmitJobFor": Rule(Right.SUBMIT_FOR, changes=True),
     "PlanJob": Rule(Right.SUBMIT),
     "AddWorkers": Rule(Right.OWN, "name", changes=True),
     "ReadSlot": Rule(Right.OWN, "job"),

@@ -86,6 +86,9 @@ class Service(JobsService):
         except REFUSALS as error:
             await refuse(context, error)
 
+    async def SubmitJobFor(self, request: pb.SubmitJobForRequest, context: Context) -> pb.Job:
+        return await self.SubmitJob(request.submission, context)
+
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         state = self._state
         return jobs_message(state.fabric, state.registry.all(), state.member_status, every=request.all)

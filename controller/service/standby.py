@@ -158,6 +158,9 @@ class StandbyService(JobsService):
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
+    async def SubmitJobFor(self, request: pb.SubmitJobForRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._redirection()))
+
     async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
@@ -338,6 +341,7 @@ def _forwarded(name: str) -> Callable[..., Any]:
 
 for _name in (
     "SubmitJob",
+    "SubmitJobFor",
     "ListJobs",
     "GetJob",
     "CancelJob",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -19,7 +20,7 @@ import pytest
 
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
-from netfold.controller.jobs.submitter import Submitter
+from netfold.controller.jobs.submitter import Submitter, TenantLimits
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.job_registry import RANDOM_BYTES
 from netfold.controller.service.access import RULES, decide
@@ -148,6 +149,7 @@ MAY_CALL = {
     "WatchEvents": READERS,
     "GetUsage": READERS,
     "SubmitJob": USERS,
+    "SubmitJobFor": OPERATORS,
     "PlanJob": USERS,
     "AddWorkers": USERS,
     "ReadSlot": USERS,
@@ -292,6 +294,42 @@ def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):
             assert caught.value.details() == f"job '{NAMELESS}' is running; cancel it or choose another name"
         async with access.stub("viewer") as stub:
             assert len((await stub.ListJobs(pb.ListJobsRequest())).jobs) == 2
+
+    run(tmp_path, security, scenario)
+
+
+def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, tmp_path):
+    async def scenario(access: Access) -> None:
+        limits = {"vision": TenantLimits(jobs=2, priority=5)}
+        callers = replace(IDENTITIES, limits=limits)
+        access.credentials.current = replace(access.credentials.current, identities=callers)
+
+        async def submit(caller: str, job: str, user: str, tenant: str, more: str = "") -> pb.Job:
+            submission = pb.SubmitJobRequest(spec_yaml=spec(job, "h5, h6") + more)
+            request = pb.SubmitJobForRequest(submission=submission, user=user, tenant=tenant)
+            async with access.stub(caller) as stub:
+                return await stub.SubmitJobFor(request, timeout=20)
+
+        job = await submit("operator", "slurm-1", "carol", "vision")
+        assert (job.tenant, job.submitted_by) == ("vision", "carol")
+        assert verified_job(access.proxy.registry.key, job.member_token.encode())[0] == "slurm-1"
+        for refused, code, reason in (
+            (("alice", "slurm-2", "alice", "vision"), "PERMISSION_DENIED", "a user may not call SubmitJobFor"),
+            (("operator", "slurm-2", "carol", "vision"), "RESOURCE_EXHAUSTED", "its limit is jobs=2"),
+            (("operator", "slurm-2", "a b", "vision"), "INVALID_ARGUMENT", "name 'a b'"),
+            (("operator", "slurm-2", "carol", ""), "INVALID_ARGUMENT", "tenant ''"),
+            (("operator", "of-bob", "carol", "other"), "ALREADY_EXISTS", f"job '{NAMELESS}'"),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError, match=re.escape(reason)) as caught:
+                await submit(*refused)
+            assert caught.value.code().name == code
+        async with access.stub("alice") as stub:
+            lines = (await stub.WatchEvents(pb.WatchEventsRequest(), timeout=20).read()).lines
+        own = [json.loads(line) for line in lines]
+        assert [(e["caller"], e["outcome"]) for e in own if e["call"] == "SubmitJobFor"] == [
+            ("operator for carol", "ok"),
+            ("operator for carol", "resource_exhausted"),
+        ]
 
     run(tmp_path, security, scenario)
 

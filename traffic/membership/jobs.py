@@ -14,14 +14,18 @@ import grpc
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.job_token import job_of_token
 from netfold.traffic.errors import JobRefusedError
 
 log = logging.getLogger(__name__)
 
 
 def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> str:
-    """Return the token of the job's members. `keys` are those of a job file (docs/reference/jobs.md). Raises
-    JobRefusedError with the controller's reason."""
+    """Return the token of the job's members. `keys` are those of a job file (docs/reference/jobs.md). A program that
+    was given the job's token joins the job, as in Slurm, and submits none. Raises JobRefusedError with the controller's
+    reason."""
+    if job_of_token(where.token) == keys["name"]:
+        return where.token
     request = pb.SubmitJobRequest(spec_yaml=json.dumps(dict(keys)), queue=queue)  # what is JSON is YAML
     with open_channel(where) as channel:
         try:
