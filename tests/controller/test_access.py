@@ -314,7 +314,11 @@ def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, tmp_pa
         assert (job.tenant, job.submitted_by) == ("vision", "carol")
         assert verified_job(access.proxy.registry.key, job.member_token.encode())[0] == "slurm-1"
         for refused, code, reason in (
-            (("alice", "slurm-2", "alice", "vision"), "PERMISSION_DENIED", "a user may not call SubmitJobFor"),
+            (
+                ("alice", "slurm-2", "alice", "vision"),
+                "PERMISSION_DENIED",
+                "a user may not call SubmitJobFor",
+            ),
             (("operator", "slurm-2", "carol", "vision"), "RESOURCE_EXHAUSTED", "its limit is jobs=2"),
             (("operator", "slurm-2", "a b", "vision"), "INVALID_ARGUMENT", "name 'a b'"),
             (("operator", "slurm-2", "carol", ""), "INVALID_ARGUMENT", "tenant ''"),
