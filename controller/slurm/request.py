@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from netfold.controller.jobs.file import MOST_RUN_S
-
 PLUGIN_OPTION = "SPANK__SLURM_SPANK_OPTION_netfold_netfold"
 """The variable in which Slurm brings the option of spank_netfold.c to a prolog."""
 NO_ARGUMENT = ("", "(null)")
@@ -23,7 +21,8 @@ MARK = "# made by netfold slurm\n"
 
 PROGRAM_LEASE_MS = 20_000
 """As of the jobs that PyTorch and MPI programs submit: a rank may stand still for seconds."""
-MOST_JOIN_S = 86_400
+MOST_JOIN_S, MOST_RUN_S = 86_400, 366 * 86_400
+"""Limits of `join_s` and `max_s`. Planners, which jobs/file.py imports, would double the time of each prolog."""
 END_S = 60
 """Slurm ends a job by itself: its netfold job has so much longer, and is the later one to end."""
 

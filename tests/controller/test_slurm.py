@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from netfold.controller.jobs import file as jobs_file
+from netfold.controller.jobs.file import JobFile
 from netfold.controller.jobs.records import JobState
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
 from netfold.controller.slurm.request import (
     MARK,
+    MOST_RUN_S,
     PLUGIN_OPTION,
     SlurmError,
     SlurmJob,
@@ -311,6 +314,12 @@ def test_a_job_without_a_number_is_refused(value):
 def test_a_user_without_an_account_is_a_tenant_of_its_own():
     for account in ("", "(null)"):
         assert SlurmJob.of_environment({**JOB, "SLURM_JOB_ACCOUNT": account}).account == "alice"
+
+
+def test_the_longest_times_are_those_of_a_job_file():
+    job = SlurmJob.of_environment(JOB)
+    JobFile.model_validate_json(job_file(job, ["h1", "h2"], 400 * 86_400).removeprefix(MARK))
+    assert MOST_RUN_S == jobs_file.MOST_RUN_S
 
 
 def test_a_job_without_a_time_limit_has_no_end():
