@@ -37,8 +37,9 @@ LANES = 64
 FIRST_GRPC_PORT = 9960
 SLURMCTLD_PORT, SLURMD_PORT, CONTROLLER_PORT = 16817, 16818, 9600
 NAME = "controller.test"
+USER = "nobody"
 OPERATORS_TOKEN = "t" * TOKEN_BYTES
-READY_S = 30.0
+READY_S = 90.0
 POLL_S = 0.1
 PLUGIN_SOURCE = REPOSITORY / "controller/slurm/spank_netfold.c"
 PLUGIN_FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC")
@@ -95,14 +96,33 @@ def wait_until(what: str, holds: Callable[[], bool], timeout_s: float = READY_S)
         time.sleep(POLL_S)
 
 
+def python_user() -> str:
+    """A user without rights, if that user can run this Python; else root."""
+    command = [sys.executable, "-c", "import netfold"]
+    options: dict[str, Any] = {"user": USER, "group": pwd.getpwnam(USER).pw_gid, "extra_groups": []}
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, timeout=READY_S, cwd="/", **options)
+    except PermissionError:
+        return "root"
+    return USER if done.returncode == 0 else "root"
+
+
+def as_user(name: str) -> tuple[str, ...]:
+    """Words before a command of a user."""
+    found = pwd.getpwnam(name)
+    return ("setpriv", f"--reuid={found.pw_uid}", f"--regid={found.pw_gid}", "--clear-groups")
+
+
 @dataclass
 class Cluster:
-    """`folder`: of all files, which each user may enter. `ranks`: of the files for TaskProlog."""
+    """`folder`: of all files, which each user may enter. `ranks`: of the files for TaskProlog. `user`: whose jobs
+    run Python."""
 
     folder: Path
     net: EmulatedNetwork
     stub: Any
     head: str
+    user: str = field(default_factory=python_user)
     daemons: dict[str, subprocess.Popen[Any]] = field(default_factory=dict)
 
     @property
@@ -194,7 +214,6 @@ def running_cluster() -> Iterator[Cluster]:
             _start_daemons(cluster, port)
             yield cluster
     finally:
-        shutil.rmtree("/tmp/last-slurm", ignore_errors=True); shutil.copytree(folder, "/tmp/last-slurm", ignore=lambda d, n: [x for x in n if "socket" in x])
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -315,19 +334,3 @@ def _end(cluster: Cluster) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def rank_user() -> int:
-    """A user without rights, if that user can run this Python; else root."""
-    nobody = pwd.getpwnam("nobody").pw_uid
-    command = [
-        "setpriv",
-        f"--reuid={nobody}",
-        "--clear-groups",
-        "--inh-caps=-all",
-        sys.executable,
-        "-c",
-        "import netfold",
-    ]
-    done = subprocess.run(command, check=False, capture_output=True, timeout=READY_S)
-    return nobody if done.returncode == 0 else 0
