@@ -235,6 +235,7 @@ def _start_controller(stack: contextlib.ExitStack, net: EmulatedNetwork, folder:
                 *("--listen", f"localhost:{port}", "--tls-cert", tls.certificate, "--tls-key", tls.key),
                 *("--identities", folder / "identities", "--state", folder / "controller.db"),
                 *("--lanes", str(LANES), "--form", net.target.program_form, "--host-rtt-ms", "20"),
+                *("--watchdog-timeout", "0"),  # the machine may be busy with something else
                 *("--first-grpc-port", str(FIRST_GRPC_PORT), *step_timeouts_of("softswitch").controller),
             ],
             stdout=log, stderr=log, stdin=subprocess.DEVNULL,

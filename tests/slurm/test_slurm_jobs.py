@@ -34,7 +34,7 @@ VARIABLES = [
     "NETFOLD_TLS_SERVER_NAME",
 ]
 JOBS, SUMMING, CANCELED, KILLED = 200, 12, 10, 10
-RUN_S = 900.0
+RUN_S = 1500.0
 
 
 @pytest.fixture(scope="module")
