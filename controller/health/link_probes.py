@@ -14,14 +14,12 @@ that the file has at the two ports count as down."""
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from netfold.controller.health.probe_order import Hop, ProbeOrder
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -31,8 +29,6 @@ from netfold.controller.switches.miscabling import Miscabling
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol.listing import listing
 from netfold.protocol.wire import Kind
-
-log = logging.getLogger(__name__)
 
 MAX_LOST = 5
 """Number of consecutive probes without an answer, including the one just sent, after which a link may be down."""
@@ -50,11 +46,10 @@ LINKS_S = 15.0
 
 @dataclass
 class _HopState:
-    """State of a hop. `lost`: probes since the last answer; `seen`: a probe has been answered at some time. `baseline`:
-    received bytes when the hop became suspect; `stalled`: see MIN_STALLED."""
+    """State of a hop. `lost`: probes since the last answer. `baseline`: received bytes when the hop became suspect;
+    `stalled`: see MIN_STALLED."""
 
     lost: int = 0
-    seen: bool = False
     baseline: int | None = None
     stalled: int = 0
 
@@ -71,14 +66,14 @@ class _HopState:
 
     @property
     def is_down(self) -> bool:
-        return self.seen and self.lost >= MAX_LOST and self.stalled >= MIN_STALLED
+        return self.lost >= MAX_LOST and self.stalled >= MIN_STALLED
 
 
 class LinkProbes:
     """Probes links in `run` until it is canceled; `period_s` 0 turns probing off. `on_change(down, miscablings)` is
     called with all links that are down and all cables that lead elsewhere, after each change of these; `on_known` once,
-    when each link between switches has answered a probe in both directions. `check_forwards(switch)` returns when the
-    switch has processed all earlier packets, and raises SwitchUnreachableError."""
+    when each link between switches is down or has answered a probe in both directions. `check_forwards(switch)` returns
+    when the switch has processed all earlier packets, and raises SwitchUnreachableError."""
 
     def __init__(
         self,
@@ -95,8 +90,6 @@ class LinkProbes:
         self._config = config
         self._lanes = lanes
         self._fleet = fleet
-        self._registry = registry
-        self._seen_up = registry.links_seen_up
         self._check_forwards = check_forwards
         self._on_change = on_change
         self._on_known = on_known
@@ -104,7 +97,7 @@ class LinkProbes:
         self._sleep = sleep
         fabric = config.fabric
         self._hops: dict[Hop, _HopState] = {
-            hop: _HopState(seen=hop in self._seen_up)
+            hop: _HopState()
             for link in fabric.links
             if not fabric.is_host(link.a) and not fabric.is_host(link.b)
             for hop in ((link.a, link.b), (link.b, link.a))
@@ -139,12 +132,12 @@ class LinkProbes:
         self._update_down_links()
 
     async def check_links(self, switch: str) -> None:
-        """Wait until each link of the switch that has worked carries a probe in both directions again. Links to
+        """Wait until each link of the switch that is not down carries a probe in both directions again. Links to
         switches that are not ready do not count. Raises SwitchUnreachableError after LINKS_S."""
         silent = {
             hop
-            for hop, state in self._hops.items()
-            if switch in hop and state.seen and all(self._fleet.health(end).ready for end in hop)
+            for hop in self._hops
+            if switch in hop and not self._is_down(hop) and all(self._fleet.health(end).ready for end in hop)
         }
         if not self._period_s or not silent:
             return
@@ -171,7 +164,6 @@ class LinkProbes:
         expected = receiver, ports[receiver][sender]
         state.reset()
         if (switch, view.ingress_port) == expected:
-            state.seen = True
             self._right.add(expected)
             self._miscabled.pop(hop, None)
             for silent, has_answered in self._checks:
@@ -183,10 +175,7 @@ class LinkProbes:
             self._miscabled[hop] = Miscabling(
                 sender, ports[sender][receiver], switch, view.ingress_port, *expected
             )
-        if hop in self._unknown:
-            self._unknown.discard(hop)
-            if not self._unknown:
-                self._on_known()
+        self._note_known({hop})
         if hop in self._miscabled or self._is_down(hop):
             self._update_down_links()
 
@@ -194,7 +183,7 @@ class LinkProbes:
 
     def _next_hops(self) -> list[Hop]:
         return self._order.next_hops(
-            [hop for hop, state in self._hops.items() if state.seen and state.lost and not self._is_down(hop)]
+            [hop for hop, state in self._hops.items() if state.lost and not self._is_down(hop)]
         )
 
     async def _probe(self, hops: Iterable[Hop]) -> None:
@@ -221,9 +210,7 @@ class LinkProbes:
 
     async def _read_witnesses(self) -> None:
         suspects = [
-            hop
-            for hop, state in self._hops.items()
-            if state.seen and state.lost >= SUSPECT_LOST and not self._is_down(hop)
+            hop for hop, state in self._hops.items() if state.lost >= SUSPECT_LOST and not self._is_down(hop)
         ]
         if not suspects:
             return
@@ -271,17 +258,6 @@ class LinkProbes:
         return frozenset(hop) in self._found[0]
 
     def _update_down_links(self) -> None:
-        """Update the links that are down. A link that never worked is not down, because its switches may not answer
-        probes. Links that have worked are stored, so that the next controller finds a link down that fails while no
-        controller runs."""
-        new = {hop for hop, state in self._hops.items() if state.seen} - self._seen_up
-        if new:
-            try:
-                with self._registry.change():
-                    self._registry.mark_links_up(new)
-                self._seen_up |= new
-            except StoreError as error:  # a later probe stores it
-                log.error("links that work cannot be noted: %s", error)
         silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}
         taken = {(m.arrives_at, m.arrives_by) for m in self._miscabled.values()} - self._right
         displaced = {hop for at in taken if (hop := self._hop_by.get(at)) is not None}
@@ -290,3 +266,9 @@ class LinkProbes:
         if found != self._found:
             self._found = found
             self._on_change(*found)
+            self._note_known({hop for hop in self._unknown if self._is_down(hop)})
+
+    def _note_known(self, hops: set[Hop]) -> None:
+        if self._unknown and not self._unknown - hops:
+            self._on_known()
+        self._unknown -= hops

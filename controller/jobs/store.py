@@ -51,7 +51,6 @@ CREATE TABLE IF NOT EXISTS jobs (
 CREATE TABLE IF NOT EXISTS members (
     job TEXT, host TEXT, body TEXT NOT NULL, PRIMARY KEY (job, host)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS worked (sender TEXT, receiver TEXT, PRIMARY KEY (sender, receiver)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS withdrawals (element TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS epochs (
     switch TEXT, block INTEGER, epoch INTEGER NOT NULL, PRIMARY KEY (switch, block)
@@ -274,20 +273,6 @@ class Store:
             return
         row = (job.name, registered.host, registered.model_dump_json())
         self._db.execute("INSERT OR REPLACE INTO queue_pairs VALUES (?, ?, ?)", row)
-
-    # ---- links -----------------------------------------------------------------------------------
-
-    def links_seen_up(self) -> set[tuple[str, str]]:
-        """Directions of links between switches that have carried a probe, for any controller of this store."""
-        return {(a, b) for a, b in self._db.execute("SELECT sender, receiver FROM worked")}
-
-    def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
-        """Note that these directions of links have carried a probe, within a change."""
-        self._db.executemany("INSERT OR IGNORE INTO worked VALUES (?, ?)", hops)
-
-    def forget_links(self, hops: Iterable[tuple[str, str]]) -> None:
-        """Note that these directions of links are gone, within a change."""
-        self._db.executemany("DELETE FROM worked WHERE sender = ? AND receiver = ?", hops)
 
     # ---- withdrawn elements ----------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import permutations
 
 from netfold.controller.jobs.file import JobHosts, ResolvedJob, resolve_job, slowest_link
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
@@ -99,7 +98,6 @@ class JobRegistry:
         registry's last: it holds the names of the old fabric. Raises StoreError."""
         with self.change():
             self._store.set_fabric(fabric, numbers)
-            self._store.forget_links((a, b) for link in removed.links for a, b in permutations(link))
             for withdrawal in self._store.withdrawals():
                 if not element_named(self._config.fabric, withdrawal.element) - removed:
                     self._store.delete_withdrawal(withdrawal.element)
@@ -118,11 +116,6 @@ class JobRegistry:
     def primary(self) -> str:
         """The address where the leader serves, or served last."""
         return self._store.primary
-
-    @property
-    def links_seen_up(self) -> set[tuple[str, str]]:
-        """Directions of links that have carried packets, for this or an earlier controller."""
-        return self._store.links_seen_up()
 
     @property
     def withdrawals(self) -> list[Withdrawal]:
@@ -289,10 +282,6 @@ class JobRegistry:
         """Write the job after this member has registered other queue pairs, and nothing else has changed."""
         self._store.put_queue_pairs(job, next(e for e in job.queue_pairs if e.host == host))
         self._jobs[job.name] = job
-
-    def mark_links_up(self, hops: Iterable[tuple[str, str]]) -> None:
-        """Note that these directions of links carry packets: a direction that stops doing so is down."""
-        self._store.mark_links_up(hops)
 
     def withdraw(self, withdrawal: Withdrawal) -> None:
         """Note that an element is withdrawn."""

@@ -59,10 +59,12 @@ take, and the next attempt."""
 
 @dataclass(frozen=True)
 class _Postponed:
-    """A postponed step of a job: why it was not possible, and how it is tried again."""
+    """A postponed step of a job: why it was not possible, and how it is tried again. `fail`: it is a repair without
+    which the job ends."""
 
     why: str
     retry: Callable[[], None]
+    fail: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class _Repair:
 class MigrationScheduler:
     """Moves installed jobs, one at a time. A repair may take the capacity that queued jobs have reserved; a migration
     that only gains may not. A migration without a plan is postponed while a switch or link may be back shortly, until
-    it is back or given up. A migration whose plan was not found in time is tried again."""
+    it is back or given up, or capacity is freed. A migration whose plan was not found in time is tried again."""
 
     def __init__(
         self,
@@ -133,7 +135,8 @@ class MigrationScheduler:
         self._retry_postponed()
 
     def on_capacity_freed(self, _: CapacityFreed) -> None:
-        """Let jobs leave drained elements that had no other plan before."""
+        """Let jobs leave failed and drained elements that had no other plan before."""
+        self._retry_postponed()
         self.leave_drained()
 
     def on_move_failed(self, event: MoveFailed) -> None:
@@ -152,15 +155,16 @@ class MigrationScheduler:
 
     def repair(self, name: str, why: str, *, fail: bool = True) -> None:
         """Migrate an installed job off failed elements and lost members, in a task. If there is no other plan, it ends,
-        if `fail`. A second request during a repair only changes its reason, so repairs do not pile up."""
+        if `fail` is true of one request. A second request during a repair only changes its reason, so repairs do not
+        pile up."""
 
         def on_error(error: Exception) -> None:
             reason = f"{why}, and the planner crashed: {error}"
             self._tasks.persist(self._lifecycle.end, name, JobState.FAILED, reason, job=name)
 
-        self._postponed.pop((name, "repair"), None)  # this request replaces it
-        waits = self._repairs.get(name)
-        self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
+        waits, postponed = self._repairs.get(name), self._postponed.pop((name, "repair"), None)
+        fail = fail or any(earlier.fail for earlier in (waits, postponed) if earlier is not None)
+        self._repairs[name] = _Repair(why, fail)
         if waits is None:
             self._tasks.spawn(self._repair(name), f"repair of job {name}", on_error)
 
@@ -265,7 +269,9 @@ class MigrationScheduler:
         """The reason why an installed job could not leave drained elements at the last attempt; "": none is known."""
         return self._stays.get(name, "")
 
-    def _postpone(self, name: str, kind: str, error: RefusedError, retry: Callable[[], None]) -> bool:
+    def _postpone(
+        self, name: str, kind: str, error: RefusedError, retry: Callable[[], None], *, fail: bool = False
+    ) -> bool:
         """Postpone `retry` if a switch or link may be back shortly, or if time was short. True: it is postponed, or the
         job has ended and there is nothing to do."""
         if name not in self._registry or not self._registry.get(name).state.is_installed:
@@ -273,7 +279,7 @@ class MigrationScheduler:
         is_late = isinstance(error, PlanTimeoutError)
         if not self._failures.awaited and not is_late:
             return False
-        self._postponed[name, kind] = _Postponed(str(error), retry)
+        self._postponed[name, kind] = _Postponed(str(error), retry, fail)
         if is_late:
             self._tasks.call_later(PLAN_AGAIN_S, self._retry, name, kind, job=name)
         return True
@@ -388,7 +394,7 @@ class MigrationScheduler:
 
     def _end_or_postpone(self, name: str, request: _Repair, error: RefusedError) -> None:
         retry = functools.partial(self.repair, name, request.why, fail=request.fail)
-        if not self._postpone(name, "repair", error, retry) and request.fail:
+        if not self._postpone(name, "repair", error, retry, fail=request.fail) and request.fail:
             reason = f"{request.why}, and there is no other plan: {error}"
             self._lifecycle.end(name, JobState.FAILED, reason)
 

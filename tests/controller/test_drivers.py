@@ -34,10 +34,12 @@ def test_a_job_runs_over_a_switch_whose_drivers_speak(tmp_path: Path):
             await deployment.controller.requests.submit(SPEC, queue=False)
             await deployment.runs("job")
             deployment.assert_exact()
-            leaf, registry = deployment.switches["leaf1"], deployment.controller.state.registry
-            await deployment.until(
-                lambda: ("leaf1", "spine1") in registry.links_seen_up, "probes come and go"
-            )
+            leaf, failures = deployment.switches["leaf1"], deployment.controller.state.failures
+            link = frozenset(("leaf1", "spine1"))
+            deployment.cut.add(link)
+            await deployment.until(lambda: link in failures.failed.links, "probes do not come")
+            deployment.cut.remove(link)
+            await deployment.until(lambda: link not in failures.failed.links, "probes come and go")
             assert not leaf.narrow
             await leaf.restart()
             await deployment.until(lambda: leaf.pushes == 2, "pushed again")

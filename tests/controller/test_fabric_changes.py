@@ -146,7 +146,7 @@ def test_a_full_disk_leaves_the_fabric_as_it_was(tmp_path, monkeypatch):
                 raise StoreError("the disk is full")
 
             with monkeypatch.context() as patch:
-                patch.setattr(deployment.store, "forget_links", fail)
+                patch.setattr(deployment.store, "withdrawals", fail)
                 assert await code_of(stub.ChangeFabric(_request(FILE + "  h4: {at: s1}\n"))) == (
                     grpc.StatusCode.UNAVAILABLE
                 )

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.events import FailuresChanged
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_planner import PlanRequest
@@ -157,9 +158,6 @@ def test_a_link_that_broke_while_no_controller_was_there_is_down_to_the_next(tmp
             await deployment.settled()
             await deployment.controller.requests.submit(SPREAD, queue=False)
             await deployment.runs("job")
-            await deployment.until(
-                lambda: len(deployment.controller.state.registry.links_seen_up) == 8, "probed"
-            )
             spine = _spine_of(deployment)
             await deployment.kill()
             deployment.cut.add(frozenset(("leaf1", spine)))
@@ -271,6 +269,48 @@ def test_a_repair_that_finds_no_plan_in_time_is_made_again_and_ends_no_job(tmp_p
             plans.held = False
             await deployment.until(lambda: all(deployment.state(n).is_terminal for n in names), "over")
             assert "leaf1 is unreachable for 0.4 s" in deployment.controller.state.registry.get("a").reason
+
+    asyncio.run(scenario())
+
+
+def test_a_job_whose_link_is_down_moves_when_another_has_ended(tmp_path):
+    async def scenario():
+        timeouts = ControllerTimeouts(restart=3600.0)
+        async with deployed(FABRIC, tmp_path, timeouts=timeouts) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            for name, workers in (("job", "h1, h3"), ("other", "h2, h4")):
+                spec = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
+                await controller.requests.submit(spec, queue=False)
+                await deployment.runs(name)
+            spine = _spine_of(deployment)
+            controller.switches.failure_monitor.links_changed(frozenset((frozenset(("leaf1", spine)),)))
+            await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "postponed")
+            controller.requests.cancel("other")
+            await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
+            await deployment.runs("job")
+
+    asyncio.run(scenario())
+
+
+def test_a_job_that_cannot_stay_ends_though_a_switch_was_away_meanwhile(tmp_path):
+    async def scenario():
+        fabric = leaf_spine(2, 1, 2)
+        async with deployed(fabric, tmp_path, timeouts=ControllerTimeouts(restart=3600.0)) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.requests.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            link = frozenset((frozenset(("leaf1", "spine1")),))
+            controller.switches.failure_monitor.links_changed(link)
+            await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "postponed")
+            controller.planning.migrations.repair("job", "a worker is lost", fail=True)
+            await deployment.idle()
+            controller.planning.migrations.repair("job", "a switch is unreachable", fail=False)
+            await deployment.idle()
+            controller.state.failures.awaited = frozenset()
+            controller.state.events.publish(FailuresChanged())
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "ended")
 
     asyncio.run(scenario())
 

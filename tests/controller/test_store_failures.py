@@ -15,6 +15,7 @@ import pytest
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.withdrawal import Intent, Withdrawal
 from netfold.controller.scheduling import plan_worker
 from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.scheduling.plan_worker import frame
@@ -35,12 +36,12 @@ def test_a_full_disk_is_an_error_of_the_store_and_changes_nothing(tmp_path):
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError, match="full"), store.change():
-        store.mark_links_up([(f"a{n}", f"b{n}") for n in range(10_000)])
-    assert not store.links_seen_up()
+        store.put_withdrawal(Withdrawal(element="h1", intent=Intent.CORDON, reason="a" * 1_000_000))
+    assert not store.withdrawals()
     store._db.execute("PRAGMA max_page_count = 100000")
     with store.change():
-        store.mark_links_up([("a", "b")])
-    assert store.links_seen_up() == {("a", "b")}
+        store.put_withdrawal(kept := Withdrawal(element="h1", intent=Intent.CORDON))
+    assert store.withdrawals() == [kept]
 
 
 def test_a_lost_switch_is_one_commit_a_job(tmp_path):
@@ -79,9 +80,6 @@ def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
             await losing
             await deployment.runs("job")
             assert deployment.controller.state.registry.get("job").epoch > epoch
-            await deployment.until(
-                lambda: len(deployment.controller.state.registry.links_seen_up) == 8, "probed"
-            )
             assert deployment.state("job") is JobState.RUNNING
 
     asyncio.run(scenario())

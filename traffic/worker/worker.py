@@ -207,8 +207,8 @@ class Worker:
         self._call(array, timeout, op, blocks, kind=CallKind.REDUCE)
 
     def barrier(self, timeout: float = 60.0) -> None:
-        """Returns when all workers have called it: they meet in the opening of a call without elements. Raises as
-        `all_reduce`."""
+        """Returns when all workers have called it: they meet in the opening of a call without elements. In a job with
+        a quorum, that many are enough after the deadline. Raises as `all_reduce`."""
         self._call(np.zeros(0, np.int32), timeout, ReduceOp.SUM, kind=CallKind.BARRIER)
 
     def _place(self, timeout: float) -> tuple[int, int]:
