@@ -29,8 +29,10 @@ from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.step_timeouts import step_timeouts_of
 from netfold.topologies.spec import load_fabric
+from tests.docs.blocks import blocks
 from tests.house.imports import REPOSITORY
 from tests.slurm.packages import ROOT
+from tests.slurm.plugin import compile_plugin
 from tests.traffic.tls import Tls, make_certificate
 
 LANES = 64
@@ -38,11 +40,11 @@ FIRST_GRPC_PORT = 9960
 SLURMCTLD_PORT, SLURMD_PORT, CONTROLLER_PORT = 16817, 16818, 9600
 NAME = "controller.test"
 USER = "nobody"
+GUIDE = REPOSITORY / "docs/how-to/slurm.md"
+"""Its script is TaskProlog."""
 OPERATORS_TOKEN = "t" * TOKEN_BYTES
 READY_S = 90.0
 POLL_S = 0.1
-PLUGIN_SOURCE = REPOSITORY / "controller/slurm/spank_netfold.c"
-PLUGIN_FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC")
 
 CONFIGURATION = """\
 ClusterName=netfold
@@ -79,13 +81,6 @@ PrologSlurmctld={folder}/prolog
 EpilogSlurmctld={folder}/epilog
 TaskProlog={folder}/task-prolog
 """
-
-
-def compile_plugin(library: Path) -> None:
-    """With warnings as errors, against Slurm's headers."""
-    include = ROOT / "usr/include"
-    command = [shutil.which("gcc") or "cc", *PLUGIN_FLAGS, f"-I{include}", "-o", library, PLUGIN_SOURCE]
-    subprocess.run(command, check=True, timeout=READY_S)
 
 
 def wait_until(what: str, holds: Callable[[], bool], timeout_s: float = READY_S) -> None:
@@ -268,7 +263,7 @@ def _write_files(cluster: Cluster, tls: Tls) -> None:
     text += f"PartitionName=all Nodes={','.join(addresses)} Default=YES MaxTime=60 DefaultTime=10 OverSubscribe=NO\n"
     (folder / "slurm.conf").write_text(text)
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # no cgroups in the hosts' namespaces
-    compile_plugin(folder / "spank_netfold.so")
+    compile_plugin(folder / "spank_netfold.so", ROOT / "usr/include")
     (folder / "plugstack.conf").write_text(f"required {folder}/spank_netfold.so\n")
     controller = f"{addresses[cluster.head]}:{CONTROLLER_PORT}"
     options = (
@@ -282,10 +277,9 @@ def _write_files(cluster: Cluster, tls: Tls) -> None:
             f"exec env {environment} {installed_command('netfold')} slurm {command} {options} {more} "
             f">> {folder}/{command}.log 2>&1",
         )
-    _script(
-        folder / "task-prolog",
-        f'file={folder}/ranks/slurm-$SLURM_JOB_ID\nif [ -r "$file" ]; then cat "$file"; fi',
-    )
+    (task_prolog,) = (block.text for block in blocks(GUIDE) if block.value == "task-prolog")
+    (folder / "task-prolog").write_text(task_prolog.replace("/shared/netfold", f"{folder}/ranks"))
+    (folder / "task-prolog").chmod(0o755)
     (folder / "munge.key").write_bytes(os.urandom(1024))
     (folder / "munge.key").chmod(0o600)
 
