@@ -61,7 +61,7 @@ class RpcOutcome:
 
 
 class IdentifiedCall:
-    """The context of a call, with its caller, or the user for whom it is made. Messages of refusals name no hidden
+    """The context of a call, with its caller, or the user that it is made for. Messages of refusals name no hidden
     job."""
 
     def __init__(self, context: Any, caller: Identity, service: JobsService) -> None:
@@ -160,7 +160,7 @@ class AccessInterceptor(CallInterceptor):
         return call
 
     async def _user_in(self, request: Any, call: IdentifiedCall) -> Identity:
-        """The user for whom the request is made, with the limits of its tenant."""
+        """The user that the request is made for, with the limits of its tenant."""
         if fault := name_fault(request.user, request.tenant):
             await call.refuse(AccessRefusal(grpc.StatusCode.INVALID_ARGUMENT, fault))
         limits = {} if self._credentials is None else self._credentials.current.callers.limits

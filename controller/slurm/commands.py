@@ -53,7 +53,7 @@ DEFAULT_FOLDER = Path("/var/lib/netfold/slurm")
 def prolog(
     where: ControllerOptions,
     folder: Folder = DEFAULT_FOLDER,
-    wait: Annotated[str, typer.Option(help="How long the job may wait for its place, such as 90s.")] = "60s",
+    within: Annotated[str, typer.Option(help="Time for the job to get its place, such as 90s.")] = "60s",
 ) -> None:
     """Submit the netfold job of a Slurm job, and wait until it is placed. PrologSlurmctld calls this, as root.
 
@@ -65,12 +65,12 @@ def prolog(
     \b
     Examples:
       netfold slurm prolog --controller ctl:9600
-      netfold slurm prolog --wait 5m --folder /shared/netfold
+      netfold slurm prolog --within 5m --folder /shared/netfold
 
     Exit codes: 0 placed, or nothing asked for, 2 bad option, 3 refused or not placed in time, 4 no controller or no
     Slurm answers.
     """
-    wait_s = duration_s("--wait", wait)
+    wait_s = duration_s("--within", within)
     job = _job_of_environment()
     if job.options is None:
         return
@@ -251,7 +251,7 @@ def _clear_away(where: ControllerOptions, number: int) -> None:
 
 
 def _rank_variables(where: ControllerOptions, to: Connection, job: SlurmJob, token: str) -> dict[str, str]:
-    """What the ranks need: the job, its token, the controller; over TCP also how its certificate is checked."""
+    """The variables of the ranks: the job, its token, the controller; over TCP also how its certificate is checked."""
     variables: dict[str, str] = {
         Variable.JOB: job.name,
         Variable.JOB_TOKEN: token,

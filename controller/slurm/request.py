@@ -41,7 +41,7 @@ KEYS = {
 
 
 class SlurmError(Exception):
-    """What a Slurm job asks for cannot be done, or Slurm does not answer. The message says which."""
+    """A wish of a Slurm job is wrong, or Slurm does not answer. The message has the cause."""
 
 
 @dataclass(frozen=True)

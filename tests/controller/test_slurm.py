@@ -208,7 +208,7 @@ def test_a_job_that_finds_no_place_in_time_is_canceled_and_names_no_job_of_other
         whole = {"name": "of-others", "workers": ["h1", "h2"], "scheme": "switchml", "parameter_servers": 0}
         await asyncio.to_thread(submit_job, Connection(site.address), whole, False, 20)
         await site.deployment.settled()
-        done = await site.run("prolog", "--wait", "1s", **{PLUGIN_OPTION: "min_rate:50,scheme:switchml"})
+        done = await site.run("prolog", "--within", "1s", **{PLUGIN_OPTION: "min_rate:50,scheme:switchml"})
         assert done.code == 3
         assert "slurm-7: it was not placed within 1 s: " in done.err
         assert "of-others" not in done.err + site.slurm.updates
@@ -221,7 +221,7 @@ def test_a_job_that_finds_no_place_in_time_is_canceled_and_names_no_job_of_other
 def test_a_prolog_without_a_controller_ends_at_its_deadline(tmp_path):
     async def scenario(site: Site) -> None:
         site.address = f"unix:{tmp_path}/none.sock"
-        done = await site.run("prolog", "--wait", "1s", **ASKS)
+        done = await site.run("prolog", "--within", "1s", **ASKS)
         assert done.code == 4
         assert "no controller answers at unix:" in done.err
 

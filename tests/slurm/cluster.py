@@ -39,7 +39,7 @@ LANES = 64
 FIRST_GRPC_PORT = 9960
 SLURMCTLD_PORT, SLURMD_PORT, CONTROLLER_PORT = 16817, 16818, 9600
 NAME = "controller.test"
-USER = "nobody"
+USER = "daemon"
 GUIDE = REPOSITORY / "docs/how-to/slurm.md"
 """Its script is TaskProlog."""
 OPERATORS_TOKEN = "t" * TOKEN_BYTES
@@ -271,7 +271,7 @@ def _write_files(cluster: Cluster, tls: Tls) -> None:
         f"--token-file {folder}/operator.token --folder {folder}/ranks"
     )
     environment = " ".join(f"{name}='{value}'" for name, value in cluster.environment.items())
-    for command, more in (("prolog", "--wait 60s"), ("epilog", ""), ("sweep", "")):
+    for command, more in (("prolog", "--within 60s"), ("epilog", ""), ("sweep", "")):
         _script(
             folder / command,
             f"exec env {environment} {installed_command('netfold')} slurm {command} {options} {more} "
