@@ -161,6 +161,9 @@ class StandbyService(JobsService):
     async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
+    async def ReconfigureJob(self, request: pb.ReconfigureJobRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._redirection()))
+
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
@@ -342,6 +345,7 @@ for _name in (
     "GetJob",
     "CancelJob",
     "AddWorkers",
+    "ReconfigureJob",
     "ExplainJob",
     "DebugJob",
     "ReadSlot",
