@@ -113,6 +113,8 @@ class Lifecycle:
             job = self._registry.get(name)
             if job.state is JobState.INSTALLING:
                 self._await(job, version, self._timeouts.install)
+                if not job.ran_since:
+                    self._limit(job)
             elif job.state.is_terminal:
                 self._forget(name)
         self.settle()
@@ -217,18 +219,20 @@ class Lifecycle:
         if job.state is JobState.INSTALLING:
             self._await(job, self._fleet.version, self._timeouts.start)
         self._feature_entries.install(job)
-        if job.ran_since:
+        if job.state.is_installed:
             self._limit(job)
 
     def _limit(self, job: JobRecord) -> None:
-        """End the job when it has run for the time that its file gives it."""
+        """End the job when it has run for the time that its file gives it. Switches that take its entries late do not
+        prolong it: others wait for its end."""
         left_s = self._registry.limit_s(job)
         if left_s is not None:
+            left_s += 0.0 if job.ran_since else self._timeouts.install
             self._tasks.call_later(left_s, self._on_time_limit, job.name, job=job.name)
 
     def _on_time_limit(self, name: str) -> None:
         max_s = self._registry.resolved_job(name).file.max_s
-        self.end(name, JobState.FAILED, f"it has run for its max_s of {max_s:g} s")
+        self.end(name, JobState.FAILED, f"its max_s of {max_s:g} s is over")
 
     # ---- installing -------------------------------------------------------------------------------------
 
