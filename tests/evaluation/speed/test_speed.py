@@ -21,6 +21,7 @@ from netfold.evaluation.speed.allreduce import (
     break_even,
     summarize,
 )
+from netfold.evaluation.speed.core_ns import CoreNs
 from netfold.evaluation.speed.host_pps import HostPps
 from netfold.evaluation.speed.server_pps import ServerPps
 from netfold.testbed.errors import RunError
@@ -38,6 +39,15 @@ def test_small_benchmarks_give_rows(tmp_path: Path):
     assert [server.threads for server in servers] == [1, 2]
     assert all(server.packets_cpu_s > 0 for server in servers)
     assert json.loads((tmp_path / "bench-server-pps.json").read_text())["rows"][0]["lanes"] == 64
+
+
+@pytest.mark.slow
+def test_the_core_is_measured_in_turn_with_another_checkout(tmp_path: Path):
+    folder = Path(switch_loads.__file__).resolve().parents[2] / "softswitch"
+    own, other = evaluate(CoreNs(Integers([64]), 1, folder), Output(as_json=True, out=tmp_path))
+    assert own.revision == "this"
+    assert other.ratio_to_other == 1
+    assert min(own.quiet_ns, own.core_ns, own.bare_ns) > 0
 
 
 @pytest.mark.parametrize("name", ["forwarder", "workers"])

@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Processor time of softswitch's core for a packet, without I/O, beside a bare loop over the lanes.
+
+python -m netfold.evaluation.speed.core_ns [--lanes 256,64] [--rounds 20] [--against FOLDER]
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Annotated
+
+import typer
+from finsy.proto import p4r
+from rich.table import Table
+from softswitch.build.native import build_shared, default_cache_dir
+from softswitch.p4runtime import device
+from softswitch.state.pipeline import Pipeline
+from softswitch.state.switch import Switch
+
+from netfold.evaluation.core.command import Integers, integers, run_command
+from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
+from netfold.evaluation.speed.switch_loads import SLOTS, WORKERS, aggregation
+from netfold.evaluation.speed.switch_targets import process
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, HEADER_BYTES
+from netfold.testbed.errors import RunError
+
+LOOP = Path(__file__).with_name("core_loop.c")
+PASSES = 1500
+"""Of one round; a pass has 64 packets."""
+SERVE = "from netfold.evaluation.speed.core_ns import serve; serve({lanes})"
+
+
+class Load(ctypes.Structure):
+    """struct load of core_loop.c."""
+
+    _fields_ = (
+        ("switch", ctypes.c_void_p),
+        ("frames", ctypes.c_char_p * 16),
+        *((name, ctypes.c_uint32) for name in ("bytes", "hosts", "slots", "tag_at", "slot_at")),
+        *((name, ctypes.c_uint32) for name in ("lanes_at", "lanes")),
+    )
+
+
+@dataclass(frozen=True)
+class CoreRow(Row):
+    """Nanoseconds of processor time for a packet that the core receives; it sends as many. The bare loop reads the same
+    frames, adds to slots and writes the sums. `quiet_ns` is the 5th percentile of the core in the quietest round,
+    the others are medians; ratios are medians of pairs that ran in turn."""
+
+    revision: str
+    lanes: int
+    quiet_ns: float
+    core_ns: float
+    bare_ns: float
+    ratio_to_bare: float
+    ratio_to_other: float | None
+
+
+COLUMNS = (
+    Column[CoreRow]("revision", lambda r: r.revision, is_text=True),
+    Column[CoreRow]("lanes", lambda r: r.lanes),
+    Column[CoreRow]("quiet, ns", lambda r: r.quiet_ns, ".0f"),
+    Column[CoreRow]("core, ns", lambda r: r.core_ns, ".0f"),
+    Column[CoreRow]("bare, ns", lambda r: r.bare_ns, ".0f"),
+    Column[CoreRow]("to bare", lambda r: r.ratio_to_bare, ".2f"),
+    Column[CoreRow]("to other", lambda r: r.ratio_to_other, ".3f"),
+)
+
+
+@dataclass(frozen=True)
+class CoreNs(Experiment[CoreRow]):
+    """Processor time of softswitch's core for a packet, without I/O, beside a bare loop over the lanes.
+
+    The core is the root of a tree of four hosts; frames and slots are in the caches. Passes of the core and of the
+    loop alternate in one process. `--against` names the softswitch folder of another checkout: its core, in a process
+    of its own, takes turns with this one."""
+
+    name = "bench-core-ns"
+    lanes: Annotated[Integers, integers("Lanes of a packet.")] = Integers((256, 64))
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of 1,500 passes of 64 packets.")] = 20
+    against: Annotated[Path | None, typer.Option(help="softswitch's folder in another checkout.")] = None
+
+    def rows(self, notify: Notify) -> Iterator[CoreRow]:
+        """Raises RunError."""
+        for lanes in self.lanes:
+            notify(f"{lanes} lanes")
+            yield from compare(lanes, self.rounds, self.against)
+
+    def tables(self, rows: Sequence[CoreRow]) -> Iterable[Table]:
+        return [table("The core of softswitch, frames in the caches", COLUMNS, rows)]
+
+
+@dataclass(frozen=True)
+class Round:
+    """Nanoseconds of one round: the medians of its passes, and the 5th percentile of the core's."""
+
+    core_ns: float
+    bare_ns: float
+    quiet_ns: float
+
+
+def compare(lanes: int, rounds: int, against: Path | None) -> Iterator[CoreRow]:
+    folders = {"this": None, **({str(against): against} if against else {})}
+    with ExitStack() as stack:
+        servers = {name: stack.enter_context(server(lanes, folder)) for name, folder in folders.items()}
+        found = {name: [measure(one)] for name, one in servers.items()}
+        for _ in range(rounds - 1):
+            for name, one in servers.items():
+                found[name].append(measure(one))
+    other = found.get(str(against))
+    for name, measured in found.items():
+        yield CoreRow(
+            name,
+            lanes,
+            min(r.quiet_ns for r in measured),
+            median(r.core_ns for r in measured),
+            median(r.bare_ns for r in measured),
+            median(r.core_ns / r.bare_ns for r in measured),
+            median(a.core_ns / b.core_ns for a, b in zip(measured, other, strict=True)) if other else None,
+        )
+
+
+@contextmanager
+def server(lanes: int, softswitch: Path | None) -> Iterator[subprocess.Popen[str]]:
+    """A process that measures the softswitch of a folder, the installed one by default; see `serve`."""
+    paths = [str(softswitch)] if softswitch else []
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
+    command = (sys.executable, "-P", "-c", SERVE.format(lanes=lanes))
+    with process(*command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+        yield started
+
+
+def measure(running: subprocess.Popen[str]) -> Round:
+    assert running.stdin is not None
+    assert running.stdout is not None
+    running.stdin.write("round\n")
+    running.stdin.flush()
+    answer = running.stdout.readline()
+    if not answer:
+        raise RunError("the process that measures the core ended; its error is above")
+    return Round(**json.loads(answer))
+
+
+def serve(lanes: int) -> None:
+    """Measures a round for each line of the standard input, and prints it as JSON. Raises RunError."""
+    load = aggregation(lanes)
+    folder = default_cache_dir()
+
+    def open_pipeline(config: p4r.ForwardingPipelineConfig) -> Pipeline:
+        return Pipeline.load(config.p4_device_config, folder)
+
+    loaded = device.load(load.config, open_pipeline)
+    library = ctypes.CDLL(str(build_shared([LOOP], folder, name="core_loop")))
+    library.core_loop.restype = ctypes.c_int64
+    for update in load.updates:
+        loaded.forwarding.write(update)
+    switch = Switch()
+    switch.swap(loaded.forwarding.pipeline)
+    frames = (ctypes.c_char_p * 16)(*load.frames)
+    size, lanes_at = len(load.frames[0]), FRAME_OVERHEAD_BYTES + HEADER_BYTES
+    given = Load(switch.handle, frames, size, WORKERS, SLOTS, load.tag_at, load.slot_at, lanes_at, lanes)
+    core, bare = (ctypes.c_double * PASSES)(), (ctypes.c_double * PASSES)()
+    for number, _ in enumerate(sys.stdin):
+        missing = library.core_loop(ctypes.byref(given), PASSES, number * PASSES, core, bare)
+        if missing:
+            raise RunError(f"the core sent {-missing} frames less than it received")
+        typer.echo(json.dumps(asdict(Round(median(core), median(bare), quantiles(core, n=20)[0]))))
+
+
+if __name__ == "__main__":
+    run_command(CoreNs)
