@@ -67,12 +67,20 @@ def test_gcc_vectorizes_every_loop_over_lanes(path: Path, tmp_path: Path) -> Non
     lines = source.read_text().splitlines()
     loops = loops_in_bounds(lines)
     assert loops, "no loop was made"
-    bodies = {lines[n] for n in vectorized if lines[n + 1].strip() == "}"}  # of one statement:
-    vectorized |= {n for n in loops if lines[n] in bodies}  # gcc makes one of two functions that are the same
+    bodies = {body(lines, n) for n in vectorized}
+    vectorized |= {
+        n for n in loops if body(lines, n) in bodies
+    }  # gcc makes one of two functions that are the same
     vectorized |= {n for n in loops if lines[n].strip().endswith("] = 0;")}  # gcc calls memset
     assert loops <= vectorized, (
         f"loops at lines {sorted(loops - vectorized)} are not vectorized:\n{done.stderr}"
     )
+
+
+def body(lines: list[str], loop: int) -> tuple[str, ...]:
+    """The lines of a loop that begins at line `loop`, counted from 1."""
+    indent = lines[loop - 1][: -len(lines[loop - 1].lstrip())]
+    return tuple(lines[loop : lines.index(f"{indent}}}", loop)])
 
 
 def loops_in_bounds(lines: list[str]) -> set[int]:
