@@ -79,6 +79,7 @@ struct ss_switch {
     uint64_t start_ns, seed, last_ns;
     ss_tx_fn tx;
     void *tx_ctx;
+    ss_buffer_fn buffer;
     ss_log_fn log;
     void *log_ctx;
     uint32_t dump_bytes; /* bytes of each received and sent frame to log; 0 = none */
