@@ -100,7 +100,7 @@ static double bare_pass(const struct load *load, const uint8_t *pool, uint32_t *
 
 /* Fills nanoseconds of each pass, in turn of the core and of the bare loop. Returns the frames that the core sent and did not
  * receive: 0 if it completes each chunk. */
-int64_t core_loop(const struct load *load, uint32_t passes, uint32_t first_pass, double *core, double *bare) {
+int64_t core_loop(const struct load *load, uint32_t passes, double *core, double *bare) {
     uint8_t *pool = aligned_alloc(64, CHUNKS * load->hosts * SPACE);
     struct sent sent = {.buffers = aligned_alloc(64, SENT_BYTES)};
     uint32_t *slots = calloc((uint64_t)load->slots * load->lanes, sizeof *slots);
@@ -111,7 +111,7 @@ int64_t core_loop(const struct load *load, uint32_t passes, uint32_t first_pass,
     if (ss_set_buffer) ss_set_buffer(load->sw, on_buffer);
     uint64_t by_core = 0;
     for (uint32_t pass = 0; pass < passes; pass++) {
-        number(load, pool, (first_pass + pass) * CHUNKS);
+        number(load, pool, pass * CHUNKS);
         uint64_t before = sent.frames;
         core[pass] = core_pass(load, pool);
         by_core += sent.frames - before;

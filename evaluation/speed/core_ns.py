@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
@@ -30,14 +29,13 @@ from softswitch.state.switch import Switch
 from netfold.evaluation.core.command import Integers, integers, run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.speed.switch_loads import SLOTS, WORKERS, aggregation
-from netfold.evaluation.speed.switch_targets import process
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, HEADER_BYTES
 from netfold.testbed.errors import RunError
 
 LOOP = Path(__file__).with_name("core_loop.c")
-PASSES = 1500
-"""Of one round; a pass has 64 packets."""
-SERVE = "from netfold.evaluation.speed.core_ns import serve; serve({lanes})"
+PASSES = 4000
+"""Of one round. A pass has 64 packets."""
+ROUND = "from netfold.evaluation.speed.core_ns import print_round; print_round({lanes})"
 
 
 class Load(ctypes.Structure):
@@ -82,12 +80,12 @@ class CoreNs(Experiment[CoreRow]):
     """Processor time of softswitch's core for a packet, without I/O, beside a bare loop over the lanes.
 
     The core is the root of a tree of four hosts; frames and slots are in the caches. Passes of the core and of the
-    loop alternate in one process. `--against` names the softswitch folder of another checkout: its core, in a process
-    of its own, takes turns with this one."""
+    loop alternate in one process, and each round has a process of its own. `--against` names the softswitch folder of
+    another checkout, whose rounds alternate with those of this one."""
 
     name = "bench-core-ns"
     lanes: Annotated[Integers, integers("Lanes of a packet.")] = Integers((256, 64))
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of 1,500 passes of 64 packets.")] = 20
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of 4,000 passes of 64 packets.")] = 20
     against: Annotated[Path | None, typer.Option(help="softswitch's folder in another checkout.")] = None
 
     def rows(self, notify: Notify) -> Iterator[CoreRow]:
@@ -111,12 +109,10 @@ class Round:
 
 def compare(lanes: int, rounds: int, against: Path | None) -> Iterator[CoreRow]:
     folders = {"this": None, **({str(against): against} if against else {})}
-    with ExitStack() as stack:
-        servers = {name: stack.enter_context(server(lanes, folder)) for name, folder in folders.items()}
-        found = {name: [measure(one)] for name, one in servers.items()}
-        for _ in range(rounds - 1):
-            for name, one in servers.items():
-                found[name].append(measure(one))
+    found: dict[str, list[Round]] = {name: [] for name in folders}
+    for _ in range(rounds):
+        for name, folder in folders.items():
+            found[name].append(one_round(lanes, folder))
     other = found.get(str(against))
     for name, measured in found.items():
         yield CoreRow(
@@ -130,29 +126,20 @@ def compare(lanes: int, rounds: int, against: Path | None) -> Iterator[CoreRow]:
         )
 
 
-@contextmanager
-def server(lanes: int, softswitch: Path | None) -> Iterator[subprocess.Popen[str]]:
-    """A process that measures the softswitch of a folder, the installed one by default; see `serve`."""
+def one_round(lanes: int, softswitch: Path | None) -> Round:
+    """Measure the softswitch of a folder, the installed one by default, in a process of its own: where code and data
+    lie changes the figures. Raises RunError."""
     paths = [str(softswitch)] if softswitch else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
-    command = (sys.executable, "-P", "-c", SERVE.format(lanes=lanes))
-    with process(*command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
-        yield started
+    command = (sys.executable, "-P", "-c", ROUND.format(lanes=lanes))
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise RunError("the process that measures the core failed; its error is above")
+    return Round(**json.loads(done.stdout))
 
 
-def measure(running: subprocess.Popen[str]) -> Round:
-    assert running.stdin is not None
-    assert running.stdout is not None
-    running.stdin.write("round\n")
-    running.stdin.flush()
-    answer = running.stdout.readline()
-    if not answer:
-        raise RunError("the process that measures the core ended; its error is above")
-    return Round(**json.loads(answer))
-
-
-def serve(lanes: int) -> None:
-    """Measures a round for each line of the standard input, and prints it as JSON. Raises RunError."""
+def print_round(lanes: int) -> None:
+    """Print the Round of this process as JSON. Raises RunError."""
     load = aggregation(lanes)
     folder = default_cache_dir()
 
@@ -170,11 +157,10 @@ def serve(lanes: int) -> None:
     size, lanes_at = len(load.frames[0]), FRAME_OVERHEAD_BYTES + HEADER_BYTES
     given = Load(switch.handle, frames, size, WORKERS, SLOTS, load.tag_at, load.slot_at, lanes_at, lanes)
     core, bare = (ctypes.c_double * PASSES)(), (ctypes.c_double * PASSES)()
-    for number, _ in enumerate(sys.stdin):
-        missing = library.core_loop(ctypes.byref(given), PASSES, number * PASSES, core, bare)
-        if missing:
-            raise RunError(f"the core sent {-missing} frames less than it received")
-        typer.echo(json.dumps(asdict(Round(median(core), median(bare), quantiles(core, n=20)[0]))))
+    missing = library.core_loop(ctypes.byref(given), PASSES, core, bare)
+    if missing:
+        raise RunError(f"the core sent {-missing} frames less than it received")
+    typer.echo(json.dumps(asdict(Round(median(core), median(bare), quantiles(core, n=20)[0]))))
 
 
 if __name__ == "__main__":

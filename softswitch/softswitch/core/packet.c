@@ -30,6 +30,8 @@ int ss_blocks_add(const struct ss_program *g, const struct ss_shard *s, uint32_t
     return SS_OK;
 }
 
+static struct ss_big *big_of(struct ss_packet *k) { return (struct ss_big *)(k->phv + k->pl->program->big_at); }
+
 /* Takes a packet, whose PHV is left to be written. */
 static struct ss_packet *take(struct ss_switch *sw, const struct ss_pipeline *pl) {
     struct ss_pool *pool = &sw->pool;
@@ -48,8 +50,6 @@ static struct ss_packet *take(struct ss_switch *sw, const struct ss_pipeline *pl
     return NULL;
 }
 
-static struct ss_big *big_of(struct ss_packet *k) { return (struct ss_big *)(k->phv + k->pl->program->big_at); }
-
 static void free_object(struct ss_packet *k) {
     ss_blocks_remove(k->shard, k->pl->program->n_big);
     free(k);
@@ -58,9 +58,9 @@ static void free_object(struct ss_packet *k) {
 struct ss_packet *ss_packet_new(struct ss_switch *sw, struct ss_pipeline *pl) {
     struct ss_packet *k = take(sw, pl);
     if (!k) return NULL;
-    memset(k, 0, sizeof *k);
-    pl->program->clear_phv(k->phv);
+    memset(k, 0, sizeof *k + pl->program->phv_bytes);
     k->pl = pl;
+    for (uint32_t i = 0; i < pl->program->n_big; i++) big_of(k)[i].at = (uint8_t *)pl->program->zeros;
     k->shard = &pl->shards[sw->shard];
     k->owner = (uint8_t)sw->shard;
     k->truncate = UINT32_MAX;
@@ -79,8 +79,9 @@ void ss_packet_renumber(struct ss_switch *sw, struct ss_packet *k) {
 struct ss_packet *ss_packet_copy(struct ss_switch *sw, const struct ss_packet *k) {
     struct ss_packet *c = take(sw, k->pl);
     if (!c) return NULL;
-    memcpy(c, k, sizeof *c);
-    k->pl->program->copy_phv(c->phv, k->phv);
+    memcpy(c, k, sizeof *c + k->pl->program->phv_bytes);
+    for (uint32_t i = 0; i < k->pl->program->n_big; i++)
+        if (big_of(c)[i].block) big_of(c)[i].block->refs++;
     if (c->buf) c->buf->refs++;
     ss_packet_renumber(sw, c);
     return c;

@@ -201,6 +201,7 @@ struct ss_program {
     const uint32_t *action_words; /* words of data of each action */
     const uint32_t *big;   /* bytes of each big header */
     uint32_t big_at;       /* offset of its struct ss_big [n_big] in the PHV */
+    const uint8_t *zeros;  /* bytes of any big header that nothing has set */
     void (*parse)(struct ss_packet *);   /* frame -> phv, payload; verifies checksums */
     void (*ingress)(struct ss_packet *);
     void (*egress)(struct ss_packet *);
@@ -208,8 +209,6 @@ struct ss_program {
     void (*update_checksums)(struct ss_packet *);
     void (*deparse)(struct ss_packet *, uint8_t *out);   /* writes exactly headers_bytes */
     void (*copy_fields)(void *dst_phv, const void *src_phv, uint32_t list); /* a field list; 0 = none */
-    void (*clear_phv)(void *phv);
-    void (*copy_phv)(void *to_phv, const void *from_phv); /* shares the big headers */
     void (*reset_metadata)(void *phv); /* all metadata headers to zero */
     uint32_t (*digest)(const struct ss_packet *, uint32_t list, uint8_t *out); /* bytes written, at most 4096 */
 };

@@ -51,21 +51,9 @@ def emit_own(model: Model, code: Code, names: Collection[str]) -> None:
 
 
 def emit_begin(model: Model) -> str:
-    """clear_phv, copy_phv, reset_metadata: contract in runtime/program.h."""
-    clear, copy = Code(), Code()
-    for h in model.big:
-        clear.add(f"P->big[{h.big}].at = (uint8_t *)zeros;")
-        copy.add(f"if (P->big[{h.big}].block) P->big[{h.big}].block->refs++;")
+    """reset_metadata and zeros: contract in runtime/program.h."""
     room = max((h.type.room for h in model.big), default=1)
-    return "\n".join(
-        (
-            f"static const uint8_t zeros[{room}] __attribute__((unused));",
-            "static void clear_phv(void *phv) {\n  struct phv *P = phv;\n  memset(P, 0, sizeof *P);",
-            clear.text(),
-            "}",
-            "static void copy_phv(void *to, const void *from) {\n  struct phv *P = to;\n  memcpy(P, from, sizeof *P);",
-            copy.text(),
-            "}",
-            "static void reset_metadata(void *phv) { memset(phv, 0, offsetof(struct phv, valid)); }",
-        )
+    return (
+        f"static const uint8_t zeros[{room}];\n"
+        "static void reset_metadata(void *phv) { memset(phv, 0, offsetof(struct phv, valid)); }"
     )

@@ -207,11 +207,11 @@ class _Translator:
             f".n_tables = {len(tables)}, .n_profiles = {len(control.profiles)}, .n_counters = {len(self.counters)}",
             f".n_meters = {len(meters)}, .n_banks = {len(banks)}, .n_regs = {len(regs)}, .n_vsets = {len(vsets)}",
             f".n_digests = {digests}, .n_actions = {len(self.actions)}, .n_big = {len(self.model.big)}",
-            ".big_at = offsetof(struct phv, big)",
+            ".big_at = offsetof(struct phv, big), .zeros = zeros",
             *[f".{name} = d_{name}" for name in arrays],
             ".parse = parse, .ingress = ingress, .egress = egress, .headers_bytes = headers_bytes",
             ".update_checksums = update_checksums, .deparse = deparse, .copy_fields = copy_fields",
-            ".clear_phv = clear_phv, .copy_phv = copy_phv, .reset_metadata = reset_metadata, .digest = digest",
+            ".reset_metadata = reset_metadata, .digest = digest",
         ]
         return "\n".join(
             [*out, "const struct ss_program ss_program = {\n  " + ",\n  ".join(fields) + ",\n};"]
