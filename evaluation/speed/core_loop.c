@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Processor time of softswitch's core for a packet, without I/O, beside a bare loop over the same lanes. core_ns.py calls it.
- * Frames lie in a pool as a card would leave them: some chunks of host 1, the same chunks of host 2, and so on. */
+ * Frames lie in a pool as a card would leave them: a run of chunks of host 1, the same chunks of host 2, and so on. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #include "bits.h"
 #include "switch.h"
 
-enum { CHUNKS = 16, SPACE = 2304, SENT_BYTES = 256 * 1024, BATCH = 64 };
+enum { RUN = 16, SPACE = 2304, SENT_BYTES = 256 * 1024, BATCH = 64 };
 
 struct load {
     struct ss_switch *sw;
     const uint8_t *frames[16];
-    uint32_t bytes, hosts, slots, tag_at, slot_at, lanes_at, lanes;
+    uint32_t bytes, hosts, slots, tag_at, slot_at, lanes_at, lanes, chunks; /* chunks: of a pass, in runs */
 };
 
 struct sent {
@@ -52,25 +52,35 @@ static void on_send(void *context, uint32_t port, const uint8_t *data, uint32_t 
     sent->frames++;
 }
 
+/* The host and the chunk of a packet of the pool. */
+static uint32_t host_of(const struct load *load, uint32_t packet) { return packet / RUN % load->hosts; }
+static uint32_t chunk_of(const struct load *load, uint32_t packet) {
+    return packet / (RUN * load->hosts) * RUN + packet % RUN;
+}
+
 static void number(const struct load *load, uint8_t *pool, uint32_t first_chunk) {
     uint32_t first;
     memcpy(&first, load->frames[0] + load->tag_at, sizeof first);
-    for (uint32_t i = 0; i < CHUNKS * load->hosts; i++) {
-        uint32_t chunk = first_chunk + i % CHUNKS;
+    for (uint32_t i = 0; i < load->chunks * load->hosts; i++) {
+        uint32_t chunk = first_chunk + chunk_of(load, i);
         uint32_t tag = htonl(ntohl(first) + chunk / load->slots);
         uint16_t slot = htons((uint16_t)(chunk % load->slots));
-        memcpy(pool + i * SPACE + load->tag_at, &tag, sizeof tag);
-        memcpy(pool + i * SPACE + load->slot_at, &slot, sizeof slot);
+        memcpy(pool + (uint64_t)i * SPACE + load->tag_at, &tag, sizeof tag);
+        memcpy(pool + (uint64_t)i * SPACE + load->slot_at, &slot, sizeof slot);
     }
 }
 
 static double core_pass(const struct load *load, const uint8_t *pool) {
-    uint32_t packets = CHUNKS * load->hosts;
+    uint32_t packets = load->chunks * load->hosts;
     double start = cpu_ns();
     for (uint32_t i = 0; i < packets; i += BATCH) {
         ss_begin(load->sw);
-        for (uint32_t j = i; j < packets && j < i + BATCH; j++)
-            ss_receive(load->sw, j / CHUNKS + 1, pool + j * SPACE, load->bytes, 1000);
+        for (uint32_t j = i; j < packets && j < i + BATCH; j++) {
+#ifdef SS_FRAMES_AHEAD
+            if (j + SS_FRAMES_AHEAD < packets) ss_prefetch_frame(pool + (uint64_t)(j + SS_FRAMES_AHEAD) * SPACE, load->bytes);
+#endif
+            ss_receive(load->sw, host_of(load, j) + 1, pool + (uint64_t)j * SPACE, load->bytes, 1000);
+        }
         ss_end(load->sw);
     }
     return (cpu_ns() - start) / packets;
@@ -87,12 +97,12 @@ static void add(uint32_t *restrict slot, const uint8_t *restrict lanes, uint32_t
 
 /* Reads the same frames, adds to slots, and writes as many frames of sums. */
 static double bare_pass(const struct load *load, const uint8_t *pool, uint32_t *slots, uint32_t first_chunk, struct sent *sent) {
-    uint32_t packets = CHUNKS * load->hosts;
+    uint32_t packets = load->chunks * load->hosts;
     double start = cpu_ns();
     for (uint32_t i = 0; i < packets; i++) {
-        uint32_t *slot = slots + (uint64_t)((first_chunk + i % CHUNKS) % load->slots) * load->lanes;
-        add(slot, pool + i * SPACE + load->lanes_at, load->lanes);
-        for (uint32_t port = 1; i / CHUNKS + 1 == load->hosts && port <= load->hosts; port++)
+        uint32_t *slot = slots + (uint64_t)((first_chunk + chunk_of(load, i)) % load->slots) * load->lanes;
+        add(slot, pool + (uint64_t)i * SPACE + load->lanes_at, load->lanes);
+        for (uint32_t port = 1; host_of(load, i) + 1 == load->hosts && port <= load->hosts; port++)
             on_send(sent, port, (const uint8_t *)slot, load->lanes * 4);
     }
     return (cpu_ns() - start) / packets;
@@ -101,25 +111,25 @@ static double bare_pass(const struct load *load, const uint8_t *pool, uint32_t *
 /* Fills nanoseconds of each pass, in turn of the core and of the bare loop. Returns the frames that the core sent and did not
  * receive: 0 if it completes each chunk. */
 int64_t core_loop(const struct load *load, uint32_t passes, double *core, double *bare) {
-    uint8_t *pool = aligned_alloc(64, CHUNKS * load->hosts * SPACE);
+    uint8_t *pool = aligned_alloc(64, (uint64_t)load->chunks * load->hosts * SPACE);
     struct sent sent = {.buffers = aligned_alloc(64, SENT_BYTES)};
     uint32_t *slots = calloc((uint64_t)load->slots * load->lanes, sizeof *slots);
     if (!pool || !sent.buffers || !slots) abort();
     memset(sent.buffers, 0, SENT_BYTES);
-    for (uint32_t i = 0; i < CHUNKS * load->hosts; i++) memcpy(pool + i * SPACE, load->frames[i / CHUNKS], load->bytes);
+    for (uint32_t i = 0; i < load->chunks * load->hosts; i++) memcpy(pool + (uint64_t)i * SPACE, load->frames[host_of(load, i)], load->bytes);
     ss_set_tx(load->sw, on_send, &sent);
     if (ss_set_buffer) ss_set_buffer(load->sw, on_buffer);
     uint64_t by_core = 0;
     for (uint32_t pass = 0; pass < passes; pass++) {
-        number(load, pool, pass * CHUNKS);
+        number(load, pool, pass * load->chunks);
         uint64_t before = sent.frames;
         core[pass] = core_pass(load, pool);
         by_core += sent.frames - before;
-        bare[pass] = bare_pass(load, pool, slots, pass * CHUNKS, &sent);
+        bare[pass] = bare_pass(load, pool, slots, pass * load->chunks, &sent);
     }
     ss_set_tx(load->sw, NULL, NULL);
     free(pool);
     free(sent.buffers);
     free(slots);
-    return (int64_t)by_core - (int64_t)passes * CHUNKS * load->hosts;
+    return (int64_t)by_core - (int64_t)passes * load->chunks * load->hosts;
 }

@@ -33,9 +33,9 @@ from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, HEADER_BYTES
 from netfold.testbed.errors import RunError
 
 LOOP = Path(__file__).with_name("core_loop.c")
-PASSES = 4000
-"""Of one round. A pass has 64 packets."""
-ROUND = "from netfold.evaluation.speed.core_ns import print_round; print_round({lanes})"
+PLACES = {"caches": (4000, 16), "memory": (20, 8192)}
+"""Passes of a round, and chunks of a pass, by where the frames lie."""
+ROUND = "from netfold.evaluation.speed.core_ns import print_round; print_round({lanes}, {frames!r})"
 
 
 class Load(ctypes.Structure):
@@ -45,7 +45,7 @@ class Load(ctypes.Structure):
         ("switch", ctypes.c_void_p),
         ("frames", ctypes.c_char_p * 16),
         *((name, ctypes.c_uint32) for name in ("bytes", "hosts", "slots", "tag_at", "slot_at")),
-        *((name, ctypes.c_uint32) for name in ("lanes_at", "lanes")),
+        *((name, ctypes.c_uint32) for name in ("lanes_at", "lanes", "chunks")),
     )
 
 
@@ -57,6 +57,7 @@ class CoreRow(Row):
 
     revision: str
     lanes: int
+    frames: str
     quiet_ns: float
     core_ns: float
     bare_ns: float
@@ -67,6 +68,7 @@ class CoreRow(Row):
 COLUMNS = (
     Column[CoreRow]("revision", lambda r: r.revision, is_text=True),
     Column[CoreRow]("lanes", lambda r: r.lanes),
+    Column[CoreRow]("frames in", lambda r: r.frames, is_text=True),
     Column[CoreRow]("quiet, ns", lambda r: r.quiet_ns, ".0f"),
     Column[CoreRow]("core, ns", lambda r: r.core_ns, ".0f"),
     Column[CoreRow]("bare, ns", lambda r: r.bare_ns, ".0f"),
@@ -79,23 +81,24 @@ COLUMNS = (
 class CoreNs(Experiment[CoreRow]):
     """Processor time of softswitch's core for a packet, without I/O, beside a bare loop over the lanes.
 
-    The core is the root of a tree of four hosts; frames and slots are in the caches. Passes of the core and of the
-    loop alternate in one process, and each round has a process of its own. `--against` names the softswitch folder of
-    another checkout, whose rounds alternate with those of this one."""
+    The core is the root of a tree of four hosts. Frames lie in the caches, or in memory: in a pool that the caches do
+    not hold. Passes of the core and of the loop alternate in one process, and each round has a process of its own.
+    `--against` names the softswitch folder of another checkout, whose rounds alternate with those of this one."""
 
     name = "bench-core-ns"
     lanes: Annotated[Integers, integers("Lanes of a packet.")] = Integers((256, 64))
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of 4,000 passes of 64 packets.")] = 20
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, each of some 300,000 packets.")] = 20
     against: Annotated[Path | None, typer.Option(help="softswitch's folder in another checkout.")] = None
 
     def rows(self, notify: Notify) -> Iterator[CoreRow]:
         """Raises RunError."""
         for lanes in self.lanes:
-            notify(f"{lanes} lanes")
-            yield from compare(lanes, self.rounds, self.against)
+            for frames in PLACES:
+                notify(f"{lanes} lanes, frames in the {frames}")
+                yield from compare(lanes, frames, self.rounds, self.against)
 
     def tables(self, rows: Sequence[CoreRow]) -> Iterable[Table]:
-        return [table("The core of softswitch, frames in the caches", COLUMNS, rows)]
+        return [table("The core of softswitch", COLUMNS, rows)]
 
 
 @dataclass(frozen=True)
@@ -107,17 +110,18 @@ class Round:
     quiet_ns: float
 
 
-def compare(lanes: int, rounds: int, against: Path | None) -> Iterator[CoreRow]:
+def compare(lanes: int, frames: str, rounds: int, against: Path | None) -> Iterator[CoreRow]:
     folders = {"this": None, **({str(against): against} if against else {})}
     found: dict[str, list[Round]] = {name: [] for name in folders}
     for _ in range(rounds):
         for name, folder in folders.items():
-            found[name].append(one_round(lanes, folder))
+            found[name].append(one_round(lanes, frames, folder))
     other = found.get(str(against))
     for name, measured in found.items():
         yield CoreRow(
             name,
             lanes,
+            frames,
             min(r.quiet_ns for r in measured),
             median(r.core_ns for r in measured),
             median(r.bare_ns for r in measured),
@@ -126,21 +130,22 @@ def compare(lanes: int, rounds: int, against: Path | None) -> Iterator[CoreRow]:
         )
 
 
-def one_round(lanes: int, softswitch: Path | None) -> Round:
+def one_round(lanes: int, frames: str, softswitch: Path | None) -> Round:
     """Measure the softswitch of a folder, the installed one by default, in a process of its own: where code and data
     lie changes the figures. Raises RunError."""
     paths = [str(softswitch)] if softswitch else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
-    command = (sys.executable, "-P", "-c", ROUND.format(lanes=lanes))
+    command = (sys.executable, "-P", "-c", ROUND.format(lanes=lanes, frames=frames))
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise RunError("the process that measures the core failed; its error is above")
     return Round(**json.loads(done.stdout))
 
 
-def print_round(lanes: int) -> None:
+def print_round(lanes: int, frames: str) -> None:
     """Print the Round of this process as JSON. Raises RunError."""
     load = aggregation(lanes)
+    passes, chunks = PLACES[frames]
     folder = default_cache_dir()
 
     def open_pipeline(config: p4r.ForwardingPipelineConfig) -> Pipeline:
@@ -155,9 +160,11 @@ def print_round(lanes: int) -> None:
     switch.swap(loaded.forwarding.pipeline)
     frames = (ctypes.c_char_p * 16)(*load.frames)
     size, lanes_at = len(load.frames[0]), FRAME_OVERHEAD_BYTES + HEADER_BYTES
-    given = Load(switch.handle, frames, size, WORKERS, SLOTS, load.tag_at, load.slot_at, lanes_at, lanes)
-    core, bare = (ctypes.c_double * PASSES)(), (ctypes.c_double * PASSES)()
-    missing = library.core_loop(ctypes.byref(given), PASSES, core, bare)
+    given = Load(
+        switch.handle, frames, size, WORKERS, SLOTS, load.tag_at, load.slot_at, lanes_at, lanes, chunks
+    )
+    core, bare = (ctypes.c_double * passes)(), (ctypes.c_double * passes)()
+    missing = library.core_loop(ctypes.byref(given), passes, core, bare)
     if missing:
         raise RunError(f"the core sent {-missing} frames less than it received")
     typer.echo(json.dumps(asdict(Round(median(core), median(bare), quantiles(core, n=20)[0]))))

@@ -75,6 +75,13 @@ void ss_end(struct ss_switch *sw);
  * safe; a frame above SS_MAX_FRAME is counted in `rx_oversize` and dropped. */
 void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32_t len, uint64_t now_ns);
 
+/* Before an engine passes a frame it loads the one this many behind into the cache, or its beginning if it is a long run. */
+#define SS_FRAMES_AHEAD 2u
+#define SS_PREFETCHED 4096u
+static inline void ss_prefetch_frame(const uint8_t *data, uint32_t len) {
+    for (uint32_t i = 0; i < len && i < SS_PREFETCHED; i += 64) __builtin_prefetch(data + i);
+}
+
 /* [batch] Releases every queued frame that is due at `now_ns` and does the timed work of the core (idle timeouts).
  * Returns the next instant it wants to be called, SS_NEVER if none. Call it after each batch of ss_receive as well: an
  * arrival can bring the deadline forward. Cheap when nothing is due. */

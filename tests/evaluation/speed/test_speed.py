@@ -44,10 +44,11 @@ def test_small_benchmarks_give_rows(tmp_path: Path):
 @pytest.mark.slow
 def test_the_core_is_measured_in_turn_with_another_checkout(tmp_path: Path):
     folder = Path(switch_loads.__file__).resolve().parents[2] / "softswitch"
-    own, other = evaluate(CoreNs(Integers([64]), 1, folder), Output(as_json=True, out=tmp_path))
-    assert own.revision == "this"
-    assert other.ratio_to_other == 1
-    assert min(own.quiet_ns, own.core_ns, own.bare_ns) > 0
+    rows = evaluate(CoreNs(Integers([64]), 1, folder), Output(as_json=True, out=tmp_path))
+    assert [row.frames for row in rows] == ["caches", "caches", "memory", "memory"]
+    assert [row.revision for row in rows] == ["this", str(folder)] * 2
+    assert [row.ratio_to_other for row in rows[1::2]] == [1, 1]
+    assert all(min(row.quiet_ns, row.core_ns, row.bare_ns) > 0 for row in rows)
 
 
 @pytest.mark.parametrize("name", ["forwarder", "workers"])
