@@ -24,10 +24,10 @@ from netfold.testbed.managed import ManagedResource
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import last_line
 
-READY_S = 90.0
+READY_S = 300.0
+"""Other processes may leave it little processor time. One that ends is noticed at once."""
 REQUEST_S = 30.0
 STATUS_POLL_S = 0.2
-"""Other jobs may leave it little processor time."""
 
 # Hosts and switches of a testbed share a few cores: an RTT is mostly scheduling delay, which windows must cover.
 RTT_MS = 20.0

@@ -102,6 +102,9 @@ class LinkProbes:
             if not fabric.is_host(link.a) and not fabric.is_host(link.b)
             for hop in ((link.a, link.b), (link.b, link.a))
         }
+        self._late: dict[Hop, None] = {}
+        """Hops whose last probe had no answer when this was last looked at. Only these can be down, so that no period
+        takes a look at each link of a large fabric."""
         self._unknown = set(self._hops)
         self._order = ProbeOrder(self._hops, registry, period_s)
         self._hop_by = {(a, fabric.ports[a][b]): (a, b) for a, b in self._hops}
@@ -182,9 +185,8 @@ class LinkProbes:
     # ---- probes ---------------------------------------------------------------------------------------
 
     def _next_hops(self) -> list[Hop]:
-        return self._order.next_hops(
-            [hop for hop, state in self._hops.items() if state.lost and not self._is_down(hop)]
-        )
+        self._late = dict.fromkeys(hop for hop in self._late if self._hops[hop].lost)
+        return self._order.next_hops([hop for hop in self._late if not self._is_down(hop)])
 
     async def _probe(self, hops: Iterable[Hop]) -> None:
         by_sender: dict[str, list[str]] = defaultdict(list)
@@ -200,6 +202,7 @@ class LinkProbes:
                 continue
             port = self._config.fabric.ports[sender][receiver]
             state.lost += 1  # before the packet is sent: the answer may come while this waits
+            self._late[sender, receiver] = None
             try:
                 packet = management_packet(self._config, self._lanes, sender, Kind.READ, slot=0, request=port)
                 await self._fleet.sessions[sender].packet_out(packet, port)
@@ -210,7 +213,7 @@ class LinkProbes:
 
     async def _read_witnesses(self) -> None:
         suspects = [
-            hop for hop, state in self._hops.items() if state.lost >= SUSPECT_LOST and not self._is_down(hop)
+            hop for hop in self._late if self._hops[hop].lost >= SUSPECT_LOST and not self._is_down(hop)
         ]
         if not suspects:
             return
@@ -258,7 +261,7 @@ class LinkProbes:
         return frozenset(hop) in self._found[0]
 
     def _update_down_links(self) -> None:
-        silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}
+        silent = {frozenset(hop) for hop in self._late if self._hops[hop].is_down}
         taken = {(m.arrives_at, m.arrives_by) for m in self._miscabled.values()} - self._right
         displaced = {hop for at in taken if (hop := self._hop_by.get(at)) is not None}
         down = frozenset(silent | self._reported | set(map(frozenset, displaced | self._miscabled.keys())))

@@ -350,6 +350,10 @@ class Store:
         row = (usage.tenant, usage.model_dump_json())
         self._db.execute("INSERT OR REPLACE INTO tenants VALUES (?, ?)", row)
 
+    def delete_usage(self, tenant: str) -> None:
+        """Forget the usage of a tenant, within a change."""
+        self._db.execute("DELETE FROM tenants WHERE tenant = ?", (tenant,))
+
     # ---- epochs ----------------------------------------------------------------------------------
 
     def epochs(self, switch: str) -> dict[int, int]:

@@ -17,7 +17,14 @@ from netfold.controller.jobs.withdrawal import WallClock
 HALF_LIFE_S = 3600.0
 """Seconds after which usage counts half."""
 
+FORGOTTEN_S = 20 * HALF_LIFE_S
+"""Seconds without a change after which usage counts nothing. So the turn of a tenant that gets nothing comes, however
+many others come with less usage."""
+
 MEAN_LIFE_S = HALF_LIFE_S / math.log(2)
+
+KEPT_S = 30 * 86400.0
+"""Seconds without a job after which a tenant's row is deleted, as events are."""
 
 ADVANCE_S = 60.0
 """Seconds of usage that a job is charged with in advance. Without them a tenant with the least usage would get all
@@ -51,6 +58,7 @@ class TenantUsage(Record):
     weight         its part of the fabric among those that want more; from its newest submission
     slot_seconds, promised_bits  in all
     recent_slot_seconds, recent_bits  in all, where usage of HALF_LIFE_S ago counts half
+    holders        the `seq` of its jobs that have held something since `at`
     """
 
     tenant: str
@@ -60,6 +68,7 @@ class TenantUsage(Record):
     promised_bits: Amount = 0.0
     recent_slot_seconds: Amount = 0.0
     recent_bits: Amount = 0.0
+    holders: tuple[int, ...] = ()
 
     @property
     def recent(self) -> Holding:
@@ -68,7 +77,7 @@ class TenantUsage(Record):
     def until(self, now: float, held: Holding) -> TenantUsage:
         """The usage at a time if the tenant has held this since `at`. A clock that goes back adds nothing."""
         seconds = max(0.0, now - self.at) if self.at else 0.0
-        kept = 0.5 ** (seconds / HALF_LIFE_S)
+        kept = 0.5 ** (seconds / HALF_LIFE_S) if seconds < FORGOTTEN_S else 0.0
         recent = self.recent.times(kept) + held.times((1 - kept) * MEAN_LIFE_S)
         return self.model_copy(
             update={

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from netfold.controller.jobs.file import JobHosts, ResolvedJob, resolve_job, slowest_link
+from netfold.controller.jobs.file import JobHosts, OnWorkerLoss, ResolvedJob, resolve_job, slowest_link
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
@@ -77,6 +77,9 @@ class JobRegistry:
         self.ledger = TenantLedger(config.fabric, packet_model, store, self._jobs.values())
         self.key = store.key
         self._is_replaced = False
+        self._starts: dict[int, float] = {}
+        """When jobs first ran, by `seq`, on the monotonic clock: a step of the wall clock ends no job, and lets none
+        run for longer."""
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -266,6 +269,7 @@ class JobRegistry:
         self.ledger.settle(self._jobs.get(job.name), job, self._jobs.values(), self._clock.wall_s())
         self._jobs[job.name] = job
         if job.state.is_terminal:
+            self._starts.pop(job.seq, None)
             past = sorted((j for j in self._jobs.values() if j.state.is_terminal), key=lambda j: -j.seq)
             for old in past[HISTORY:]:
                 del self._jobs[old.name]
@@ -298,8 +302,11 @@ class JobRegistry:
         self.check_limits(submitter, resolved, queued=queued)
         if resolved.file.max_s is not None:
             self._store.expect_final("`max_s`")
+        if resolved.file.on_worker_loss is OnWorkerLoss.RECONFIGURE:
+            self._store.expect_final("`on_worker_loss: reconfigure`")
         self._resolved[resolved.file.name] = resolved
-        self.ledger.set_weight(submitter.tenant, submitter.weight)
+        now = self._clock.wall_s()
+        self.ledger.set_weight(submitter.tenant, submitter.weight, self._jobs.values(), now)
         seq = self._store.number("seq") + 1
         self._store.set_number("seq", seq)
         members = (
@@ -315,7 +322,7 @@ class JobRegistry:
             transport=resolved.file.transport,
             floats=resolved.file.numerics.floats,
             sandbox=resolved.file.sandbox,
-            submitted=self._clock.wall_s(),
+            submitted=now,
             submitted_by=submitter.name,
             tenant=submitter.tenant,
             random=secrets.token_urlsafe(RANDOM_BYTES) if self._store.is_final else "",
@@ -390,7 +397,12 @@ class JobRegistry:
 
     def ran_for_s(self, job: JobRecord) -> float:
         """Seconds since the job first ran; 0 where that is not recorded."""
-        return max(0.0, self._clock.wall_s() - job.ran_since) if job.ran_since else 0.0
+        if not job.ran_since:
+            return 0.0
+        now = self._clock.monotonic_s()
+        if job.seq not in self._starts:
+            self._starts[job.seq] = now - max(0.0, self._clock.wall_s() - job.ran_since)
+        return now - self._starts[job.seq]
 
     def limit_s(self, job: JobRecord) -> float | None:
         """Seconds that the job may still run by its file's `max_s`; None: it has none."""

@@ -95,6 +95,17 @@ class Lifecycle:
             self._registry.write_member(job, host)
         self.changes.notify()
 
+    def interrupt(self, name: str, why: str) -> None:
+        """End the part of a job's workers. The job keeps its placement, and waits for the next generation."""
+        log.info("job %s has no workers: %s", name, why)
+        self.commit(self._registry.get(name).interrupt(why))
+        self.forget_members(name)
+
+    def forget_members(self, name: str) -> None:
+        """Forget what is known of a job's workers, in whose place others come."""
+        self._leases.end_job(name)
+        self._member_status.forget(name)
+
     def changed(self, *names: str) -> None:
         """Set the desired state after these jobs were written with a new placement or epoch; they wait for it."""
         version = self.retarget()
@@ -102,6 +113,8 @@ class Lifecycle:
             job = self._registry.get(name)
             if job.state is JobState.INSTALLING:
                 self._await(job, version, self._timeouts.install)
+                if not job.ran_since:
+                    self._limit(job)
             elif job.state.is_terminal:
                 self._forget(name)
         self.settle()
@@ -206,18 +219,20 @@ class Lifecycle:
         if job.state is JobState.INSTALLING:
             self._await(job, self._fleet.version, self._timeouts.start)
         self._feature_entries.install(job)
-        if job.ran_since:
+        if job.state.is_installed:
             self._limit(job)
 
     def _limit(self, job: JobRecord) -> None:
-        """End the job when it has run for the time that its file gives it."""
+        """End the job when it has run for the time that its file gives it. Switches that take its entries late do not
+        prolong it: others wait for its end."""
         left_s = self._registry.limit_s(job)
         if left_s is not None:
+            left_s += 0.0 if job.ran_since else self._timeouts.install
             self._tasks.call_later(left_s, self._on_time_limit, job.name, job=job.name)
 
     def _on_time_limit(self, name: str) -> None:
         max_s = self._registry.resolved_job(name).file.max_s
-        self.end(name, JobState.FAILED, f"it has run for its max_s of {max_s:g} s")
+        self.end(name, JobState.FAILED, f"its max_s of {max_s:g} s is over")
 
     # ---- installing -------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from netfold.controller.jobs.records import JobRecord, Placement
-from netfold.controller.jobs.tenant_usage import Holding, TenantUsage
+from netfold.controller.jobs.tenant_usage import KEPT_S, Holding, TenantUsage
 from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.lifecycle.packet_model import PacketModel
@@ -39,12 +39,15 @@ class TenantLedger:
 
     def _charge_earlier(self, jobs: Iterable[JobRecord]) -> None:
         """Charge jobs that the version before has placed, which wrote no rows, from when they first ran."""
-        rows, held = dict(self.rows), defaultdict[str, Holding](Holding)
-        running = (j for j in jobs if j.state.is_installed and j.ran_since and not self._row(j.tenant).at)
-        for job in sorted(running, key=lambda j: j.ran_since):
-            row = rows.get(job.tenant) or TenantUsage(tenant=job.tenant)
-            rows[job.tenant] = row.until(job.ran_since, held[job.tenant])
-            held[job.tenant] += self.held_by(job)
+        installed = [j for j in jobs if j.state.is_installed]
+        noted = {(row.tenant, seq) for row in self.rows.values() for seq in row.holders}
+        rows, held = dict(self.rows), dict(self.held(j for j in installed if (j.tenant, j.seq) in noted))
+        missed = (j for j in installed if j.ran_since and (j.tenant, j.seq) not in noted)
+        for job in sorted(missed, key=lambda j: j.ran_since):
+            row, known = rows.get(job.tenant) or TenantUsage(tenant=job.tenant), held.get(job.tenant, NOTHING)
+            holders = {"holders": (*row.holders, job.seq)}
+            rows[job.tenant] = row.until(max(row.at, job.ran_since), known).model_copy(update=holders)
+            held[job.tenant] = known + self.held_by(job)
         self.rows = rows
 
     def promised(self, rate: float, workers: int) -> Holding:
@@ -93,17 +96,30 @@ class TenantLedger:
         known = NOTHING if before is None else self.held_by(before)
         if known == self.held_by(job):
             return
-        held = self.held(j for j in jobs if j.tenant == job.tenant)
-        self._write(self._row(job.tenant).until(now, held.get(job.tenant, NOTHING)))
+        own = [j for j in jobs if j.tenant == job.tenant and j.state.is_installed]
+        held = self.held(own)
+        holders = {j.seq for j in own} - {job.seq} | ({job.seq} if job.state.is_installed else set())
+        row = self._row(job.tenant).until(now, held.get(job.tenant, NOTHING))
+        self._write(row.model_copy(update={"holders": tuple(sorted(holders))}), jobs, now)
         if not job.state.is_installed:
             self._held.pop(job.name, None)
 
-    def set_weight(self, tenant: str, weight: float) -> None:
-        """Take the weight that the tenant has from now on."""
+    def set_weight(self, tenant: str, weight: float, jobs: Iterable[JobRecord], now: float) -> None:
+        """Take the weight that the tenant has from now on. `jobs`: all."""
         row = self._row(tenant)
         if row.weight != weight:
-            self._write(row.model_copy(update={"weight": weight}))
+            self._write(row.model_copy(update={"weight": weight}), jobs, now)
 
-    def _write(self, row: TenantUsage) -> None:
+    def _write(self, row: TenantUsage, jobs: Iterable[JobRecord], now: float) -> None:
+        if row.tenant not in self.rows:  # rows grow by new tenants alone
+            self._forget(jobs, now - KEPT_S)
         self._store.put_usage(row)
         self.rows = {**self.rows, row.tenant: row}
+
+    def _forget(self, jobs: Iterable[JobRecord], before: float) -> None:
+        """Delete the rows of tenants that have had no job since a time."""
+        kept = {j.tenant for j in jobs if not j.state.is_terminal or j.ended > before}
+        past = {t for t, row in self.rows.items() if row.at <= before} - kept
+        for tenant in past:
+            self._store.delete_usage(tenant)
+        self.rows = {t: row for t, row in self.rows.items() if t not in past}

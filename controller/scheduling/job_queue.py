@@ -11,8 +11,9 @@ is placed in addition to the reservations, so it runs first only on capacity tha
 jobs that ran before have ended, the reservation fits. A job whose end is known by its `max_s` may use capacity that is
 reserved from a later time on.
 
-Waiting raises the priority, so that jobs of higher priority cannot starve the others. Among jobs of one priority, the
-longest wait counts for the one whose turn it is: else the age of jobs would decide instead of the shares of tenants.
+Waiting raises the priority, so that jobs of higher priority cannot starve the others. Among jobs of one priority the
+shares of tenants decide, and not the age of jobs. So a job's wait counts no more than that of those whose turn comes
+first, and is never another job's. As usage is forgotten, the turn of a tenant that gets nothing comes by age alone.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class JobQueue:
         for priority in {w.priority for w in waiting}:
             alike = [w for w in waiting if w.priority == priority]
             turns = sorted(alike, key=lambda w: (shares[w.seq], w.seq))
-            ages = sorted((w.age for w in alike), reverse=True)
+            ages = itertools.accumulate((w.age for w in turns), min)
             ranks += [
                 ((-priority - age, shares[w.seq], w.seq), w) for w, age in zip(turns, ages, strict=True)
             ]

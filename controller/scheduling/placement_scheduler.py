@@ -79,15 +79,18 @@ class PlacementScheduler:
         name = resolved.file.name
 
         async def work(is_final_attempt: bool) -> None:
-            with self._budget.spent(submitter):
-                await place(is_final_attempt)
-
-        async def place(is_final_attempt: bool) -> None:
             self._check_name(name)
+            self._budget.check(submitter)
             self._registry.check_limits(submitter, resolved)
             requests = self._queue_requests
             ahead = functools.partial(self._queue.ahead_of_new, resolved, submitter.tenant)
-            plan = functools.partial(self._planning.plan, resolved, frozenset, is_urgent=is_final_attempt)
+
+            async def plan(reservations: list[Placement]) -> Plan:
+                with self._budget.spent(submitter):
+                    return await self._planning.plan(
+                        resolved, frozenset, reservations, is_urgent=is_final_attempt
+                    )
+
             found, reservations, kept_free = await self._plan_behind(
                 ahead, resolved, plan, is_urgent=is_final_attempt
             )
@@ -104,11 +107,12 @@ class PlacementScheduler:
                 why = _with_queue(error, reservations)
                 if not queue:
                     raise RefusedError(why) from error
-                kept, failed = await self._planning.reservation(
-                    resolved, frozenset, reservations, is_urgent=is_final_attempt
-                )
-                if kept is None:
-                    await self._planning.check_possible(resolved, frozenset, is_urgent=is_final_attempt)
+                with self._budget.spent(submitter):
+                    kept, failed = await self._planning.reservation(
+                        resolved, frozenset, reservations, is_urgent=is_final_attempt
+                    )
+                    if kept is None:
+                        await self._planning.check_possible(resolved, frozenset, is_urgent=is_final_attempt)
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
                     self._registry.write(
@@ -141,18 +145,20 @@ class PlacementScheduler:
             return [j for j in self._queue.ahead_of_new(resolved, submitter.tenant) if j.name != name]
 
         async def work(is_final_attempt: bool) -> Plan:
-            plan = functools.partial(
-                self._planning.plan,
-                resolved,
-                frozenset,
-                is_urgent=is_final_attempt,
-                besides=without,
-                because="it is left out",
-            )
-            with self._budget.spent(submitter):
-                found, _, kept_free = await self._plan_behind(
-                    ahead, resolved, plan, is_urgent=is_final_attempt
-                )
+            self._budget.check(submitter)
+
+            async def plan(reservations: list[Placement]) -> Plan:
+                with self._budget.spent(submitter):
+                    return await self._planning.plan(
+                        resolved,
+                        frozenset,
+                        reservations,
+                        is_urgent=is_final_attempt,
+                        besides=without,
+                        because="it is left out",
+                    )
+
+            found, _, kept_free = await self._plan_behind(ahead, resolved, plan, is_urgent=is_final_attempt)
             if isinstance(found, RefusedError):
                 raise found
             # A plan counts what links carry. The job would be refused for want of slots or entries, too.

@@ -21,15 +21,18 @@ class PlanningBudget:
         self._now = now
         self._buckets = TokenBuckets(now)
 
-    @contextmanager
-    def spent(self, submitter: Submitter) -> Iterator[None]:
-        """Count the time of the context. Raises LimitError if the submitter's tenant has none left."""
+    def check(self, submitter: Submitter) -> None:
+        """Raises LimitError if the submitter's tenant has no time left."""
         limit = submitter.limits.planning
         if limit is not None:
             left_s = self._buckets.amount(submitter.tenant, a_second=limit / WITHIN_S, depth=limit)
             if left_s <= 0:
                 what = "its submissions have taken the planner's time of this hour"
                 raise LimitError(f"tenant '{submitter.tenant}': {what}; its limit is planning={limit:g}")
+
+    @contextmanager
+    def spent(self, submitter: Submitter) -> Iterator[None]:
+        """Count the time of the context, in which a plan is made for the submitter alone."""
         since = self._now()
         try:
             yield

@@ -18,8 +18,8 @@ from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimit
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.operator.plan_command import app
 from netfold.controller.operator.status_commands import usage
-from netfold.controller.scheduling import operator_requests
 from netfold.controller.scheduling.planning_budget import WITHIN_S, PlanningBudget
+from netfold.controller.switches import failed_elements
 from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric
@@ -81,7 +81,7 @@ def test_a_plan_without_many_names_does_not_hold_up_the_controller(tmp_path, mon
             spec, without = SPEC.format("what-if", "h2, h4", 40, 40), ["spine1"] * 10_000
             await deployment.controller.requests.plan(spec, without=without)
 
-    monkeypatch.setattr(operator_requests, "element_named", noted)
+    monkeypatch.setattr(failed_elements, "element_named", noted)
     asyncio.run(scenario())
     assert looked_up == [("spine1", False)]
 
@@ -145,17 +145,41 @@ def test_a_tenant_that_has_used_its_planning_seconds_waits_for_more():
     now = [0.0]
     budget = PlanningBudget(lambda: now[0])
     limited = Submitter("alice", "vision", TenantLimits(planning=60.0))
+    budget.check(limited)
     with budget.spent(limited):
         now[0] += 90.0  # a plan that began in time is made
-    with (
-        pytest.raises(LimitError, match=r"tenant 'vision': .*; its limit is planning=60"),
-        budget.spent(limited),
-    ):
-        pass
-    with budget.spent(Submitter("bob", "speech", TenantLimits(planning=1.0))):
-        pass
-    with budget.spent(Submitter("root", "site")):
-        pass
+    with pytest.raises(LimitError, match=r"tenant 'vision': .*; its limit is planning=60"):
+        budget.check(limited)
+    budget.check(Submitter("bob", "speech", TenantLimits(planning=1.0)))
+    budget.check(Submitter("root", "site"))
     now[0] += WITHIN_S / 2 + 1
-    with budget.spent(limited):
-        pass
+    budget.check(limited)
+
+
+def test_a_tenant_is_charged_for_its_own_plans_and_not_for_those_ahead(tmp_path, monkeypatch):
+    """After a start of the controller, the first submission plans reservations for all jobs ahead of it."""
+    bob = Submitter("bob", "speech", TenantLimits(planning=50.0))
+    text = "name: {}\nworkers: [h1, h2]\nscheme: switchml\n"
+
+    async def scenario():
+        async with deployed(PAIR, tmp_path) as deployment:
+            await deployment.settled()
+            placements, now, planned = deployment.controller.planning.placements, [0.0], []
+            budget = placements._budget = PlanningBudget(lambda: now[0])
+            submit = deployment.controller.requests.submit
+            await submit(text.format("runs"), queue=False)
+            await submit(text.format("waits") + "priority: 1\n", queue=True)
+            reserve = placements._planning.reservation
+
+            async def slow(resolved, *args, **options):
+                planned.append(resolved.file.name)
+                now[0] += 40.0
+                return await reserve(resolved, *args, **options)
+
+            monkeypatch.setattr(placements, "_check_name", lambda _: placements._queue._reservations.clear())
+            monkeypatch.setattr(placements._planning, "reservation", slow)
+            await submit(text.format("own"), bob, queue=True)
+            assert planned[:2] == ["waits", "own"]
+            assert budget._buckets.amount("speech", a_second=0.0, depth=50.0) == 10.0
+
+    asyncio.run(scenario())

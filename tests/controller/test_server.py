@@ -122,6 +122,7 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                         "WatchJob",
                         "CancelJob",
                         "AddWorkers",
+                        "ReconfigureJob",
                         "ExplainJob",
                         "ReadSlot",
                     ),

@@ -19,12 +19,13 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store, StoreError
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import Submitter, TenantLimits
-from netfold.controller.jobs.tenant_usage import HALF_LIFE_S, Holding, TenantUsage
+from netfold.controller.jobs.tenant_usage import HALF_LIFE_S, KEPT_S, Holding, TenantUsage
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.scheduling.job_planner import cap_rate
-from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import single_switch
@@ -128,6 +129,50 @@ def test_shares_of_thirty_greedy_tenants_are_within_a_tenth_of_their_weights(tmp
     assert sum(bits.values()) == pytest.approx(capacity, rel=0.05), "the links were full"
 
 
+def queued(registry: JobRegistry, name: str, tenant: str, priority: int = 0) -> None:
+    resolved = resolve_job(spec(name, "h1, h2", f"priority: {priority}\n"), single_switch(4))
+    with registry.change():
+        registry.write(registry.new(resolved, Submitter("a", tenant), queued=True))
+
+
+def test_shares_lend_no_wait_of_one_tenant_to_the_fresh_job_of_another(tmp_path):
+    """The fresh job's turn is before that of the old one, and both are behind what has a higher priority."""
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "runs", "h3, h4")
+        queue = JobQueue(registry, clock.wall_s)
+        queued(registry, "old", "vision")
+        clock.now += 50 * AGE_S
+        queued(registry, "urgent", "sound", priority=10)
+        assert [j.name for j in queue.jobs()] == ["old", "urgent"]
+        queued(registry, "fresh", "speech")
+        assert [j.name for j in queue.jobs()] == ["urgent", "fresh", "old"]
+        clock.now += 11 * AGE_S
+        queued(registry, "urgent-again", "sound", priority=10)
+        assert [j.name for j in queue.jobs()] == ["urgent", "fresh", "old", "urgent-again"]
+
+
+def test_shares_give_a_turn_to_a_tenant_that_got_nothing_though_new_ones_come(tmp_path):
+    """It has used the fabric for long. Each new job is canceled before it has waited, and another one submitted."""
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "runs", "h3, h4")
+        clock.now += HOUR_S
+        with registry.change():
+            registry.write(registry.with_end_state(registry.get("runs"), JobState.DONE, ""))
+        queued(registry, "old", "vision")
+        queue = JobQueue(registry, clock.wall_s)
+        firsts = []
+        for number in range(25):
+            queued(registry, f"new{number}", "speech")
+            firsts.append(queue.jobs()[0].name)
+            clock.now += HOUR_S
+            with registry.change():
+                new = registry.get(f"new{number}")
+                registry.write(registry.with_end_state(new, JobState.CANCELED, ""))
+        assert (firsts[0], firsts[-1]) == ("new0", "old")
+
+
 def test_shares_halve_with_time_and_totals_stay():
     row = TenantUsage(tenant="a", at=START).until(START + 10, Holding(5.0, 70.0))
     assert (row.slot_seconds, row.promised_bits) == (50.0, 700.0)
@@ -185,8 +230,8 @@ def test_shares_of_a_job_that_moves_and_ends(tmp_path):
         assert registry.usage()["vision"].promised_bits == row.promised_bits
 
 
-def place(registry: JobRegistry, fabric, name: str, hosts: str) -> None:
-    resolved = resolve_job(spec(name, hosts), fabric)
+def place(registry: JobRegistry, fabric, name: str, hosts: str, extra: str = "") -> None:
+    resolved = resolve_job(spec(name, hosts, extra), fabric)
     plan = cap_rate(make_plan(fabric, resolved.spec()), 50.0)
     with registry.change():
         placed = registry.with_placement(registry.new(resolved, ALICE), resolved, plan)
@@ -213,6 +258,95 @@ def test_shares_count_jobs_of_a_store_that_has_no_usage(tmp_path):
         assert row.promised_bits == pytest.approx(usage["vision"].promised_bits + HOUR_S * 4 * 50e6)
 
 
+def test_shares_count_a_job_of_an_interlude_of_the_version_before_from_when_it_ran(tmp_path):
+    """That version writes no usage."""
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "a", "h1, h2")
+        clock.now += 100
+        noted = registry.usage()["vision"]
+        clock.now += 1000
+        place(registry, fabric, "b", "h3, h4")
+        clock.now += 100
+        usage = registry.usage()["vision"]
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db")) as database, database:
+        row = noted.model_copy(update={"holders": (1,)}).model_dump_json()
+        database.execute("UPDATE tenants SET body = ?", (row,))
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        assert registry.usage()["vision"].promised_bits == pytest.approx(usage.promised_bits)
+        with registry.change():
+            registry.write(registry.with_end_state(registry.get("b"), JobState.DONE, ""))
+        clock.now += 50
+        more = registry.usage()["vision"].promised_bits - usage.promised_bits
+        assert more == pytest.approx(50 * 2 * 50e6)
+
+
+def test_shares_of_tenants_without_a_job_for_a_month_are_deleted(tmp_path):
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "gone", "h1, h2")
+        with registry.change():
+            registry.write(registry.with_end_state(registry.get("gone"), JobState.DONE, ""))
+        with registry.change():
+            resolved = resolve_job(spec("runs", "h3, h4"), fabric)
+            plan = cap_rate(make_plan(fabric, resolved.spec()), 50.0)
+            new = registry.new(resolved, Submitter("bob", "sound"))
+            registry.write(registry.with_placement(new, resolved, plan))
+        clock.now += KEPT_S - 1
+        queued(registry, "kept", "speech")
+        assert {"vision", "sound"} <= set(registry.usage())
+        with registry.change():
+            registry.ledger.set_weight("speech", 2.0, registry.all(), clock.now)
+            assert "vision" in registry.ledger.rows
+        clock.now += 2
+        with registry.change():
+            registry.ledger.set_weight("words", 2.0, registry.all(), clock.now)
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        assert set(registry.usage()) == {"sound", "speech", "words"}
+
+
+def test_shares_of_time_by_max_s_do_not_follow_steps_of_the_wall_clock(tmp_path):
+    """Only from one controller to the next the wall clock counts, and then within the job's time."""
+    fabric, clock, wall = single_switch(4), VirtualClock(), VirtualClock()
+    clock.wall_s = wall.monotonic_s  # type: ignore[method-assign]
+
+    def left(*steps: tuple[float, float]) -> list[float | None]:
+        found = []
+        with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+            if "a" not in registry:
+                place(registry, fabric, "a", "h1, h2", "max_s: 600\n")
+            found.append(registry.limit_s(registry.get("a")))
+            for seconds, step in steps:
+                clock.now += seconds
+                wall.now += seconds + step
+                found.append(registry.limit_s(registry.get("a")))
+        return found
+
+    assert left((100, 0), (100, HOUR_S), (100, -5 * HOUR_S)) == [600, 500, 400, 300]
+    assert left((100, 0)) == [600, 500], "the clock is behind the job's start"
+    wall.now += 10 * HOUR_S
+    assert left() == [0]
+
+
+def test_shares_of_a_job_whose_switches_never_take_it_end_with_its_max_s(tmp_path, monkeypatch):
+    """Others count on its end."""
+
+    async def scenario() -> None:
+        timeouts = ControllerTimeouts(reroute=0.1, restart=30.0, start=10.0, install=0.3)
+        async with deployed(single_switch(2), tmp_path, timeouts=timeouts) as deployment:
+            await deployment.settled()
+            monkeypatch.setattr(deployment.controller.switches.fleet, "holds", lambda *_: False)
+            stuck = spec("stuck", "h1, h2", "max_s: 1\n")
+            await deployment.controller.requests.submit(stuck, queue=False)
+            assert deployment.state("stuck") is JobState.INSTALLING
+            failed = lambda: deployment.state("stuck") is JobState.FAILED  # noqa: E731
+            await deployment.until(failed, "its end", within_s=10)
+            job = deployment.controller.state.registry.get("stuck")
+            assert (job.ran_since, job.reason) == (0.0, "its max_s of 1 s is over")
+
+    asyncio.run(scenario())
+
+
 def test_shares_are_as_before_when_a_store_takes_no_change(tmp_path, monkeypatch):
     """A store that cannot be written may not be readable either."""
     fabric, clock = single_switch(4), VirtualClock()
@@ -237,7 +371,7 @@ def test_shares_are_computed_for_tenants_that_wait_alone(tmp_path, monkeypatch):
     with registry_of(tmp_path / "state.db", fabric, clock) as registry:
         with registry.change():
             for number in range(50):
-                registry.ledger.set_weight(f"tenant{number}", 2.0)
+                registry.ledger.set_weight(f"tenant{number}", 2.0, (), START)
             for number in range(2):
                 caller = Submitter("a", f"tenant{number}")
                 resolved = resolve_job(spec(f"job{number}", "h1, h2"), fabric)

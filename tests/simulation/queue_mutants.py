@@ -26,8 +26,8 @@ QUEUE_MUTANTS = (
     Mutant(
         "an impossible job may wait",
         PLACEMENTS,
-        "                if kept is None:\n                    await self._planning",
-        "                if False:\n                    await self._planning",
+        "                    if kept is None:\n                        await self._planning",
+        "                    if False:\n                        await self._planning",
         "a job that can never run is submitted beside one that leaves no capacity",
     ),
     Mutant(

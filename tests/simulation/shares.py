@@ -5,6 +5,7 @@ without the controller's own sums."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
@@ -91,9 +92,9 @@ class Shares:
         ranks: dict[str, tuple[float, float, float]] = {}
         for priority in {spec.priority for spec in specs.values()}:
             alike = [j for j in queued if specs[j.name].priority == priority]
-            oldest_first = sorted((ages[j.name] for j in alike), reverse=True)
-            in_turn = sorted(alike, key=lambda j: (0.0 if is_one else shares[j.name], j.seq))
-            for age, job in zip(oldest_first, in_turn, strict=True):
+            age = math.inf
+            for job in sorted(alike, key=lambda j: (0.0 if is_one else shares[j.name], j.seq)):
+                age = min(age, ages[job.name])  # a job does not pass those whose turn is before its own
                 ranks[job.name] = (-priority - age, 0.0 if is_one else shares[job.name], job.seq)
         right = sorted(ranks, key=lambda name: ranks[name])
         if [j.name for j in queued] != right:

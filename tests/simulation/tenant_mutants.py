@@ -84,6 +84,13 @@ TENANT_MUTANTS = (
         "jobs of two tenants wait for so long that age would order them",
     ),
     Mutant(
+        "the wait of a job counts for another one of its priority",
+        QUEUE,
+        "ages = itertools.accumulate((w.age for w in turns), min)",
+        "ages = sorted((w.age for w in turns), reverse=True)",
+        "a fresh job's turn is before that of one that waits for long, and both are less urgent than another",
+    ),
+    Mutant(
         "a job has no end by its max_s",
         STATES,
         "            if not before.ran_since:\n",
@@ -93,8 +100,8 @@ TENANT_MUTANTS = (
     Mutant(
         "a start of the controller forgets the end of a job",
         STATES,
-        "        if job.ran_since:\n",
-        "        if False:\n",
+        "        if job.state.is_installed:\n            self._limit(job)",
+        "        if False:\n            self._limit(job)",
         "the controller starts again when the time of a job is nearly over",
     ),
     Mutant(

@@ -57,6 +57,13 @@ TENANT_SCENARIOS = {
         Step(3.0, "submit", (full("a2", "ants"),)),
         Step(27.0, "submit", (full("b1", "bees"),)),
     ),
+    "a fresh job's turn is before that of one that waits for long, and both are less urgent than another": (
+        Step(1.0, "submit", (full("a1", "ants", 70.0),)),
+        Step(2.0, "submit", (half("c0", "crabs", ("h2", "h4"), 3.0),)),
+        Step(3.0, "submit", (full("a2", "ants"),)),
+        Step(50.0, "submit", (full("c1", "crabs", priority=1),)),
+        Step(52.0, "submit", (full("b1", "bees"),)),
+    ),
     "a job is still at work when its time is over": (
         Step(1.0, "submit", (full("a", "ants", 60.0, max_s=10.0),)),
         Step(3.0, "submit", (full("b", "bees"),)),
