@@ -54,9 +54,7 @@ static void on_send(void *context, uint32_t port, const uint8_t *data, uint32_t 
 
 /* The host and the chunk of a packet of the pool. */
 static uint32_t host_of(const struct load *load, uint32_t packet) { return packet / RUN % load->hosts; }
-static uint32_t chunk_of(const struct load *load, uint32_t packet) {
-    return packet / (RUN * load->hosts) * RUN + packet % RUN;
-}
+static uint32_t chunk_of(const struct load *load, uint32_t packet) { return packet / (RUN * load->hosts) * RUN + packet % RUN; }
 
 static void number(const struct load *load, uint8_t *pool, uint32_t first_chunk) {
     uint32_t first;
@@ -89,14 +87,16 @@ static double core_pass(const struct load *load, const uint8_t *pool) {
 static void add(uint32_t *restrict slot, const uint8_t *restrict lanes, uint32_t count) {
 #pragma GCC ivdep
     for (size_t i = 0; i < count; i++) {
-        int32_t sum = (int32_t)slot[i], lane = (int32_t)ss_ld32(lanes + 4 * i); /* gcc makes no vectors of a load below the if */
+        /* gcc makes no vectors of a load below the if. */
+        int32_t sum = (int32_t)slot[i], lane = (int32_t)ss_ld32(lanes + 4 * i);
         if ((sum != INT32_MAX) & (sum != INT32_MIN)) sum = ss_sadd32(sum, lane);
         slot[i] = (uint32_t)sum;
     }
 }
 
 /* Reads the same frames, adds to slots, and writes as many frames of sums. */
-static double bare_pass(const struct load *load, const uint8_t *pool, uint32_t *slots, uint32_t first_chunk, struct sent *sent) {
+static double bare_pass(const struct load *load, const uint8_t *pool, uint32_t *slots, uint32_t first_chunk,
+                        struct sent *sent) {
     uint32_t packets = load->chunks * load->hosts;
     double start = cpu_ns();
     for (uint32_t i = 0; i < packets; i++) {
@@ -116,7 +116,8 @@ int64_t core_loop(const struct load *load, uint32_t passes, double *core, double
     uint32_t *slots = calloc((uint64_t)load->slots * load->lanes, sizeof *slots);
     if (!pool || !sent.buffers || !slots) abort();
     memset(sent.buffers, 0, SENT_BYTES);
-    for (uint32_t i = 0; i < load->chunks * load->hosts; i++) memcpy(pool + (uint64_t)i * SPACE, load->frames[host_of(load, i)], load->bytes);
+    for (uint32_t i = 0; i < load->chunks * load->hosts; i++)
+        memcpy(pool + (uint64_t)i * SPACE, load->frames[host_of(load, i)], load->bytes);
     ss_set_tx(load->sw, on_send, &sent);
     if (ss_set_buffer) ss_set_buffer(load->sw, on_buffer);
     uint64_t by_core = 0;

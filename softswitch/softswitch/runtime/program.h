@@ -226,7 +226,7 @@ struct ss_shard {
     struct ss_memo *memos; /* by table */
     struct ss_counter **counters; /* summed over the shards when they are read */
     uint8_t *scratch;      /* SS_MAX_FRAME + 8192 bytes: inputs of checksums and hashes */
-    struct ss_block **blocks; /* free ones: each packet object adds one for each big header, so there is one when it is needed */
+    struct ss_block **blocks; /* free; each packet object adds one for each big header, so none lacks */
     struct ss_lock *lock;  /* held by the thread in a batch; control operations hold those of all shards */
 };
 
