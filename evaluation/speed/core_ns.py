@@ -158,10 +158,10 @@ def print_round(lanes: int, frames: str) -> None:
         loaded.forwarding.write(update)
     switch = Switch()
     switch.swap(loaded.forwarding.pipeline)
-    frames = (ctypes.c_char_p * 16)(*load.frames)
+    given_frames = (ctypes.c_char_p * 16)(*load.frames)
     size, lanes_at = len(load.frames[0]), FRAME_OVERHEAD_BYTES + HEADER_BYTES
     given = Load(
-        switch.handle, frames, size, WORKERS, SLOTS, load.tag_at, load.slot_at, lanes_at, lanes, chunks
+        switch.handle, given_frames, size, WORKERS, SLOTS, load.tag_at, load.slot_at, lanes_at, lanes, chunks
     )
     core, bare = (ctypes.c_double * passes)(), (ctypes.c_double * passes)()
     missing = library.core_loop(ctypes.byref(given), passes, core, bare)
