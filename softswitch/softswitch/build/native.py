@@ -167,7 +167,7 @@ def _core_library(sanitize: bool) -> ctypes.CDLL:
         default_cache_dir(),
         name="core-sanitized" if sanitize else "core",
         optimize=SANITIZE if sanitize else OPTIMIZE,
-        flags=(*HIDDEN, "-flto"),
+        flags=HIDDEN,
         headers=sorted(CORE.glob("*.h")),
     )
     return declare(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
