@@ -109,11 +109,11 @@ PARALLEL_TESTS := $(ISOLATED) $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
 
 .PHONY: test
 test: $(VENV)/.ready-test lint ## what a contributor runs: linters, and the tests that find most in five minutes
-	$(PARALLEL_TESTS) -m "not slow and not long and not machines and not mpi" $(PYTEST_ARGS)
+	$(PARALLEL_TESTS) -m "not slow and not long and not machines and not mpi and not slurm" $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: $(VENV)/.ready-test lint ## all tests but those with targets of their own (what needs a missing tool is skipped loudly)
-	$(PARALLEL_TESTS) -m "not long and not machines and not mpi" $(PYTEST_ARGS)
+	$(PARALLEL_TESTS) -m "not long and not machines and not mpi and not slurm" $(PYTEST_ARGS)
 
 .PHONY: test-tools
 test-tools: $(VENV)/.ready-test ## those of test-all that need p4c or simple_switch_grpc on PATH
@@ -159,6 +159,10 @@ test-frameworks: $(VENV)/.ready $(TORCH_VENV)/.ready-frameworks ## the tests wit
 .PHONY: test-roce
 test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
 	$(ISOLATED) $(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS)
+
+.PHONY: test-slurm
+test-slurm: $(VENV)/.ready-test-slurm ## the tests with Debian's Slurm: a slurmd in each host of a network
+	$(ISOLATED) $(BIN)/pytest tests/slurm -m slurm --timeout 1800 $(PYTEST_ARGS)
 
 .PHONY: test-mpi
 test-mpi: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready ## the tests with Open MPI and MPICH, of Debian and of PyPI
@@ -338,6 +342,11 @@ $(VENV)/.ready-roce: $(VENV)/.ready
 $(VENV)/.ready-test-roce: $(VENV)/.ready-roce $(VENV)/.ready-dev
 	@$(call install-missing,$(APT_TEST))
 	$(BIN)/netfold roce packages
+	touch $@
+
+# Unpacked, as those of machines are. Where Debian has none, the tests are skipped.
+$(VENV)/.ready-test-slurm: $(VENV)/.ready-test
+	$(BIN)/python -m tests.slurm.packages
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready-dev $(SHELL_VENV)/.ready

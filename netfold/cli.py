@@ -139,6 +139,12 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         OPERATION,
         extra="controller",
     ),
+    "slurm": Command(
+        "controller.slurm.commands",
+        "Give Slurm's jobs their netfold jobs: prolog, epilog, sweep.",
+        OPERATION,
+        extra="controller",
+    ),
     "replay": Command(
         "controller.operator.web_commands", "Open a recording in the page.", OPERATION, "replay", extra="web"
     ),

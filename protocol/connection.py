@@ -97,10 +97,10 @@ def connection(
     if chosen == default_socket():
         check_default_socket()
     name = server_name or os.environ.get(Variable.TLS_SERVER_NAME, "")
-    if chosen.startswith("unix:"):
-        return Connection(chosen, server_name=name)
-    ca = certificate or _path(Variable.TLS_CA)
     of_job = "" if token else os.environ.get(Variable.JOB_TOKEN, "").strip()
+    if chosen.startswith("unix:"):
+        return Connection(chosen, token=of_job, server_name=name)
+    ca = certificate or _path(Variable.TLS_CA)
     file = token or (None if of_job else _path(Variable.TOKEN_FILE))
     try:
         trusted = None if ca is None else ca.read_bytes()

@@ -41,6 +41,14 @@ Result = TypeVar("Result")
 JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
 
 
+class CallFailedError(Exception):
+    """A call to the controller failed. `code`: exit code of the command."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 def duration_s(option: str, text: str) -> float:
     """The seconds of a duration such as 5m. Another text ends the command."""
     found = re.fullmatch(r"(\d{1,9})([smhd])", text)
@@ -57,6 +65,19 @@ def call_controller(
 ) -> Result:
     """Runs `request`; a failure becomes an exit code and a line. `wait`: wait up to `LISTEN_TIMEOUT_S` for a controller
     that does not listen yet."""
+    try:
+        return try_controller(where, request, wait=wait)
+    except CallFailedError as error:
+        fail(error.code, str(error))
+
+
+def try_controller(
+    where: ControllerOptions,
+    request: Callable[[pb_grpc.ControllerStub], Awaitable[Result]],
+    *,
+    wait: bool = False,
+) -> Result:
+    """As `call_controller`. Raises CallFailedError."""
 
     async def run(to: Connection) -> Result:
         async with open_aio_channel(to) as channel:
@@ -67,17 +88,21 @@ def call_controller(
     try:
         to = where.connection()
     except ConnectError as error:
-        fail(BAD_INPUT, str(error))
+        raise CallFailedError(BAD_INPUT, str(error)) from error
     try:
         return asyncio.run(run(to))
     except grpc.aio.AioRpcError as error:
-        code = _EXITS.get(error.code(), NO_CONTROLLER)
-        if error.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
-            fail(code, f"the controller at {to.address} refuses the call: {error.details()}")
-        if code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
-            reason = unreachable_reason(to, error.details())
-            fail(code, f"no controller answers at {to.address}: {reason}")
-        fail(code, error.details())
+        raise _call_failed(error, to) from error
+
+
+def _call_failed(error: grpc.aio.AioRpcError, to: Connection) -> CallFailedError:
+    code, details = _EXITS.get(error.code(), NO_CONTROLLER), str(error.details())
+    if error.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+        return CallFailedError(code, f"the controller at {to.address} refuses the call: {details}")
+    if code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
+        reason = unreachable_reason(to, details)
+        return CallFailedError(code, f"no controller answers at {to.address}: {reason}")
+    return CallFailedError(code, details)
 
 
 async def _wait_until_listening(channel: grpc.aio.Channel, to: Connection) -> None:

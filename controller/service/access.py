@@ -24,6 +24,7 @@ class Right(Enum):
     END = auto()  # end a job
     READ = auto()  # see jobs, switches and links
     SUBMIT = auto()
+    SUBMIT_FOR = auto()  # submit jobs for users of any tenant
     OWN = auto()  # change a job, or read its sums
     FABRIC = auto()  # change what all jobs use
 
@@ -42,6 +43,7 @@ RULES: Mapping[str, Rule] = {
     "GetJob": Rule(Right.FOLLOW, "name"),
     "JoinJob": Rule(Right.JOIN, "job"),
     "CancelJob": Rule(Right.END, "name", changes=True),
+    "ReconfigureJob": Rule(Right.END, "name", changes=True),
     "ListJobs": Rule(Right.READ),
     "WatchJob": Rule(Right.READ, "name"),
     "ExplainJob": Rule(Right.READ, "name"),
@@ -51,6 +53,7 @@ RULES: Mapping[str, Rule] = {
     "WatchRecording": Rule(Right.READ),
     "WatchEvents": Rule(Right.READ),
     "SubmitJob": Rule(Right.SUBMIT, changes=True),
+    "SubmitJobFor": Rule(Right.SUBMIT_FOR, changes=True),
     "PlanJob": Rule(Right.SUBMIT),
     "AddWorkers": Rule(Right.OWN, "name", changes=True),
     "ReadSlot": Rule(Right.OWN, "job"),

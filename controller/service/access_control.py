@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import grpc
 
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.jobs.submitter import Submitter
+from netfold.controller.jobs.submitter import Submitter, TenantLimits
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.service.access import (
     LOCAL,
@@ -29,7 +29,7 @@ from netfold.controller.service.call_rates import CallRates
 from netfold.controller.service.connection_limits import HANDSHAKE_S
 from netfold.controller.service.events import Event, EventFiles
 from netfold.controller.service.hidden_jobs import HiddenJobs
-from netfold.controller.service.identities import Identity, Role
+from netfold.controller.service.identities import Identity, Role, name_fault
 from netfold.controller.service.interceptor import CallInterceptor, Handler, wrapped
 from netfold.controller.service.jwt_issuers import TokenRefusedError
 from netfold.controller.service.request_texts import MAX_TEXT, plain_text
@@ -61,7 +61,8 @@ class RpcOutcome:
 
 
 class IdentifiedCall:
-    """The context of a call, with its caller. Messages of refusals name no hidden job."""
+    """The context of a call, with its caller, or the user that it is made for. Messages of refusals name no hidden
+    job."""
 
     def __init__(self, context: Any, caller: Identity, service: JobsService) -> None:
         self._context = context
@@ -145,31 +146,43 @@ class AccessInterceptor(CallInterceptor):
             answer = None
             try:
                 await self._admit(rpc, request, own)
+                if rpc == "SubmitJobFor":
+                    own.caller = await self._user_in(request, own)
                 answer = await method(request, own)
             except BaseException as error:
                 if own.outcome == RpcOutcome():
                     own.outcome = RpcOutcome(grpc.StatusCode.UNKNOWN, repr(error))
                 raise
             finally:
-                self._note(rpc, own, request, answer)
+                self._note(rpc, own, caller, request, answer)
             return own.hidden().answer(answer)
 
         return call
 
-    def _note(self, rpc: str, call: IdentifiedCall, request: Any, answer: Any) -> None:
+    async def _user_in(self, request: Any, call: IdentifiedCall) -> Identity:
+        """The user that the request is made for, with the limits of its tenant."""
+        if fault := name_fault(request.user, request.tenant):
+            await call.refuse(AccessRefusal(grpc.StatusCode.INVALID_ARGUMENT, fault))
+        limits = {} if self._credentials is None else self._credentials.current.callers.limits
+        own = limits.get(request.tenant, TenantLimits())
+        return Identity(request.user, request.tenant, Role.USER, limits=own)
+
+    def _note(self, rpc: str, call: IdentifiedCall, caller: Identity, request: Any, answer: Any) -> None:
         """Write the event of a call that changes something."""
         rule = RULES.get(rpc)
         if self._events is None or rule is None or not rule.changes:
             return
-        name = job_in(rpc, request) or (answer.name if rpc == "SubmitJob" and answer is not None else "")
-        job, caller = self._job(name), call.caller
-        tenant = caller.tenant if job is None else job.tenant
+        submits = rpc in ("SubmitJob", "SubmitJobFor") and answer is not None
+        name = job_in(rpc, request) or (answer.name if submits else "")
+        job = self._job(name)
+        tenant = call.caller.tenant if job is None else job.tenant
+        user = f" for {call.caller.name}" if call.caller is not caller else ""
         elements = getattr(request, "elements", None) or getattr(request, "jobs", None) or ()
         self._events.add(
             Event(
                 at=time.time(),
                 call=rpc,
-                caller=caller.name or caller.role,
+                caller=f"{caller.name or caller.role}{user}",
                 tenant=tenant,
                 source=call.peer(),
                 target=name or ", ".join(elements)[:MAX_TEXT],

@@ -158,7 +158,13 @@ class StandbyService(JobsService):
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
+    async def SubmitJobFor(self, request: pb.SubmitJobForRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._redirection()))
+
     async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._redirection()))
+
+    async def ReconfigureJob(self, request: pb.ReconfigureJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
@@ -338,10 +344,12 @@ def _forwarded(name: str) -> Callable[..., Any]:
 
 for _name in (
     "SubmitJob",
+    "SubmitJobFor",
     "ListJobs",
     "GetJob",
     "CancelJob",
     "AddWorkers",
+    "ReconfigureJob",
     "ExplainJob",
     "DebugJob",
     "ReadSlot",

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Debian packages of the machines: downloaded with apt into a cache and unpacked there, not installed."""
+"""Debian packages, those of the machines first: downloaded with apt into a cache and unpacked there, not installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from netfold.testbed.errors import RunError
@@ -55,25 +55,32 @@ def complete_mark() -> Path:
 
 def unpacked(on_step: Callable[[str], None]) -> Path:
     """The folder with all packages unpacked, by this or an earlier run. Raises RunError."""
-    for program in ("apt-get", "apt-cache", "dpkg-deb"):
+    folder = cache_folder()
+    if complete_mark().exists():
+        return folder / "root"
+    if shutil.which("apt-cache") is None:
+        raise RunError("'apt-cache' is missing: the machines consist of Debian packages")
+    names = [_kernel_package(), *PACKAGES]
+    on_step(f"downloading {len(names)} packages into {folder} (70 MB; unpacked there, not installed)")
+    return unpack(folder, names)
+
+
+def unpack(folder: Path, names: Sequence[str]) -> Path:
+    """Fill a folder with packages, and return the one below it that is their root. Raises RunError."""
+    for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:
-            raise RunError(f"'{program}' is missing: the machines consist of Debian packages")
-    folder, mark = cache_folder(), complete_mark()
+            raise RunError(f"'{program}' is missing: it brings Debian packages")
     root = folder / "root"
-    if mark.exists():
-        return root
     try:
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "debs").mkdir(parents=True)
-        names = [_kernel_package(), *PACKAGES]
-        on_step(f"downloading {len(names)} packages into {folder} (70 MB; unpacked there, not installed)")
         # apt's sandbox user cannot write here and would warn
         fetch = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", *names]
         _run(fetch, folder / "debs")
         for package in sorted((folder / "debs").glob("*.deb")):
             _run(["dpkg-deb", "-x", str(package), str(root)], folder)
         shutil.rmtree(folder / "debs")
-        mark.touch()
+        (folder / _COMPLETE).touch()
     except OSError as error:
         raise RunError(f"cannot write packages to {folder}: {error.strerror}") from error
     return root

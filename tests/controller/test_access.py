@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -19,7 +20,7 @@ import pytest
 
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
-from netfold.controller.jobs.submitter import Submitter
+from netfold.controller.jobs.submitter import Submitter, TenantLimits
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.job_registry import RANDOM_BYTES
 from netfold.controller.service.access import RULES, decide
@@ -139,6 +140,7 @@ MAY_CALL = {
     "GetJob": {"member", *READERS},
     "JoinJob": MEMBERS,
     "CancelJob": MEMBERS,
+    "ReconfigureJob": MEMBERS,
     "ListJobs": READERS,
     "WatchJob": READERS,
     "ExplainJob": READERS,
@@ -148,6 +150,7 @@ MAY_CALL = {
     "WatchEvents": READERS,
     "GetUsage": READERS,
     "SubmitJob": USERS,
+    "SubmitJobFor": OPERATORS,
     "PlanJob": USERS,
     "AddWorkers": USERS,
     "ReadSlot": USERS,
@@ -160,7 +163,8 @@ MAY_CALL = {
 }
 """The callers of each call, written out: the table of the product may be wrong."""
 NAMES_A_JOB = {
-    *("GetJob", "JoinJob", "CancelJob", "WatchJob", "ExplainJob", "AddWorkers", "ReadSlot", "DebugJob"),
+    *("GetJob", "JoinJob", "CancelJob", "ReconfigureJob", "WatchJob", "ExplainJob", "AddWorkers"),
+    *("ReadSlot", "DebugJob"),
 }
 
 
@@ -194,8 +198,9 @@ def test_access_of_every_caller_to_every_call(security, tmp_path):
                 for method in METHODS:
                     for job in JOBS:
                         refused = expected(caller, method.name, job)
-                        if method.name in ("CancelJob", "WatchRecording") and refused is None:
-                            continue  # tests of their own: one ends the job, the other waits for changes
+                        own_test = ("CancelJob", "ReconfigureJob", "WatchRecording")
+                        if method.name in own_test and refused is None:
+                            continue  # two end the job, and the third waits for changes
                         code = await code_of(stub, method, job)
                         place = f"{caller} calls {method.name} of {job}: {code}"
                         assert (code in refused) if refused else code not in REFUSED, place
@@ -220,6 +225,17 @@ def test_access_to_the_end_of_a_job(security, tmp_path):
             ended = await stub.CancelJob(pb.CancelJobRequest(name="of-bob", canceled_by="operator"))
             assert ended.reason == "canceled by bob: operator"
             assert (ended.tenant, ended.submitted_by) == ("speech", "bob")
+
+    run(tmp_path, security, scenario)
+
+
+def test_access_to_the_end_of_the_part_of_a_job_s_workers(security, tmp_path):
+    """A job that does not wait for others ends."""
+
+    async def scenario(access: Access) -> None:
+        async with access.stub("member") as stub:
+            request = pb.ReconfigureJobRequest(name="of-alice", interrupted_by="a rank")
+            assert (await stub.ReconfigureJob(request)).reason == "canceled by a rank"
 
     run(tmp_path, security, scenario)
 
@@ -292,6 +308,46 @@ def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):
             assert caught.value.details() == f"job '{NAMELESS}' is running; cancel it or choose another name"
         async with access.stub("viewer") as stub:
             assert len((await stub.ListJobs(pb.ListJobsRequest())).jobs) == 2
+
+    run(tmp_path, security, scenario)
+
+
+def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, tmp_path):
+    async def scenario(access: Access) -> None:
+        limits = {"vision": TenantLimits(jobs=2, priority=5)}
+        callers = replace(IDENTITIES, limits=limits)
+        access.credentials.current = replace(access.credentials.current, identities=callers)
+
+        async def submit(caller: str, job: str, user: str, tenant: str, more: str = "") -> pb.Job:
+            submission = pb.SubmitJobRequest(spec_yaml=spec(job, "h5, h6") + more)
+            request = pb.SubmitJobForRequest(submission=submission, user=user, tenant=tenant)
+            async with access.stub(caller) as stub:
+                return await stub.SubmitJobFor(request, timeout=20)
+
+        job = await submit("operator", "slurm-1", "carol", "vision")
+        assert (job.tenant, job.submitted_by) == ("vision", "carol")
+        assert verified_job(access.proxy.registry.key, job.member_token.encode())[0] == "slurm-1"
+        for refused, code, reason in (
+            (
+                ("alice", "slurm-2", "alice", "vision"),
+                "PERMISSION_DENIED",
+                "a user may not call SubmitJobFor",
+            ),
+            (("operator", "slurm-2", "carol", "vision"), "RESOURCE_EXHAUSTED", "its limit is jobs=2"),
+            (("operator", "slurm-2", "a b", "vision"), "INVALID_ARGUMENT", "name 'a b'"),
+            (("operator", "slurm-2", "carol", ""), "INVALID_ARGUMENT", "tenant ''"),
+            (("operator", "of-bob", "carol", "other"), "ALREADY_EXISTS", f"job '{NAMELESS}'"),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError, match=re.escape(reason)) as caught:
+                await submit(*refused)
+            assert caught.value.code().name == code
+        async with access.stub("alice") as stub:
+            lines = (await stub.WatchEvents(pb.WatchEventsRequest(), timeout=20).read()).lines
+        own = [json.loads(line) for line in lines]
+        assert [(e["caller"], e["outcome"]) for e in own if e["call"] == "SubmitJobFor"] == [
+            ("operator for carol", "ok"),
+            ("operator for carol", "resource_exhausted"),
+        ]
 
     run(tmp_path, security, scenario)
 

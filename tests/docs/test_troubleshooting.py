@@ -15,6 +15,7 @@ PACKAGES = ("controller", "protocol", "simulator", "testbed", "topologies", "tra
 PAGE = REPOSITORY / "docs/how-to/troubleshooting.md"
 
 INTERNAL = {
+    "CallFailedError": "a command prints its message",
     "AnswerError": "a switch whose counters do not fit is reported as unreachable",
     "ForeignStateError": "the controller pushes the pipeline again",
     "FabricReplacedError": "the call is made again of the next controller",

@@ -41,6 +41,7 @@ CONTROLLER = [
     "service",
     "web",
     "operator",
+    "slurm",
 ]
 """From below: a room imports of those before it only."""
 

@@ -122,6 +122,16 @@ def test_a_stopped_rank_fails_the_calls_of_the_others_within_the_lease(mpi: Mpi,
             assert "h2 is silent" in text
 
 
+def test_ranks_that_were_given_a_job_join_it_and_submit_none(mpi: Mpi, tmp_path: Path):
+    hosts = ["h1", "h2"]
+    with launcher(hosts, tmp_path) as programs:
+        environment = programs.fabric.submit("slurm-7", hosts)
+        done = programs.run(mpi, hosts, mpi.compile("sum.c", tmp_path), environment=environment)
+        assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+        assert [job["name"] for job in programs.fabric.controller.jobs] == ["slurm-7"]
+        assert programs.fabric.controller.await_end("slurm-7")
+
+
 def test_changes_that_come_after_a_worker_has_left_do_not_cancel_the_job(mpi: Mpi, tmp_path: Path):
     hosts = ["h1", "h2"]
     agent = tmp_path / "agent"

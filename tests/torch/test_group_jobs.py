@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from inspect import signature
@@ -27,6 +28,25 @@ SIZE = 3000
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Fabric]]:
     with world([f"h{n + 1}" for n in range(RANKS)], tmp_path_factory.mktemp("world")) as found:
         yield found
+
+
+def summed() -> float:
+    tensor = torch.full((SIZE,), float(dist.get_rank()))
+    dist.all_reduce(tensor)
+    return float(tensor.mean())
+
+
+def test_ranks_that_were_given_a_job_join_it_and_submit_none(tmp_path):
+    hosts = ["h1", "h2"]
+    with contextlib.ExitStack() as stack:
+        fabric = Fabric(hosts, tmp_path)
+        stack.callback(fabric.close)
+        processes = World(hosts, fabric.submit("slurm-7", hosts))
+        stack.callback(processes.close)
+        assert processes.answers() == [(True, None)] * 2
+        assert processes.run(summed) == [1.0, 1.0]
+        assert processes.run(carrier) == ["netfold"] * 2
+        assert [job["name"] for job in fabric.controller.jobs] == ["slurm-7"]
 
 
 def pairs() -> list[Any]:

@@ -21,6 +21,7 @@ import grpc
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.job_token import job_token
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
@@ -219,6 +220,13 @@ class Fabric:
         self._server.add_insecure_port(self.environment["NETFOLD_CONTROLLER"])
         self._server.start()
         self._roots: list[tuple[ParameterServer, threading.Thread]] = []
+
+    def submit(self, job: str, hosts: Sequence[str]) -> dict[str, str]:
+        """Submit a job as a scheduler does. The environment leads a program to the controller, and gives it the job."""
+        keys = {"name": job, "workers": list(hosts)}
+        self.controller.SubmitJob(pb.SubmitJobRequest(spec_yaml=json.dumps(keys), queue=True), None)
+        token = job_token(b"a key", job, "1")
+        return {**self.environment, "NETFOLD_JOB": job, "NETFOLD_JOB_TOKEN": token}
 
     def _start_root(self, number: int, workers: Sequence[str]) -> None:
         tree = TreeAssignment(TREE + number, 1.0, SLOTS, SLOTS // 2, 0, SERVER, tuple(range(len(workers))))

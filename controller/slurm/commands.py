@@ -1,0 +1,262 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold slurm`: what PrologSlurmctld, EpilogSlurmctld and a timer call."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import grpc
+import typer
+
+from netfold.controller.operator.controller_client import (
+    BAD_INPUT,
+    NO_CONTROLLER,
+    REFUSED,
+    CallFailedError,
+    duration_s,
+    fail,
+    note,
+    try_controller,
+)
+from netfold.controller.slurm import rank_files, scheduler
+from netfold.controller.slurm.request import SlurmError, SlurmJob, job_file, number_of
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.environment import Variable
+from netfold.protocol.options import ControllerOptions, reaches_controller
+
+app = typer.Typer()
+
+CALL_S = 30.0
+"""Deadline of the calls of an epilog, of a sweep, and of what a prolog clears away: a controller may be starting."""
+SHOWN_HOSTS = 8
+_ENDED = (pb.FAILED, pb.DONE, pb.CANCELED)
+
+Folder = Annotated[
+    Path,
+    typer.Option(
+        "--folder", help="Folder of the ranks' files, which all nodes share, and only root writes to."
+    ),
+]
+DEFAULT_FOLDER = Path("/var/lib/netfold/slurm")
+
+
+@app.command()
+@reaches_controller
+def prolog(
+    where: ControllerOptions,
+    folder: Folder = DEFAULT_FOLDER,
+    within: Annotated[str, typer.Option(help="Time for the job to get its place, such as 90s.")] = "60s",
+) -> None:
+    """Submit the netfold job of a Slurm job, and wait until it is placed. PrologSlurmctld calls this, as root.
+
+    A Slurm job asks for it with `--netfold`, `--netfold=rate:10,numerics:half` or `--comment=netfold`; others are left
+    as they are. The job `slurm-ID` is the user's, of the tenant that the Slurm account names. A file for TaskProlog has
+    the token of its members. Slurm requeues a batch job whose prolog fails, and ends others; `scontrol show job`
+    has the reason.
+
+    \b
+    Examples:
+      netfold slurm prolog --controller ctl:9600
+      netfold slurm prolog --within 5m --folder /shared/netfold
+
+    Exit codes: 0 placed, or nothing asked for, 2 bad option, 3 refused or not placed in time, 4 no controller or no
+    Slurm answers.
+    """
+    wait_s = duration_s("--within", within)
+    job = _job_of_environment()
+    if job.options is None:
+        return
+    try:
+        nodes = scheduler.node_names(job.nodes)
+        if len(nodes) < 2:
+            return  # nothing goes over the network
+        limit_s = scheduler.time_limit_s(job.number)
+    except SlurmError as error:
+        _refuse(job, NO_CONTROLLER, error)
+    try:
+        file = job_file(job, nodes, limit_s)
+    except SlurmError as error:
+        _refuse(job, BAD_INPUT, error)
+    try:
+        to, token = try_controller(where, lambda stub: _place(stub, where, job, nodes, file, wait_s))
+    except CallFailedError as error:
+        _refuse(job, error.code, error)
+    try:
+        rank_files.write(folder, job, _rank_variables(where, to, job, token))
+    except SlurmError as error:
+        _clear_away(where, job.number)
+        _refuse(job, NO_CONTROLLER, error)
+
+
+@app.command()
+@reaches_controller
+def epilog(where: ControllerOptions, folder: Folder = DEFAULT_FOLDER) -> None:
+    """Cancel the netfold job of a Slurm job that is over, and remove its file. EpilogSlurmctld calls this, as root. To
+    call it twice is to call it once.
+
+    \b
+    Example:
+      netfold slurm epilog --controller ctl:9600
+
+    Exit codes: 0 nothing is left, 2 bad option, 4 no controller answers, or the file stays; `netfold slurm sweep`
+    removes the rest later.
+    """
+    job = _job_of_environment()
+    try:
+        had_file = rank_files.remove(folder, job.number)
+        if had_file or job.options is not None:
+            try_controller(where, lambda stub: _cancel(stub, [job.number], "its Slurm job is over"))
+    except SlurmError as error:
+        fail(NO_CONTROLLER, str(error))
+    except CallFailedError as error:
+        fail(error.code, str(error))
+
+
+@app.command()
+@reaches_controller
+def sweep(where: ControllerOptions, folder: Folder = DEFAULT_FOLDER) -> None:
+    """Cancel the netfold jobs of Slurm jobs that squeue does not know any more, and remove their files. A timer calls
+    this: it ends what an epilog could not.
+
+    Other jobs stay as they are, whatever their names. If squeue fails, nothing is canceled.
+
+    \b
+    Example:
+      netfold slurm sweep --controller ctl:9600
+
+    Exit codes: 0 swept, 2 bad option, 4 no controller or no Slurm answers.
+    """
+
+    async def own_jobs(stub: pb_grpc.ControllerStub) -> set[int]:
+        answer = await stub.ListJobs(pb.ListJobsRequest(), timeout=CALL_S, wait_for_ready=True)
+        numbers = (number_of(job.name, job.spec_yaml) for job in answer.jobs)
+        return {number for number in numbers if number is not None}
+
+    try:
+        # before squeue is asked: what has a job or a file by now is in its answer, or over
+        held, files = try_controller(where, own_jobs), rank_files.numbers(folder)
+        live = scheduler.live_jobs()
+        for number in files - live:
+            rank_files.remove(folder, number)
+        lost = sorted(held - live)
+        try_controller(where, lambda stub: _cancel(stub, lost, "Slurm does not know its job any more"))
+    except SlurmError as error:
+        fail(NO_CONTROLLER, str(error))
+    except CallFailedError as error:
+        fail(error.code, str(error))
+    typer.echo("canceled: " + (", ".join(f"slurm-{number}" for number in lost) or "none"))
+
+
+def _job_of_environment() -> SlurmJob:
+    try:
+        return SlurmJob.of_environment(os.environ)
+    except SlurmError as error:
+        fail(BAD_INPUT, str(error))
+
+
+def _refuse(job: SlurmJob, code: int, reason: Exception) -> NoReturn:
+    scheduler.note_reason(job.number, str(reason))
+    fail(code, f"{job.name}: {reason}")
+
+
+async def _place(
+    stub: pb_grpc.ControllerStub,
+    where: ControllerOptions,
+    job: SlurmJob,
+    nodes: list[str],
+    file: str,
+    wait_s: float,
+) -> tuple[Connection, str]:
+    """The connection and the members' token of the placed job. What is not placed is canceled. Raises CallFailedError,
+    AioRpcError."""
+    to, token = where.connection(), ""
+    deadline = asyncio.get_running_loop().time() + wait_s
+    try:
+        async with asyncio.timeout_at(deadline):
+            await _check_nodes(stub, nodes)
+            await _cancel(stub, [job.number], "its Slurm job starts again")
+    except TimeoutError:
+        absent = f"no controller answers at {to.address} within {wait_s:g} s"
+        raise CallFailedError(NO_CONTROLLER, absent) from None
+    submission = pb.SubmitJobRequest(spec_yaml=file, queue=True, source=job.name)
+    request = pb.SubmitJobForRequest(submission=submission, tenant=job.account, user=job.user)
+    try:
+        async with asyncio.timeout_at(deadline):
+            token = (await stub.SubmitJobFor(request)).member_token
+            async for latest in stub.WatchJob(pb.JobName(name=job.name)):
+                if latest.state == pb.RUNNING:
+                    return to, token
+        why = "it ended before it ran"
+    except TimeoutError:
+        why = f"it was not placed within {wait_s:g} s"
+    except grpc.aio.AioRpcError:
+        if token:
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                await _cancel(stub, [job.number], "its prolog failed")
+        raise
+    try:
+        reason = await _reason(to, token, job.name) if token else "there was no plan yet"
+    finally:
+        await _cancel(stub, [job.number], why)
+    raise CallFailedError(REFUSED, f"{why}: {reason}")
+
+
+async def _check_nodes(stub: pb_grpc.ControllerStub, nodes: list[str]) -> None:
+    """Raises CallFailedError for a node that is no host of the fabric."""
+    answer = await stub.ListHosts(pb.ListHostsRequest(), wait_for_ready=True)
+    known = {host.name for host in answer.hosts}
+    strangers = [node for node in nodes if node not in known]
+    if strangers:
+        shown = ", ".join(node[:80] for node in strangers[:SHOWN_HOSTS])
+        raise CallFailedError(BAD_INPUT, f"nodes that are no hosts of the fabric: {shown}")
+
+
+async def _reason(to: Connection, token: str, name: str) -> str:
+    """Why a job is as it is, as its members may see it: without the names of others' jobs."""
+    async with open_aio_channel(to.as_member(token)) as channel:
+        job = await pb_grpc.ControllerStub(channel).GetJob(pb.JobName(name=name), timeout=CALL_S)
+    return str(job.reason) or "no reason given"
+
+
+async def _cancel(stub: pb_grpc.ControllerStub, numbers: Iterable[int], why: str) -> None:
+    """Cancel the netfold jobs of these Slurm jobs, if there are any. Raises AioRpcError."""
+    for number in numbers:
+        name = f"slurm-{number}"
+        try:
+            job = await stub.GetJob(pb.JobName(name=name), timeout=CALL_S, wait_for_ready=True)
+            if job.state in _ENDED:
+                continue
+            if number_of(job.name, job.spec_yaml) is None:
+                note(f"job '{name}' is not of Slurm: it is left as it is")
+                continue
+            await stub.CancelJob(pb.CancelJobRequest(name=name, canceled_by=why), timeout=CALL_S)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.NOT_FOUND:
+                raise
+
+
+def _clear_away(where: ControllerOptions, number: int) -> None:
+    try:
+        try_controller(where, lambda stub: _cancel(stub, [number], "its prolog failed"))
+    except CallFailedError as error:
+        note(f"slurm-{number} stays until the next sweep: {error}")
+
+
+def _rank_variables(where: ControllerOptions, to: Connection, job: SlurmJob, token: str) -> dict[str, str]:
+    """The variables of the ranks: the job, its token, the controller; over TCP also how its certificate is checked."""
+    variables: dict[str, str] = {
+        Variable.JOB: job.name,
+        Variable.JOB_TOKEN: token,
+        Variable.CONTROLLER: to.address,
+        Variable.TLS_SERVER_NAME: to.server_name,
+        Variable.TLS_CA: str(where.tls_ca or os.environ.get(Variable.TLS_CA, "")),
+    }
+    return {name: value for name, value in variables.items() if value}
