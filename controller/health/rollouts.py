@@ -206,6 +206,10 @@ class Rollouts:
         """Give a switch the program back that it had, and stop."""
         before = record.previous[switch]
         if self._digest(switch) != before:
+            if not any(w.element == switch and w.is_for_rollout for w in self._state.registry.withdrawals):
+                record = await self._free(
+                    record, switch
+                )  # it was given back before it could be noted as done
             self._assign(switch, before)
         session = self._fleet.sessions[switch]
         if await self._until(lambda: session.is_ready_with_pipeline, READY_S):

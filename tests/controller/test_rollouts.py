@@ -371,6 +371,29 @@ def test_what_an_operator_has_withdrawn_is_so_again_when_the_disk_is_full_at_the
     _run(tmp_path, scenario, leaf_spine(2, 1, 2))
 
 
+def test_a_switch_that_was_given_back_is_freed_again_before_it_gets_its_program_back(tmp_path, monkeypatch):
+    """The disk is full as the switch is done, and its next check fails."""
+
+    async def scenario(deployment, stub):
+        put, failures, requests = deployment.store.put_rollout, list[StoreError](), list[str]()
+        deployment.controller.state.events.subscribe(MaintenanceRequested, lambda e: requests.append(e.text))
+
+        def put_late(record: RolloutRecord) -> None:
+            if record.done and not failures:
+                failures.append(StoreError("the disk is full"))
+                deployment.slot = lambda switch, slot: (5 << 20, 1)
+                raise failures[0]
+            put(record)
+
+        monkeypatch.setattr(deployment.store, "put_rollout", put_late)
+        assert await _rolled_out(deployment, stub, NEXT) is RolloutState.STOPPED
+        assert failures
+        assert requests == ["a rollout has asked to drain spine1", "a rollout has given spine1 back"] * 2
+        assert _nothing_is_withdrawn(deployment)
+
+    _run(tmp_path, scenario)
+
+
 def test_a_fabric_without_the_next_switch_does_not_end_the_controller(tmp_path):
     async def scenario(deployment, stub):
         deployment.controller.planning.rollouts.start(NEXT)
