@@ -228,9 +228,10 @@ def test_a_prolog_without_a_controller_ends_at_its_deadline(tmp_path):
     run(tmp_path, scenario)
 
 
-def test_a_folder_that_others_write_to_gets_no_token(tmp_path):
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_folder_that_others_write_to_gets_no_token(tmp_path, mode):
     async def scenario(site: Site) -> None:
-        site.slurm.ranks.chmod(0o777)
+        site.slurm.ranks.chmod(mode)
         done = await site.run("prolog", **ASKS)
         assert done.code == 4
         assert "others may write to it" in done.err
