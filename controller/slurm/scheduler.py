@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 
@@ -59,9 +60,21 @@ def note_reason(number: int, reason: str) -> None:
 
 
 def _run(*command: str) -> str:
+    # Without the caller's own filters, as SQUEUE_USERS: jobs that they leave out would seem over.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("SQUEUE_") and name != "SLURM_CLUSTERS"
+    }
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=COMMAND_S, check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMMAND_S,
+            check=False,
+            env=environment,
         )
     except OSError as error:
         raise SlurmError(f"{command[0]} cannot be run: {error.strerror}") from error

@@ -240,6 +240,19 @@ def test_a_folder_that_others_write_to_gets_no_token(tmp_path, mode):
     run(tmp_path, scenario)
 
 
+def test_the_callers_filters_of_squeue_end_no_job(tmp_path):
+    async def scenario(site: Site) -> None:
+        assert (await site.run("prolog", **ASKS)).code == 0
+        site.slurm.answer(
+            "squeue", 'test "${SQUEUE_USERS-}${SQUEUE_PARTITION-}${SLURM_CLUSTERS-}" || echo "7 RUNNING"'
+        )
+        for variable in ("SQUEUE_USERS", "SQUEUE_PARTITION", "SLURM_CLUSTERS"):
+            assert (await site.run("sweep", **{variable: "x"})).out == "canceled: none\n"
+        assert _is_live(site, "slurm-7")
+
+    run(tmp_path, scenario)
+
+
 def test_a_sweep_ends_the_jobs_that_slurm_does_not_know_and_no_others(tmp_path):
     async def scenario(site: Site) -> None:
         for number in ("7", "8", "9"):
