@@ -240,6 +240,16 @@ def test_a_folder_that_others_write_to_gets_no_token(tmp_path, mode):
     run(tmp_path, scenario)
 
 
+def test_what_a_killed_prolog_has_begun_to_write_is_removed(tmp_path):
+    async def scenario(site: Site) -> None:
+        for command in ("epilog", "sweep"):
+            (site.slurm.ranks / "slurm-7.part").write_text("export NETFOLD_JOB_TOKEN=secret\n")
+            assert (await site.run(command, **ASKS)).code == 0
+            assert site.files == []
+
+    run(tmp_path, scenario)
+
+
 def test_the_callers_filters_of_squeue_end_no_job(tmp_path):
     async def scenario(site: Site) -> None:
         assert (await site.run("prolog", **ASKS)).code == 0
