@@ -32,8 +32,12 @@ def node_names(nodes: str) -> list[str]:
 
 def time_limit_s(number: int) -> float | None:
     """The time limit of a job; None: it has none. Raises SlurmError."""
-    lines = _run("squeue", "--noheader", "--all", f"--jobs={number}", "--format=%l").split()
-    text = lines[0] if lines else ""
+    lines = _run(
+        "squeue", "--noheader", "--all", "--array", f"--jobs={number}", "--format=%A %l"
+    ).splitlines()
+    # The number of one task is that of its whole array.
+    limits = dict(line.split(maxsplit=1) for line in lines if len(line.split()) == 2)
+    text = limits.get(str(number), "")
     if text in UNLIMITED:
         return None
     found = _LIMIT.fullmatch(text)

@@ -61,7 +61,10 @@ class Slurm:
         self.ranks = folder / "ranks"
         self.ranks.mkdir(mode=0o711)
         (folder / "bin").mkdir()
-        self.answer("squeue", 'case "$*" in *--format=%l*) echo 10:00 ;; *) cat "${0%/*}/queue" ;; esac')
+        self.answer(
+            "squeue",
+            'case "$*" in *%l*) echo 7 10:00; echo 8 10:00; echo 9 10:00 ;; *) cat "${0%/*}/queue" ;; esac',
+        )
         self.answer(
             "scontrol", 'case "$1" in show) echo h1; echo h2 ;; *) echo "$@" >> "${0%/*}/updates" ;; esac'
         )
@@ -185,7 +188,7 @@ def test_a_prolog_that_runs_again_replaces_its_job(tmp_path):
         ({PLUGIN_OPTION: ""}, {"scontrol": "echo h1; echo 'h9;x'"}, 2, "no hosts of the fabric: h9;x"),
         ({PLUGIN_OPTION: "min_rate:9999"}, {}, 2, "min_rate is 9999"),
         ({PLUGIN_OPTION: ""}, {"squeue": "echo broken >&2; exit 1"}, 4, "squeue failed: broken"),
-        ({PLUGIN_OPTION: ""}, {"squeue": "echo soon"}, 4, "the time limit 'soon'"),
+        ({PLUGIN_OPTION: ""}, {"squeue": "echo 7 soon"}, 4, "the time limit 'soon'"),
     ],
 )
 def test_a_refusal_has_its_reason_and_leaves_nothing(tmp_path, environment, answers, code, reason):
@@ -361,7 +364,7 @@ def test_a_job_without_a_time_limit_has_no_end():
 )
 def test_time_limits(tmp_path, monkeypatch, shown, seconds):
     slurm = Slurm(tmp_path)
-    slurm.answer("squeue", f"echo {shown}")
+    slurm.answer("squeue", f"echo 70 1:00; echo 7 {shown}")  # the other tasks of its array are shown, too
     monkeypatch.setenv("PATH", slurm.environment["PATH"])
     assert time_limit_s(7) == seconds
 
