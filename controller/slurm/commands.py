@@ -37,6 +37,8 @@ app = typer.Typer()
 CALL_S = 30.0
 """Deadline of the calls of an epilog, of a sweep, and of what a prolog clears away: a controller may be starting."""
 SHOWN_HOSTS = 8
+HETEROGENEOUS = "SLURM_HET_JOB_ID"
+"""In the environment of a heterogeneous job's prologs. All its ranks have the SLURM_JOB_ID of its first part."""
 _ENDED = (pb.FAILED, pb.DONE, pb.CANCELED)
 
 Folder = Annotated[
@@ -74,6 +76,10 @@ def prolog(
     job = _job_of_environment()
     if job.options is None:
         return
+    if HETEROGENEOUS in os.environ:
+        _refuse(
+            job, BAD_INPUT, SlurmError("a heterogeneous job gets no netfold job: its parts have one name")
+        )
     try:
         nodes = scheduler.node_names(job.nodes)
         if len(nodes) < 2:

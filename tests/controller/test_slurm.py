@@ -181,6 +181,7 @@ def test_a_prolog_that_runs_again_replaces_its_job(tmp_path):
 @pytest.mark.parametrize(
     ("environment", "answers", "code", "reason"),
     [
+        ({PLUGIN_OPTION: "", "SLURM_HET_JOB_ID": "7"}, {}, 2, "heterogeneous"),
         ({PLUGIN_OPTION: "rate:fast"}, {}, 2, "netfold's option 'rate:fast'; expected KEY:VALUE of rate,"),
         ({PLUGIN_OPTION: "name:x"}, {}, 2, "netfold's option 'name:x'"),
         ({PLUGIN_OPTION: "scheme:nosuch"}, {}, 2, "nosuch"),
