@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -32,9 +33,12 @@ from netfold.controller.slurm.request import (
 from netfold.controller.slurm.scheduler import live_jobs, node_names, time_limit_s
 from netfold.protocol.connection import Connection
 from netfold.protocol.job_token import verified_job
+from netfold.protocol.runtime import is_only_user
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import submit_job
 from tests.controller.deployment import Deployment, deployed
+from tests.docs.blocks import blocks
+from tests.house.imports import REPOSITORY
 
 JOB = {
     "SLURM_JOB_ID": "7",
@@ -44,6 +48,7 @@ JOB = {
     "SLURM_JOB_NODELIST": "h[1-2]",
 }
 DEADLINE_S = 60.0
+GUIDE = REPOSITORY / "docs/how-to/slurm.md"
 
 
 @dataclass(frozen=True)
@@ -368,6 +373,34 @@ def test_time_limits(tmp_path, monkeypatch, shown, seconds):
     slurm.answer("squeue", f"echo 70 1:00; echo 7 {shown}")  # the other tasks of its array are shown, too
     monkeypatch.setenv("PATH", slurm.environment["PATH"])
     assert time_limit_s(7) == seconds
+
+
+def rank_prints(folder: Path, **environment: str) -> str:
+    """What the guide's TaskProlog prints for job 7."""
+    (text,) = (block.text for block in blocks(GUIDE) if block.value == "task-prolog")
+    script = text.replace("/shared/netfold", str(folder))
+    return subprocess.check_output(
+        ["sh"], input=script, text=True, env={**environment, "SLURM_JOB_ID": "7", "PATH": os.environ["PATH"]}
+    )
+
+
+def test_a_task_prolog_prints_the_file_of_its_user(tmp_path):
+    file = tmp_path / "slurm-7"
+    file.write_text("export NETFOLD_JOB=slurm-7\n")
+    assert rank_prints(tmp_path) == file.read_text()
+    if os.geteuid() == 0 and not is_only_user():
+        os.chown(file, 1, 1)
+        assert rank_prints(tmp_path) == ""
+
+
+def test_a_job_that_another_has_submitted_does_not_inherit_its_netfold_job(tmp_path):
+    assert rank_prints(tmp_path, NETFOLD_JOB="slurm-6").split("\n") == [
+        "unset NETFOLD_JOB",
+        "unset NETFOLD_JOB_TOKEN",
+        "",
+    ]
+    assert rank_prints(tmp_path, NETFOLD_JOB="digits") == ""
+    assert rank_prints(tmp_path) == ""
 
 
 def test_slurm_that_is_not_there(tmp_path, monkeypatch):
