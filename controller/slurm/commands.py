@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -36,6 +36,8 @@ app = typer.Typer()
 
 CALL_S = 30.0
 """Deadline of the calls of an epilog, of a sweep, and of what a prolog clears away: a controller may be starting."""
+RETRY_S = 0.5
+"""Pause before a prolog watches its job again, whose controller has gone."""
 SHOWN_HOSTS = 8
 HETEROGENEOUS = "SLURM_HET_JOB_ID"
 """In the environment of a heterogeneous job's prologs. All its ranks have the SLURM_JOB_ID of its first part."""
@@ -197,7 +199,7 @@ async def _place(
     try:
         async with asyncio.timeout_at(deadline):
             token = (await stub.SubmitJobFor(request)).member_token
-            async for latest in stub.WatchJob(pb.JobName(name=job.name)):
+            async for latest in _watched(stub, job.name):
                 if latest.state == pb.RUNNING:
                     return to, token
         why = "it ended before it ran"
@@ -213,6 +215,19 @@ async def _place(
     finally:
         await _cancel(stub, [job.number], why)
     raise CallFailedError(REFUSED, f"{why}: {reason}")
+
+
+async def _watched(stub: pb_grpc.ControllerStub, name: str) -> AsyncIterator[pb.Job]:
+    """The states of a job, also of one that outlives its controller. Raises AioRpcError."""
+    while True:
+        try:
+            async for job in stub.WatchJob(pb.JobName(name=name), wait_for_ready=True):
+                yield job
+            return
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+        await asyncio.sleep(RETRY_S)
 
 
 async def _check_nodes(stub: pb_grpc.ControllerStub, nodes: list[str]) -> None:

@@ -35,7 +35,7 @@ from netfold.protocol.connection import Connection
 from netfold.protocol.job_token import verified_job
 from netfold.protocol.runtime import is_only_user
 from netfold.topologies.generators import single_switch
-from netfold.traffic.membership.jobs import submit_job
+from netfold.traffic.membership.jobs import cancel_job, submit_job
 from tests.controller.deployment import Deployment, deployed
 from tests.docs.blocks import blocks
 from tests.house.imports import REPOSITORY
@@ -223,6 +223,31 @@ def test_a_job_that_finds_no_place_in_time_is_canceled_and_names_no_job_of_other
         assert "of-others" not in done.err + site.slurm.updates
         assert site.state("slurm-7") is JobState.CANCELED
         assert site.files == []
+
+    run(tmp_path, scenario)
+
+
+def test_a_prolog_waits_on_while_the_controller_starts_again(tmp_path):
+    async def scenario(site: Site) -> None:
+        whole = {"name": "of-others", "workers": ["h1", "h2"], "scheme": "switchml", "parameter_servers": 0}
+        await asyncio.to_thread(submit_job, Connection(site.address), whole, False, 20)
+        watched = asyncio.Event()
+        service = service_of(site.deployment.controller)
+        watch = service.WatchJob
+
+        def noted_watch(request, context):
+            watched.set()
+            return watch(request, context)
+
+        service.WatchJob = noted_watch
+        async with serving(service, f"unix:{tmp_path}/again.sock", None) as site.address:
+            asks = {PLUGIN_OPTION: "min_rate:50,scheme:switchml"}
+            waiting = asyncio.ensure_future(site.run("prolog", **asks))
+            await asyncio.wait_for(watched.wait(), DEADLINE_S)
+        async with serving(service, f"unix:{tmp_path}/again.sock", None):
+            await asyncio.to_thread(cancel_job, Connection(site.address), "of-others", "a test", 20)
+            assert await waiting == Done(0, "", "")
+        assert site.state("slurm-7") is JobState.RUNNING
 
     run(tmp_path, scenario)
 
