@@ -400,13 +400,36 @@ def test_time_limits(tmp_path, monkeypatch, shown, seconds):
     assert time_limit_s(7) == seconds
 
 
-def rank_prints(folder: Path, **environment: str) -> str:
-    """What the guide's TaskProlog prints for job 7."""
-    (text,) = (block.text for block in blocks(GUIDE) if block.value == "task-prolog")
-    script = text.replace("/shared/netfold", str(folder))
+def script_prints(name: str, changes: dict[str, str], **environment: str) -> str:
+    """What a script of the guide prints for job 7."""
+    (text,) = (block.text for block in blocks(GUIDE) if block.value == name)
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
     return subprocess.check_output(
-        ["sh"], input=script, text=True, env={**environment, "SLURM_JOB_ID": "7", "PATH": os.environ["PATH"]}
+        ["sh"], input=text, text=True, env={**environment, "SLURM_JOB_ID": "7", "PATH": os.environ["PATH"]}
     )
+
+
+def rank_prints(folder: Path, **environment: str) -> str:
+    return script_prints("task-prolog", {"/shared/netfold": str(folder)}, **environment)
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_asked"),
+    [
+        ({}, False),
+        ({"SLURM_JOB_COMMENT": "my netfold"}, False),
+        ({"SLURM_JOB_COMMENT": "netfold:rate:1;\n'"}, True),
+        ({"SLURM_JOB_COMMENT": "netfold"}, True),
+        ({PLUGIN_OPTION: "(null)"}, True),
+        ({PLUGIN_OPTION: ""}, True),
+        ({PLUGIN_OPTION: "rate:1", "SLURM_JOB_COMMENT": "mine"}, True),
+    ],
+)
+def test_the_guides_prolog_needs_netfold_only_for_jobs_that_ask_for_it(environment, is_asked):
+    changes = {"/opt/netfold/bin/netfold": "echo asked", "2>> /var/log/slurm/netfold.log": ""}
+    assert script_prints("prolog", changes, **environment).startswith("asked") is is_asked
 
 
 def test_a_task_prolog_prints_the_file_of_its_user(tmp_path):
