@@ -74,7 +74,7 @@ class Controller:
         self.state = state
         self.switches = Switches(state, options, term, self, connect)
         self.jobs = Jobs(state, self.switches.fleet)
-        self.planning = Planning(state, self.switches, self.jobs.lifecycle, plans, options)
+        self.planning = Planning(state, self.switches, self.jobs, plans, options)
         self.observation = Observation(state, self.switches, options)
         self.requests = OperatorRequests(
             state, self.jobs.lifecycle, self.planning.placements, self.planning.migrations

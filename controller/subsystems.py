@@ -38,6 +38,7 @@ from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
 from netfold.controller.scheduling.plan_scheduler import PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanBackend, PlanningClient
+from netfold.controller.scheduling.reconfigurations import Reconfigurations
 from netfold.controller.switches.base_entries import management_entries
 from netfold.controller.switches.connection import Connect
 from netfold.controller.switches.desired_state import DesiredState
@@ -116,16 +117,17 @@ class Planning:
         self,
         state: ControllerState,
         switches: Switches,
-        lifecycle: Lifecycle,
+        jobs: Jobs,
         plans: PlanBackend,
         options: Options,
     ) -> None:
-        room = switches.link_room
+        room, lifecycle = switches.link_room, jobs.lifecycle
         client = PlanningClient(state, plans, room.cross_traffic, switches.fleet.failure_cause)
         scheduler = PlanScheduler()
         queue = JobQueue(state.registry, state.clock.wall_s, options.age_s)
         self.placements = PlacementScheduler(state, lifecycle, client, scheduler, queue)
         self.migrations = MigrationScheduler(state, lifecycle, client, scheduler, queue)
+        self.reconfigurations = Reconfigurations(state, lifecycle, jobs.epochs, client, scheduler)
         self.maintenance = Maintenance(state, self.placements, self.migrations)
         self.fabric_changes = FabricChanges(state, options.equip)
         self.rollouts = Rollouts(

@@ -56,6 +56,8 @@ class OnWorkerLoss(StrEnum):
 
     FAIL = "fail"
     CONTINUE = "continue"
+    RECONFIGURE = "reconfigure"
+    """The part of all its workers ends, and the job waits `join_s` for the next ones."""
 
 
 class Reroute(StrEnum):
@@ -338,6 +340,9 @@ class _Check:
             self._report(("min_rate",), f"{what}; expected at most {rates[slowest]:g}")
 
     def _roce(self, file: JobFile, workers: tuple[str, ...]) -> None:
+        if file.on_worker_loss is OnWorkerLoss.RECONFIGURE:
+            what = "the workers of a RoCE job are not replaced at once; expected `on_worker_loss: fail` or `continue`"
+            self._report(("on_worker_loss",), what)
         mode = file.numerics.mode
         if mode not in ("auto", "block", "quarter", "float32", "integer"):
             what = f"numerics '{mode}' is not for RoCE; block, quarter, float32 and integer are"

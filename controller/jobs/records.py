@@ -194,6 +194,8 @@ class JobRecord(Record):
     floats     switches add float32
     sandbox    packets are made by hand: no worker joins
     submitted_by, tenant  of the caller that submitted it; "": it has no name, or no tenant
+    generation   of its workers: how often all of them were replaced at once
+    interrupted  the part of its workers has ended; the job waits for the next generation
     random     tells it from a later job of its name and seq, which a restored store may give again; "": an earlier
                version accepted it
     """
@@ -221,6 +223,8 @@ class JobRecord(Record):
     submitted: float = 0.0
     submitted_by: str = ""
     tenant: str = ""
+    generation: int = 0
+    interrupted: bool = False
     random: str = ""
     ended: float = 0.0
 
@@ -278,6 +282,34 @@ class JobRecord(Record):
         """The job without these hosts in `rejoining`: they take part, have left again, or fit in no plan."""
         removed = frozenset(hosts)
         return self.model_copy(update={"rejoining": tuple(h for h in self.rejoining if h not in removed)})
+
+    def interrupt(self, why: str) -> JobRecord:
+        """The job without its workers, whose part ends. It keeps its placement."""
+        return self.model_copy(update={"interrupted": True, "reason": why, "rejoining": ()})
+
+    def next_generation(self, workers: Iterable[str]) -> JobRecord:
+        """The job with these workers, none of which has joined yet. Processes of an earlier generation are no members
+        any more."""
+        present = frozenset(workers)
+        changes: dict[str, object] = {
+            "members": tuple(
+                m if m.parameter_server else Member(host=m.host, parameter_server=False) for m in self.members
+            ),
+            "excluded": tuple(
+                m.host for m in self.members if not m.parameter_server and m.host not in present
+            ),
+            "rejoining": (),
+            "newcomers": False,
+            "generation": self.generation + 1,
+            "interrupted": False,
+        }
+        return self.model_copy(update=changes)
+
+    def has_replaced(self, host: str, generation: int) -> bool:
+        """Whether the part of the worker of `host` in this generation has ended."""
+        member = self.member(host)
+        is_worker = member is not None and not member.parameter_server
+        return is_worker and (self.interrupted or generation != self.generation)
 
     def member(self, host: str) -> Member | None:
         place = self._places.get(host)

@@ -51,7 +51,7 @@ def departures_of(job: JobRecord, file: JobFile) -> Departures | None:
 def needs_all_workers(job: JobRecord, file: JobFile) -> bool:
     """Whether the job cannot continue without the workers that have left, because its sums would have too few
     contributions."""
-    if file.on_worker_loss is not OnWorkerLoss.FAIL:
+    if file.on_worker_loss is OnWorkerLoss.CONTINUE:
         return False
     workers = frozenset(job.workers)
     present = sum(not m.left and m.host in workers for m in job.members)

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from netfold.controller.jobs.file import JobHosts, ResolvedJob, resolve_job, slowest_link
+from netfold.controller.jobs.file import JobHosts, OnWorkerLoss, ResolvedJob, resolve_job, slowest_link
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
@@ -302,6 +302,8 @@ class JobRegistry:
         self.check_limits(submitter, resolved, queued=queued)
         if resolved.file.max_s is not None:
             self._store.expect_final("`max_s`")
+        if resolved.file.on_worker_loss is OnWorkerLoss.RECONFIGURE:
+            self._store.expect_final("`on_worker_loss: reconfigure`")
         self._resolved[resolved.file.name] = resolved
         now = self._clock.wall_s()
         self.ledger.set_weight(submitter.tenant, submitter.weight, self._jobs.values(), now)

@@ -88,12 +88,14 @@ NO_PROGRESS = Progress()
 
 @dataclass(frozen=True, eq=False)
 class OpenStream:
-    """A JoinJob stream of a member: the `number`th of its process `process`. Streams are equal only to themselves."""
+    """A JoinJob stream of a member: the `number`th of its process `process`, which takes part in `generation`. Streams
+    are equal only to themselves."""
 
     job: str
     host: str
     process: int = 0
     number: int = 0
+    generation: int = 0
 
     def is_older(self, other: OpenStream | None) -> bool:
         """Whether `other` is a newer stream of the same process."""

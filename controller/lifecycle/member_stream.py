@@ -21,7 +21,7 @@ class Update(Enum):
     WORKERS_LEFT = "workers that left: calls that no longer complete"
     FEATURE = "an update of a feature of the job, such as the neighbors of a RoCE worker"
     CALLS_REQUEST = "a request of the last calls of the member"
-    ENDED = "the job has ended, or continues without the member; this is the last update"
+    ENDED = "the job has ended, or continues without the member or with others; this is the last update"
 
 
 class MemberStream:
@@ -40,6 +40,8 @@ class MemberStream:
     def next_update(self, job: JobRecord) -> Update | None:
         """The update that the member is sent now, which counts as sent from now on; None until the job changes."""
         host = self._stream.host
+        if job.has_replaced(host, self._stream.generation):
+            return Update.ENDED
         is_first, self._is_open = not self._is_open, True
         if is_first and (job.state in (JobState.QUEUED, JobState.INSTALLING) or host in job.excluded):
             return Update.LEASE

@@ -90,6 +90,15 @@ class Members:
             raise NotAMemberError(f"job '{name}' continued without '{host}'; {hope} there")
         return job
 
+    def check_generation(self, name: str, host: str, generation: int) -> None:
+        """Raises UnknownJobError, and NotAMemberError for a worker of another generation than the job's: its part has
+        ended, whatever it has not received yet."""
+        job = self._registry.get(name)
+        if job.has_replaced(host, generation):
+            raise NotAMemberError(
+                f"job '{name}' has no workers of generation {generation} any more: {job.reason}"
+            )
+
     def _takes_newcomers(self, job: JobRecord, host: str) -> bool:
         member = job.member(host)
         return (
@@ -186,7 +195,36 @@ class Members:
         return status.is_assigned(name, host) or is_of_earlier
 
     def _continues(self, job: JobRecord) -> bool:
-        return self._registry.resolved_job(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE
+        return self._on_worker_loss(job) is OnWorkerLoss.CONTINUE
+
+    def _on_worker_loss(self, job: JobRecord) -> OnWorkerLoss:
+        return self._registry.resolved_job(job.name).file.on_worker_loss
+
+    def interrupt(self, name: str, generation: int, by: str) -> JobRecord:
+        """End the part of the workers of this generation. The job waits `join_s` for the next one; one that may not be
+        reconfigured, or has no place yet, is canceled. A job that has had other workers since stays as it is. Raises
+        UnknownJobError."""
+        job = self._registry.get(name)
+        if job.state.is_terminal or job.generation != generation or job.interrupted:
+            return job
+        if self._on_worker_loss(job) is not OnWorkerLoss.RECONFIGURE or not job.state.is_installed:
+            self._lifecycle.end(name, JobState.CANCELED, f"canceled by {by}")
+        else:
+            self._interrupt(job, f"interrupted by {by}")
+        return self._registry.get(name)
+
+    def _interrupt(self, job: JobRecord, why: str) -> None:
+        self._lifecycle.interrupt(job.name, why)
+        self._await_generation(job, self._registry.resolved_job(job.name).file.join_s)
+
+    def _await_generation(self, job: JobRecord, seconds: float) -> None:
+        """End an interrupted job that has no other workers within `seconds`."""
+        self._tasks.call_later(seconds, self._generation_late, job.name, job.generation, job=job.name)
+
+    def _generation_late(self, name: str, generation: int) -> None:
+        job = self._registry.get(name)
+        if job.interrupted and job.generation == generation:
+            self._lifecycle.end(name, JobState.FAILED, f"{job.reason}, and no other workers came in time")
 
     def heartbeat(
         self,
@@ -323,7 +361,9 @@ class Members:
             if member.joined and not member.left and not away:
                 seconds = max(self.lease_s(job.name), self._timeouts.start)
                 self._leases.renew(job.name, member.host, seconds)
-        if job.has_run:
+        if job.interrupted:
+            self._await_generation(job, self._registry.resolved_job(job.name).file.join_s)
+        elif job.has_run:
             left_s = self._registry.resolved_job(job.name).file.join_s - self._registry.ran_for_s(job)
             self._expect(job, max(left_s, self._timeouts.start))
         if job.rejoining and not job.state.is_terminal:
@@ -331,7 +371,7 @@ class Members:
 
     def _expect(self, job: JobRecord, seconds: float) -> None:
         """Require that all members join within `seconds`."""
-        self._tasks.call_later(seconds, self._join_late, job.name, job=job.name)
+        self._tasks.call_later(seconds, self._join_late, job.name, job.generation, job=job.name)
 
     def on_job_running(self, event: JobRunning) -> None:
         """Give the members the job's `join_s` from now on, also if the job waited for long."""
@@ -363,6 +403,8 @@ class Members:
             return
         if job.state.is_installed and not self._registry.needs(job, host):
             log.info("job %s: %s, and it is not needed", name, why)
+        elif self._can_be_reconfigured(job, host):
+            self._interrupt(job, why)
         elif not self._continues(job) or self._registry.is_last_worker(job, host):
             self._lifecycle.end(name, JobState.FAILED, why)
         else:
@@ -373,8 +415,22 @@ class Members:
             else:  # without the member it may fit
                 self._events.publish(CapacityFreed())
 
-    def _join_late(self, name: str) -> None:
+    def _can_be_reconfigured(self, job: JobRecord, host: str) -> bool:
+        """Whether the loss of the member ends no more than the part of the workers. Those that did not even come
+        together are not waited for again."""
+        member = job.member(host)
+        return (
+            job.state.is_installed
+            and not job.interrupted
+            and member is not None
+            and member.joined
+            and self._on_worker_loss(job) is OnWorkerLoss.RECONFIGURE
+        )
+
+    def _join_late(self, name: str, generation: int) -> None:
         job = self._registry.get(name)
+        if job.interrupted or job.generation != generation:
+            return  # others are to join
         absent = [m.host for m in job.members if not m.joined and self._registry.needs(job, m.host)]
         if not absent or not job.state.is_installed:
             return

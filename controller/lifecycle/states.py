@@ -95,6 +95,17 @@ class Lifecycle:
             self._registry.write_member(job, host)
         self.changes.notify()
 
+    def interrupt(self, name: str, why: str) -> None:
+        """End the part of a job's workers. The job keeps its placement, and waits for the next generation."""
+        log.info("job %s has no workers: %s", name, why)
+        self.commit(self._registry.get(name).interrupt(why))
+        self.forget_members(name)
+
+    def forget_members(self, name: str) -> None:
+        """Forget what is known of a job's workers, in whose place others come."""
+        self._leases.end_job(name)
+        self._member_status.forget(name)
+
     def changed(self, *names: str) -> None:
         """Set the desired state after these jobs were written with a new placement or epoch; they wait for it."""
         version = self.retarget()

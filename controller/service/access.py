@@ -43,6 +43,7 @@ RULES: Mapping[str, Rule] = {
     "GetJob": Rule(Right.FOLLOW, "name"),
     "JoinJob": Rule(Right.JOIN, "job"),
     "CancelJob": Rule(Right.END, "name", changes=True),
+    "ReconfigureJob": Rule(Right.END, "name", changes=True),
     "ListJobs": Rule(Right.READ),
     "WatchJob": Rule(Right.READ, "name"),
     "ExplainJob": Rule(Right.READ, "name"),

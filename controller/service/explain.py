@@ -173,6 +173,9 @@ def _switches(lifecycle: Lifecycle, fleet: Fleet, now: float, job: JobRecord) ->
 def _members(state: ControllerState, job: JobRecord) -> Iterator[str]:
     if job.sandbox:
         yield "It is a sandbox: no worker joins it, and its packets are made by hand (`netfold host send`)."
+    if job.interrupted:
+        yield "It has no workers, and waits for the next ones to join."
+        return
     needed = [m.host for m in job.members if state.registry.needs(job, m.host)]
     absent = [h for h in needed if not state.member_status.is_connected(job.name, h)]
     if absent:

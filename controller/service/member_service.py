@@ -48,12 +48,13 @@ class MemberService:
         if first is None:
             return
         name, host = first.job, first.host
-        stream = OpenStream(name, host, first.process, first.stream)
+        stream = OpenStream(name, host, first.process, first.stream, first.generation)
         if self._status.is_late(stream):
             return
         try:
+            self._members.check_generation(name, host, first.generation)
             self._members.join(name, host, first.process, is_new=not first.epoch)
-            self._handle_update(name, host, first)
+            self._handle_update(stream, first)
             is_replacement = self._status.is_connected(name, host)
             with self._status.connected(stream):
                 if is_replacement:
@@ -79,11 +80,12 @@ class MemberService:
                 raise NotAMemberError(
                     f"this stream is of '{stream.host}' in job '{stream.job}', not of another member"
                 )
-            self._handle_update(stream.job, stream.host, message)
+            self._handle_update(stream, message)
 
-    def _handle_update(self, name: str, host: str, message: pb.MemberUpdate) -> None:
-        """Handle an update of the member `host`, which a message need not name again."""
-        members, report = self._members, message.report
+    def _handle_update(self, stream: OpenStream, message: pb.MemberUpdate) -> None:
+        """Handle an update of the member of a stream, whose messages need not name it again."""
+        members, report, name, host = self._members, message.report, stream.job, stream.host
+        members.check_generation(name, host, stream.generation)
         members.check(name, host, message.process, new=not message.epoch)
         self._status.set_report(name, host, progress_of(report, self._state.clock.monotonic_s()))
         if message.HasField("calls"):

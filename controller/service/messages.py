@@ -121,6 +121,8 @@ def job_message(
         sandbox=job.sandbox,
         tenant=job.tenant,
         submitted_by=job.submitted_by,
+        generation=job.generation,
+        interrupted=job.interrupted,
     )
 
 

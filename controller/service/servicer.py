@@ -66,6 +66,7 @@ class Service(JobsService):
         self._rollouts = planning.rollouts
         self._fabric_changes = planning.fabric_changes
         self._migrations = planning.migrations
+        self._reconfigurations = planning.reconfigurations
         self._history = history
         self._member_service = MemberService(state, jobs.members)
         self._explainer = Explainer(state, switches, jobs.lifecycle, planning)
@@ -127,6 +128,18 @@ class Service(JobsService):
             return self._job(self._requests.cancel(request.name, by))
 
         return await self._call(context, cancel)
+
+    async def ReconfigureJob(self, request: pb.ReconfigureJobRequest, context: Context) -> pb.Job:
+        name, generation = request.name, request.generation
+        by = ": ".join(filter(None, (submitter_of(context).name, request.interrupted_by)))
+        try:
+            if not request.workers:
+                return self._job(self._members.interrupt(name, generation, by or "an operator"))
+            return self._job(
+                await self._reconfigurations.reconfigure(name, generation, tuple(request.workers))
+            )
+        except REFUSALS as error:
+            await refuse(context, error)
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:

@@ -164,6 +164,9 @@ class StandbyService(JobsService):
     async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
+    async def ReconfigureJob(self, request: pb.ReconfigureJobRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._redirection()))
+
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
@@ -346,6 +349,7 @@ for _name in (
     "GetJob",
     "CancelJob",
     "AddWorkers",
+    "ReconfigureJob",
     "ExplainJob",
     "DebugJob",
     "ReadSlot",

@@ -33,6 +33,11 @@ void ss_set_tx(struct ss_switch *sw, ss_tx_fn tx, void *context) {
     sw->tx = tx;
     sw->context = context;
 }
+void ss_set_buffer(struct ss_switch *sw, ss_buffer_fn buffer) {
+    (void)sw;
+    (void)buffer;
+}
+
 void ss_set_handover(struct ss_switch *sw, ss_handover_fn handover, void *context) {
     sw->handover = handover;
     sw->handover_context = context;

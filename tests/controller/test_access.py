@@ -141,6 +141,7 @@ MAY_CALL = {
     "GetJob": {"member", *READERS},
     "JoinJob": MEMBERS,
     "CancelJob": MEMBERS,
+    "ReconfigureJob": MEMBERS,
     "ListJobs": READERS,
     "WatchJob": READERS,
     "ExplainJob": READERS,
@@ -163,7 +164,8 @@ MAY_CALL = {
 }
 """The callers of each call, written out: the table of the product may be wrong."""
 NAMES_A_JOB = {
-    *("GetJob", "JoinJob", "CancelJob", "WatchJob", "ExplainJob", "AddWorkers", "ReadSlot", "DebugJob"),
+    *("GetJob", "JoinJob", "CancelJob", "ReconfigureJob", "WatchJob", "ExplainJob", "AddWorkers"),
+    *("ReadSlot", "DebugJob"),
 }
 
 
@@ -197,8 +199,9 @@ def test_access_of_every_caller_to_every_call(security, tmp_path):
                 for method in METHODS:
                     for job in JOBS:
                         refused = expected(caller, method.name, job)
-                        if method.name in ("CancelJob", "WatchRecording") and refused is None:
-                            continue  # tests of their own: one ends the job, the other waits for changes
+                        own_test = ("CancelJob", "ReconfigureJob", "WatchRecording")
+                        if method.name in own_test and refused is None:
+                            continue  # two end the job, and the third waits for changes
                         code = await code_of(stub, method, job)
                         place = f"{caller} calls {method.name} of {job}: {code}"
                         assert (code in refused) if refused else code not in REFUSED, place
@@ -223,6 +226,17 @@ def test_access_to_the_end_of_a_job(security, tmp_path):
             ended = await stub.CancelJob(pb.CancelJobRequest(name="of-bob", canceled_by="operator"))
             assert ended.reason == "canceled by bob: operator"
             assert (ended.tenant, ended.submitted_by) == ("speech", "bob")
+
+    run(tmp_path, security, scenario)
+
+
+def test_access_to_the_end_of_the_part_of_a_job_s_workers(security, tmp_path):
+    """A job that does not wait for others ends."""
+
+    async def scenario(access: Access) -> None:
+        async with access.stub("member") as stub:
+            request = pb.ReconfigureJobRequest(name="of-alice", interrupted_by="a rank")
+            assert (await stub.ReconfigureJob(request)).reason == "canceled by a rank"
 
     run(tmp_path, security, scenario)
 

@@ -118,10 +118,12 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                 assert refused == {
                     *(
                         "SubmitJob",
+                        "SubmitJobFor",
                         "ListJobs",
                         "WatchJob",
                         "CancelJob",
                         "AddWorkers",
+                        "ReconfigureJob",
                         "ExplainJob",
                         "ReadSlot",
                     ),

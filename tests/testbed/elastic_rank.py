@@ -44,7 +44,14 @@ def main() -> None:
             found.append((group, ranks))
     jobs = [getattr(getattr(group, "layout", None), "job", "") for group, _ in found]  # "": a group of Gloo
     wrong = [ranks for group, ranks in found if not is_right(group, ranks)]
-    attempt = {"rank": rank, "size": size, "pid": os.getpid(), "jobs": jobs, "wrong": wrong}
+    attempt = {
+        "rank": rank,
+        "size": size,
+        "pid": os.getpid(),
+        "jobs": jobs,
+        "generation": dist.group.WORLD.layout.generation,
+        "wrong": wrong,
+    }
     written = options.out.with_suffix(".part")
     written.write_text(json.dumps(attempt))
     written.rename(options.out)

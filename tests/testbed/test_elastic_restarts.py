@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Restarts of an elastic torchrun over real switches: a rank is killed, a node leaves, and one joins. Each attempt has
-its own jobs, and those of the attempt before have ended."""
+"""Restarts of an elastic torchrun over real switches: a rank is killed, a node leaves, and one joins. The world of all
+attempts is one job. The groups of each attempt have their own jobs, and those of the attempt before have ended."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ class Nodes:
     def _out(self, host: str) -> Path:
         return self._folder / f"{host}.json"
 
-    def attempt(self, size: int, after: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-        """What each host has in the attempt of `size` ranks that has none of the jobs `after`."""
+    def attempt(self, size: int, after: int = -1) -> dict[str, dict[str, Any]]:
+        """What each host has in an attempt of `size` ranks, of a generation later than `after`."""
 
         def read() -> dict[str, dict[str, Any]]:
             self._system.check()
@@ -96,12 +96,12 @@ class Nodes:
 
         def is_complete() -> bool:
             found = read()
-            worlds = {one["jobs"][0] for one in found.values()}
+            worlds = {(one["jobs"][0], one["generation"]) for one in found.values()}
             return (
                 len(found) == len(self._running)
                 and {one["size"] for one in found.values()} == {size}
                 and len(worlds) == 1
-                and not worlds & set(after)
+                and all(generation > after for _, generation in worlds)
             )
 
         wait_until(is_complete, f"no attempt of {size} ranks; logs in {self._folder}")
@@ -142,8 +142,17 @@ class Jobs:
     def live(self) -> list[str]:
         return sorted(job.name for job in self._stub.ListJobs(pb.ListJobsRequest(), timeout=30).jobs)
 
+    def plan(self, name: str) -> str:
+        return str(self._stub.GetJob(pb.JobName(name=name), timeout=30).plan_json)
+
     def slots_in_use(self) -> int:
         return sum(one.slots_in_use for one in self._stub.GetStatus(pb.StatusRequest(), timeout=30).switches)
+
+
+def world_of(attempt: dict[str, dict[str, Any]]) -> tuple[str, int]:
+    """Its job, and the generation there."""
+    first = next(iter(attempt.values()))
+    return first["jobs"][0], first["generation"]
 
 
 def jobs_of(attempt: dict[str, dict[str, Any]]) -> list[str]:
@@ -177,26 +186,32 @@ def test_restarts_of_an_elastic_program_leave_no_job_behind(tmp_path: Path, shar
         before = jobs_of(found)
         assert jobs.live() == before
         assert len(before) == 5
+        world, generation = world_of(found)
 
         leaver, killed = sorted(others, key=lambda host: -found[host]["rank"])[:2]
+        plan = jobs.plan(world)
         os.kill(found[killed]["pid"], signal.SIGKILL)
-        found = nodes.attempt(4, before)
+        found = nodes.attempt(4, generation)
         restarted = jobs_of(found)
         assert jobs.live() == restarted
-        assert jobs.ended().keys() == set(before)
+        assert jobs.ended().keys() == set(before) - {world}
         assert all("lease" not in reason for reason in jobs.ended().values())
-        assert not set(before) & set(restarted)
+        assert set(before) & set(restarted) == {world}
+        assert jobs.plan(world) == plan
+        generation = world_of(found)[1]
 
         nodes.kill(leaver, found[leaver]["pid"])
-        found = nodes.attempt(3, restarted)
+        found = nodes.attempt(3, generation)
         smaller = jobs_of(found)
         assert jobs.live() == smaller
         assert len(smaller) == 4
+        assert world_of(found)[0] == world
 
         if not shares_store:
             nodes.start(leaver)
-            found = nodes.attempt(4, smaller)
+            found = nodes.attempt(4, world_of(found)[1])
             assert jobs.live() == jobs_of(found)
+            assert world_of(found)[0] == world
         nodes.join()
         wait_until(lambda: jobs.live() == [], "jobs are left")
         assert jobs.slots_in_use() == 0

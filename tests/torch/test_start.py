@@ -125,12 +125,12 @@ def test_steps_of_making_a_group_share_its_timeout(
     """Each has what the steps before have left of it."""
     left = []
 
-    def found(*arguments: object) -> RankLayout:
+    def found(*arguments: object, **_: object) -> RankLayout:
         left.append(arguments[-1])
         time.sleep(SHORT_S)
         return RankLayout("s", "", (0,))
 
-    def joined(*arguments: object) -> SimpleNamespace:
+    def joined(*arguments: object, **_: object) -> SimpleNamespace:
         left.append(arguments[-1])
         time.sleep(SHORT_S)
         return SimpleNamespace(close=lambda: left.append("closed"), fallback_reason="")

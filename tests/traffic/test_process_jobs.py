@@ -20,7 +20,8 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection
 from netfold.traffic.membership import process_jobs
-from netfold.traffic.membership.process_jobs import EnteredJob, cancel_abandoned_jobs
+from netfold.traffic.membership.jobs import KeptJob
+from netfold.traffic.membership.process_jobs import EnteredJob, cancel_abandoned_jobs, take_kept_job
 
 RunMember = Callable[..., None]
 
@@ -32,13 +33,14 @@ class Jobs(rpc.ControllerServicer):
 
     def __init__(self) -> None:
         self.running: dict[str, bool] = {}
+        self.generation = 0
         self.refuses = False
 
     def GetJob(self, request: pb.JobName, context: Any) -> pb.Job:
         if request.name not in self.running:
             context.abort(grpc.StatusCode.NOT_FOUND, f"there is no job '{request.name}'")
         members = [pb.Member(host="h1", connected=self.running[request.name]), pb.Member(host="h2")]
-        return pb.Job(name=request.name, state=pb.RUNNING, members=members)
+        return pb.Job(name=request.name, state=pb.RUNNING, members=members, generation=self.generation)
 
     def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
         if self.refuses:
@@ -64,13 +66,20 @@ def run_member(monkeypatch: pytest.MonkeyPatch) -> RunMember:
     """A process that joins a job as h1 and ends, and its watch with it; it leaves the job only where the test wants
     it."""
 
-    def run(where: Connection, job: str, leaves: bool = False) -> None:
+    def run(
+        where: Connection,
+        job: str,
+        leaves: bool = False,
+        generation: int | None = None,
+        run: str = "",
+        has_failed: bool = False,
+    ) -> None:
         with subprocess.Popen(["sleep", "60"]) as member, monkeypatch.context() as as_member:
             as_member.setattr(os, "getpid", lambda: member.pid)
             as_member.setattr(process_jobs, "watch_process", lambda *_, variables: -1)
-            entered = EnteredJob(where, job, "h1", "rank 0 at host h1")
+            entered = EnteredJob(where, job, "h1", "rank 0 at host h1", generation=generation, run=run)
             if leaves:
-                entered.leave()
+                entered.leave(has_failed=has_failed)
             member.kill()
 
     return run
@@ -97,6 +106,52 @@ def test_a_job_of_the_same_name_whose_member_is_connected_goes_on(
     assert cancel_abandoned_jobs(where, 10) == []
     controller.running = {"train": False}
     assert cancel_abandoned_jobs(where, 10) == ["train"]
+
+
+def test_a_kept_job_is_found_by_the_processes_that_follow_in_its_run(
+    jobs: tuple[Jobs, Connection], run_member: RunMember
+):
+    controller, where = jobs
+    controller.running = {"kept": False, "own": False}
+    run_member(where, "kept", generation=0, run="run")
+    own = EnteredJob(where, "own", "h1", "rank 0 at host h1", generation=0, run="run")
+    assert take_kept_job(where, "another run") is None
+    assert take_kept_job(Connection("unix:/nowhere"), "run") is None
+    assert take_kept_job(where, "") is None
+    assert cancel_abandoned_jobs(where, 10, "run") == []
+    assert take_kept_job(where, "run") == KeptJob("kept", 0)
+    assert take_kept_job(where, "run") is None
+    own.leave()
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_process_whose_calls_failed_leaves_its_kept_job_to_those_that_follow(
+    jobs: tuple[Jobs, Connection], run_member: RunMember, has_failed: bool
+):
+    """Its program may have destroyed its groups before it ended."""
+    where = jobs[1]
+    run_member(where, "kept", leaves=True, generation=0, run="run", has_failed=has_failed)
+    assert take_kept_job(where, "run") == (KeptJob("kept", 0) if has_failed else None)
+
+
+def test_a_kept_job_of_another_run_is_canceled(jobs: tuple[Jobs, Connection], run_member: RunMember):
+    controller, where = jobs
+    controller.running = {"kept": False}
+    run_member(where, "kept", generation=0, run="run")
+    assert cancel_abandoned_jobs(where, 10, "another run") == ["kept"]
+
+
+@pytest.mark.parametrize("run", ["run", ""])
+def test_a_kept_job_that_others_have_taken_over_goes_on(
+    jobs: tuple[Jobs, Connection], run_member: RunMember, run: str
+):
+    controller, where = jobs
+    controller.running = {"kept": False}
+    controller.generation = 1
+    run_member(where, "kept", generation=0, run=run)
+    assert cancel_abandoned_jobs(where, 10) == []
+    assert controller.running == {"kept": False}
+    assert not list(process_jobs._folder().iterdir())
 
 
 def test_a_job_of_another_controller_goes_on(jobs: tuple[Jobs, Connection], run_member: RunMember):

@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A job that a program submits for itself, as `netfold job submit` and `netfold job cancel` do for an operator."""
+"""A job that a program submits for itself, as `netfold job submit` and `netfold job cancel` do for an operator; and one
+that it keeps for the ranks that follow."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import grpc
 
@@ -15,9 +17,21 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
 from netfold.protocol.job_token import job_of_token
-from netfold.traffic.errors import JobRefusedError
+from netfold.traffic.errors import ControllerUnreachableError, JobRefusedError
 
 log = logging.getLogger(__name__)
+
+ENDED = (pb.DONE, pb.FAILED, pb.CANCELED)
+
+
+@dataclass(frozen=True)
+class KeptJob:
+    """A job that outlives the part of its workers. `generation`: of its workers, as far as it is known. `token`: of its
+    members."""
+
+    name: str
+    generation: int
+    token: str = field(default="", repr=False)
 
 
 def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> str:
@@ -47,7 +61,7 @@ def cancel_lost(where: Connection, name: str, host: str, canceled_by: str, timeo
             job = stub.GetJob(pb.JobName(name=name), timeout=timeout, wait_for_ready=True)
         except grpc.RpcError as error:
             return False if error.code() is grpc.StatusCode.NOT_FOUND else None
-    if job.state in (pb.DONE, pb.FAILED, pb.CANCELED):
+    if job.state in ENDED:
         return False
     if not any(m.host == host and not m.connected for m in job.members):
         return None
@@ -69,3 +83,54 @@ def cancel_job(where: Connection, name: str, canceled_by: str, timeout: float) -
                 )
             return False
     return True
+
+
+def interrupt_job(where: Connection, name: str, generation: int, by: str, timeout: float) -> bool:
+    """Ends the part of all workers of this generation at once. The job waits for the next ones; one that may not, or
+    whose controller does not know that, is canceled. False: as of `cancel_job`."""
+    request = pb.ReconfigureJobRequest(name=name, generation=generation, interrupted_by=by)
+    with open_channel(where) as channel:
+        try:
+            rpc.ControllerStub(channel).ReconfigureJob(request, timeout=timeout)
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                return False
+        else:
+            return True
+    return cancel_job(where, name, by, timeout)
+
+
+def live_generation(where: Connection, name: str, timeout: float) -> int | None:
+    """The generation of a job's workers; None: it has ended. Raises ControllerUnreachableError."""
+    with open_channel(where) as channel:
+        try:
+            stub = rpc.ControllerStub(channel)
+            job = stub.GetJob(pb.JobName(name=name), timeout=timeout, wait_for_ready=True)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.NOT_FOUND:
+                return None
+            raise ControllerUnreachableError(f"job {name}: no answer: {error.details()}") from error
+    return None if job.state in ENDED else int(job.generation)
+
+
+def reconfigure_job(where: Connection, job: KeptJob, hosts: Sequence[str], timeout: float) -> pb.Job:
+    """Starts the next generation of a job's workers, at these hosts. `where`: of a caller that may add hosts to the
+    job. Raises JobRefusedError: then the job has its old workers, or none."""
+    deadline = time.monotonic() + timeout
+    member = where.as_member(job.token)
+    try:
+        with open_channel(member) as channel, open_channel(where) as own_channel:
+            stub = rpc.ControllerStub(channel)
+            known = stub.GetJob(pb.JobName(name=job.name), timeout=timeout, wait_for_ready=True)
+            if added := set(hosts) - {member.host for member in known.members}:
+                addition = pb.AddWorkersRequest(name=job.name, hosts=sorted(added))
+                rpc.ControllerStub(own_channel).AddWorkers(addition, timeout=_seconds_to(deadline))
+            request = pb.ReconfigureJobRequest(name=job.name, generation=job.generation, workers=hosts)
+            answer: pb.Job = stub.ReconfigureJob(request, timeout=_seconds_to(deadline))
+            return answer
+    except grpc.RpcError as error:
+        raise JobRefusedError(f"job {job.name} takes no other workers: {error.details()}") from error
+
+
+def _seconds_to(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())

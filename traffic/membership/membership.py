@@ -42,6 +42,7 @@ from netfold.traffic.membership.assignment import (
 )
 from netfold.traffic.membership.base import STALL_TIMEOUT_S, Stats
 from netfold.traffic.membership.calls import calls_message
+from netfold.traffic.membership.jobs import ENDED
 from netfold.traffic.membership.stall import describe_stall
 from netfold.traffic.numerics import (
     Automatic,
@@ -164,8 +165,9 @@ class ControllerMembership:
     controller at first fails after DEFAULT_LEASE_S. One that leaves while the controller is away waits for it, too
     (`close`): a job whose workers have made all their calls is done, not failed.
 
-    `transport`: an assignment of another one is refused. `is_relay`: the member is another process, whose silence must
-    end its lease. Updates are sent only when one of the methods asks for it; each `report` stands for a heartbeat.
+    `generation`: of the job's workers, all of which take part together. `transport`: an assignment of another one is
+    refused. `is_relay`: the member is another process, whose silence must end its lease. Updates are sent only when one
+    of the methods asks for it; each `report` stands for a heartbeat.
     """
 
     DEFAULT_LEASE_S = 5.0  # until the controller sends its own
@@ -180,6 +182,7 @@ class ControllerMembership:
         host: str,
         reconnect_timeout_s: float = 3600.0,
         *,
+        generation: int = 0,
         transport: str = "udp",
         is_relay: bool = False,
     ) -> None:
@@ -187,6 +190,7 @@ class ControllerMembership:
         self._reconnect_timeout_s = reconnect_timeout_s
         self._job = job
         self._host = host
+        self._generation = generation
         self._transport = transport
         self._is_relay = is_relay
         self._lease = self.DEFAULT_LEASE_S
@@ -388,7 +392,8 @@ class ControllerMembership:
         if update.lease_ms:
             self._lease = update.lease_ms / 1000
         if update.HasField("ended"):
-            state = pb.JobState.Name(update.ended.state).lower()
+            has_ended = update.ended.state in ENDED
+            state = pb.JobState.Name(update.ended.state).lower() if has_ended else "over for this worker"
             done = update.ended.state == pb.DONE
             reason = update.ended.reason or "no reason given"
             self._publish(
@@ -463,6 +468,7 @@ class ControllerMembership:
             process=self._process,
             stream=self._stream,
             supports_targets=True,
+            generation=self._generation,
             calls=calls,
             report=pb.Report(
                 chunks=stats.chunks,

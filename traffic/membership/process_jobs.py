@@ -6,6 +6,9 @@ not left it.
 A process beside each one (process_watch.py) cancels its job then, within a second. Where that is killed, too, as with
 a container, the next program's processes find the abandoned jobs and cancel them: `torchrun` ends the processes of an
 attempt before it starts the next one. Else jobs keep their share of the links until their leases expire.
+
+A job may be kept for the processes that follow in its run: then only the part of its workers ends. Its file stays until
+they, or others, have taken it over.
 """
 
 from __future__ import annotations
@@ -27,13 +30,16 @@ from pathlib import Path
 from netfold.protocol.connection import Connection, connection
 from netfold.protocol.environment import Variable
 from netfold.protocol.job_token import job_of_token
-from netfold.traffic.membership.jobs import cancel_job, cancel_lost
+from netfold.traffic.errors import ControllerUnreachableError
+from netfold.traffic.membership.jobs import KeptJob, cancel_job, cancel_lost, interrupt_job, live_generation
 from netfold.traffic.membership.process_watch import watch_process
 
 log = logging.getLogger(__name__)
 
 CANCELED_BY = "the program that followed, as a process of the job had ended"
 _CANCEL_S = 5.0
+_LOOK_S = 1.0
+"""Between two looks at a job that is kept."""
 _KEEP_S = 86_400.0
 """How long files are kept that no process of the same controller has looked at, and folders of other boots that do not
 change."""
@@ -43,7 +49,8 @@ change."""
 class ProcessJob:
     """`host`: as which the process is a member, or the first process of its host. `member`: for messages. `started`: of
     the process, in clock ticks since boot: tells processes of one number apart. `token`: of the job, in the file alone,
-    which no other user can read."""
+    which no other user can read. `generation`: of the workers of a job that is kept; None: it ends with them. `run`: in
+    which processes follow that find this file; "": they know the job otherwise."""
 
     job: str
     host: str
@@ -52,16 +59,32 @@ class ProcessJob:
     pid: int
     started: int
     token: str = field(default="", repr=False)
+    generation: int | None = None
+    run: str = ""
 
 
 class EnteredJob:
     """A job that this process is in. The file is for the case in which the watch dies with its process; a job that has
     neither ends with its lease."""
 
-    def __init__(self, where: Connection, name: str, host: str, member: str) -> None:
+    def __init__(
+        self,
+        where: Connection,
+        name: str,
+        host: str,
+        member: str,
+        *,
+        generation: int | None = None,
+        run: str = "",
+    ) -> None:
         """To be called before this process joins the job."""
-        self._process = os.getpid()
-        entry = ProcessJob(name, host, member, where.address, self._process, _started(self._process))
+        self._process = process = os.getpid()
+        self._run = run
+        entry = ProcessJob(
+            *(name, host, member, where.address, process, _started(process)),
+            generation=generation,
+            run=run,
+        )
         text = json.dumps(asdict(entry))
         token = where.token if job_of_token(where.token) is not None else ""
         self._watch = -1
@@ -78,9 +101,10 @@ class EnteredJob:
         except OSError as error:
             log.warning("job %s has no watch, and may end with its lease if %s dies: %s", name, member, error)
 
-    def leave(self) -> None:
-        """To be called after this process has left the job. A forked child, which is no member, leaves nothing."""
-        if os.getpid() != self._process:
+    def leave(self, *, has_failed: bool = False) -> None:
+        """To be called after this process has left the job. A forked child, which is no member, leaves nothing. Nor
+        does a process whose calls failed, in a run where others follow: they find its file."""
+        if os.getpid() != self._process or (has_failed and self._run):
             return
         if self._path is not None:
             with contextlib.suppress(OSError):
@@ -98,6 +122,10 @@ def cancel_entered(path: str, text: str) -> None:
     entry = ProcessJob(**json.loads(text))
     by = f"the watch of {entry.member}: its process {entry.pid} has ended"
     where = connection(entry.controller)
+    if entry.generation is not None:
+        interrupt_job(where, entry.job, entry.generation, by, _CANCEL_S)
+        _forget_when_taken(where, Path(path), entry)
+        return
     is_own = path != "" and Path(path).exists()
     has_ended = is_own and cancel_job(where, entry.job, by, _CANCEL_S)
     if has_ended or cancel_lost(where, entry.job, entry.host, by, _CANCEL_S) is False:
@@ -105,9 +133,29 @@ def cancel_entered(path: str, text: str) -> None:
             Path(path).unlink()
 
 
-def cancel_abandoned_jobs(where: Connection, timeout: float) -> list[str]:
+def _forget_when_taken(where: Connection, path: Path, entry: ProcessJob) -> None:
+    with contextlib.suppress(ControllerUnreachableError, OSError):
+        while path.exists() and live_generation(where, entry.job, _CANCEL_S) == entry.generation:
+            time.sleep(_LOOK_S)  # a member may not watch a job
+        path.unlink()
+
+
+def take_kept_job(where: Connection, run: str) -> KeptJob | None:
+    """The newest job that ended processes of the run have left on this machine. The caller takes it over: its files are
+    gone."""
+    found: dict[float, KeptJob] = {}
+    for path, entry in _abandoned():
+        is_own = (entry.run, entry.controller) == (run, where.address)
+        if run and is_own and entry.generation is not None:
+            with contextlib.suppress(OSError):
+                found[path.stat().st_mtime] = KeptJob(entry.job, entry.generation, entry.token)
+                path.unlink()
+    return found[max(found)] if found else None
+
+
+def cancel_abandoned_jobs(where: Connection, timeout: float, run: str = "") -> list[str]:
     """Cancels the jobs that this user's processes have abandoned on this machine, if their members have no stream to
-    the controller. Returns those that had not ended before."""
+    the controller; also those that are kept for another run than this one. Returns those that had not ended before."""
     _forget_old_folders()
     canceled = []
     deadline = time.monotonic() + timeout
@@ -117,12 +165,23 @@ def cancel_abandoned_jobs(where: Connection, timeout: float) -> list[str]:
             continue
         remaining = max(0.0, deadline - time.monotonic())
         member = where.as_member(entry.token)
+        if entry.generation is not None and (_is_taken(member, path, entry, remaining) or entry.run == run):
+            continue
         was_live = cancel_lost(member, entry.job, entry.host, CANCELED_BY, remaining)
         if was_live is not None:
             path.unlink(missing_ok=True)
         if was_live:
             canceled.append(entry.job)
     return canceled
+
+
+def _is_taken(where: Connection, path: Path, entry: ProcessJob, timeout: float) -> bool:
+    """Whether a job that was kept is of others now, or unknown; its file is gone then."""
+    with contextlib.suppress(ControllerUnreachableError, OSError):
+        if live_generation(where, entry.job, timeout) == entry.generation:
+            return False
+        path.unlink()
+    return True
 
 
 def _abandoned() -> Iterator[tuple[Path, ProcessJob]]:

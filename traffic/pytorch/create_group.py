@@ -21,6 +21,7 @@ from netfold.traffic.membership.host import bindable
 from netfold.traffic.pytorch.collectives import Collectives, collectives_of
 from netfold.traffic.pytorch.flight_recorder import FlightRecorder
 from netfold.traffic.pytorch.group import NetfoldGroup
+from netfold.traffic.pytorch.kept_job import Succession
 from netfold.traffic.pytorch.options import TorchOptions
 from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous
 from netfold.traffic.pytorch.session import open_session
@@ -35,7 +36,10 @@ def create(options: Any, program_options: Any) -> Any:
     """Called by `init_process_group` and `new_group` with torch's _DistributedBackendOptions and the program's
     pg_options. Raises DistBackendError."""
     _shut_down_when_destroyed()
-    world = collectives_of(dist.distributed_c10d.GroupMember.WORLD)
+    group = dist.distributed_c10d.GroupMember.WORLD
+    if group is None:
+        return create_with_job(options, program_options, Succession.of_torchrun())
+    world = collectives_of(group)
     if world is None or program_options is not None:
         return create_with_job(options, program_options)
     return create_part(options, world)
@@ -87,19 +91,22 @@ def _shut_down_when_destroyed() -> None:
     c10d._shutdown_backend = shutdown_backend
 
 
-def create_with_job(options: Any, program_options: Any) -> Collectives:
-    """The world, or a group that requests a job of its own by options. The group's timeout bounds it as a whole."""
+def create_with_job(options: Any, program_options: Any, succession: Succession | None = None) -> Collectives:
+    """The world, or a group that requests a job of its own by options. The group's timeout bounds it as a whole.
+    `succession`: by default its job ends with its ranks."""
     seconds = options.timeout.total_seconds()
     deadline = time.monotonic() + seconds
     rank, size = options.group_rank, options.group_size
     store = dist.PrefixStore("netfold", options.store)
     try:
         job_options = TorchOptions.of(program_options)
-        layout = rendezvous(store, rank, size, job_options, seconds)
+        succession = succession or Succession()
+        layout = rendezvous(store, rank, size, job_options, seconds, succession=succession)
+        succession.on_job(layout.kept_job)
         store = dist.PrefixStore(layout.session, store)
         ranks = tuple(options.global_ranks_in_group) or tuple(range(size))
         recorder = FlightRecorder(layout.job, options.group_id, ranks, rank)
-        session = open_session(layout, store, rank, recorder, deadline - time.monotonic())
+        session = open_session(layout, store, rank, recorder, deadline - time.monotonic(), run=succession.run)
     except (TrafficError, ConnectError, ValueError, dist.DistError) as error:  # the last: the store has ended
         raise dist.DistBackendError(f"netfold: {error}") from error
     if session.fallback_reason:

@@ -11,7 +11,7 @@ import numpy as np
 
 from netfold.protocol.connection import Connection
 from netfold.protocol.target import Targets
-from netfold.traffic.membership.jobs import cancel_job
+from netfold.traffic.membership.jobs import KeptJob, cancel_job, interrupt_job
 from netfold.traffic.pytorch.tensor_call import NetworkUse, TensorCall
 from netfold.traffic.pytorch.work import CALLBACKS
 from netfold.traffic.worker.call_dump import program_location
@@ -24,13 +24,17 @@ _CANCEL_S = 3.0
 
 
 class InNetworkReducer:
-    """A `tensor_call.Reducer` over hosts. Its averages divide by the number of hosts."""
+    """A `tensor_call.Reducer` over hosts. Its averages divide by the number of hosts. `kept`: the job, if it outlives
+    its ranks."""
 
-    def __init__(self, worker: Worker, where: Connection, job: str, host: str) -> None:
+    def __init__(
+        self, worker: Worker, where: Connection, job: str, host: str, kept: KeptJob | None = None
+    ) -> None:
         self._worker = worker
         self._where = where
         self._job = job
         self._host = host
+        self._kept = kept
 
     def start(self, call: TensorCall) -> None:
         submit_to_worker(self._worker, call)
@@ -39,8 +43,11 @@ class InNetworkReducer:
         self._worker.on_end(lambda error: CALLBACKS.run(lambda: callback(error)))
 
     def abort(self, cause: str) -> None:
-        """Cancels the job, which ends the calls of all its members."""
-        if cancel_job(self._where, self._job, f"a rank at host {self._host}: {cause}", _CANCEL_S):
+        """Ends the calls of all members of the job: cancels it, or interrupts one that is kept."""
+        by = f"a rank at host {self._host}: {cause}"
+        if self._kept is not None:
+            interrupt_job(self._where, self._job, self._kept.generation, by, _CANCEL_S)
+        elif cancel_job(self._where, self._job, by, _CANCEL_S):
             log.warning("job %s is canceled because this rank cannot continue", self._job)
 
     def report_waiting(self, waiting: Callable[[], str]) -> None:

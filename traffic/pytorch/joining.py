@@ -74,16 +74,18 @@ class Joined:
             self.job.leave()
 
 
-def join_or_agree_on_gloo(layout: RankLayout, store: Any, rank: int, deadline: float) -> Joined:
+def join_or_agree_on_gloo(
+    layout: RankLayout, store: Any, rank: int, deadline: float, run: str = ""
+) -> Joined:
     """Raises TrafficError, ConnectError."""
     if layout.fallback_reason:
         return Joined(NoReducer(), fallback_reason=layout.fallback_reason)
     if not layout.start_s:
-        return _join(layout, store, rank, deadline)
+        return _join(layout, store, rank, deadline, run)
     start_deadline = time.monotonic() + layout.start_s
     joined, failure = None, ""
     try:
-        joined = _join(layout, store, rank, min(deadline, start_deadline))
+        joined = _join(layout, store, rank, min(deadline, start_deadline), run)
     except (TrafficError, ConnectError, OSError, MemoryError) as error:
         failure = f"{error}" or type(error).__name__
     try:
@@ -131,9 +133,9 @@ def _leave(joined: Joined | None) -> None:
         thread.join(_LEAVE_S)
 
 
-def _join(layout: RankLayout, store: Any, rank: int, deadline: float) -> Joined:
+def _join(layout: RankLayout, store: Any, rank: int, deadline: float, run: str) -> Joined:
     """Raises TrafficError, ConnectError."""
-    job = _enter_job(layout, rank) if layout.job else None
+    job = _enter_job(layout, rank, run) if layout.job else None
     reducer: Reducer = NoReducer()
     try:
         reducer, worker = _open_reducer(layout, store, rank, deadline)
@@ -160,9 +162,11 @@ def _agree_on_targets(
     return agreed
 
 
-def _enter_job(layout: RankLayout, rank: int) -> EnteredJob:
+def _enter_job(layout: RankLayout, rank: int, run: str) -> EnteredJob:
     host = layout.names[layout.places[rank]]
-    return EnteredJob(layout.connection(), layout.job, host, f"rank {rank} at host {host}")
+    generation = layout.generation if layout.is_kept else None
+    where, member = layout.connection(), f"rank {rank} at host {host}"
+    return EnteredJob(where, layout.job, host, member, generation=generation, run=run)
 
 
 def _open_reducer(
@@ -202,11 +206,11 @@ def _accept_ranks(store: Any, ranks: Sequence[int], deadline: float) -> list[Loc
 def _join_hosts(layout: RankLayout, rank: int, deadline: float) -> InNetworkReducer:
     where = layout.connection()
     place = layout.places[rank]
-    membership = ControllerMembership(where, layout.job, layout.names[place])
+    membership = ControllerMembership(where, layout.job, layout.names[place], generation=layout.generation)
     try:
         membership.wait(max(0.0, deadline - time.monotonic()))
         worker = Worker(membership, bindable(layout.addresses[place]))
     except BaseException:
         membership.close(is_done=False)
         raise
-    return InNetworkReducer(worker, where, layout.job, layout.names[place])
+    return InNetworkReducer(worker, where, layout.job, layout.names[place], layout.kept_job)

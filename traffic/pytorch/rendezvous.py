@@ -16,7 +16,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
@@ -28,8 +28,9 @@ from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.protocol.environment import Variable
 from netfold.traffic.errors import DifferentFallbacksError, JobRefusedError, TrafficError, UnknownHostError
 from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
-from netfold.traffic.membership.jobs import submit_job
+from netfold.traffic.membership.jobs import KeptJob, submit_job
 from netfold.traffic.membership.process_jobs import cancel_abandoned_jobs
+from netfold.traffic.pytorch.kept_job import KEPT, Succession, end_jobs, join_again
 from netfold.traffic.pytorch.options import Fallback, TorchOptions
 
 log = logging.getLogger("netfold.torch")
@@ -46,13 +47,14 @@ _WAIT = timedelta(seconds=0.5)
 class HostInfo:
     """The host of a rank, as the rank sees it. Ranks of equal `machine` and `host` share a host. `host`:
     NETFOLD_HOST, or empty. `nonce`: of this process and attempt. `fallback`: the rule of its options; a rank of an
-    earlier version fails."""
+    earlier version fails. `job_before`: which the ranks before have left, as far as this rank knows."""
 
     machine: str
     addresses: tuple[str, ...]
     host: str
     nonce: str
     fallback: str = Fallback.FAIL
+    job_before: KeptJob | None = None
 
     @classmethod
     def of_this_process(cls) -> Self:
@@ -64,9 +66,11 @@ class HostInfo:
     @classmethod
     def read(cls, text: bytes) -> Self:
         found = json.loads(text)
-        addresses = tuple(found["addresses"])
+        before = found.get("job_before")
         return cls(
-            found["machine"], addresses, found["host"], found["nonce"], found.get("fallback", Fallback.FAIL)
+            *(found["machine"], tuple(found["addresses"]), found["host"], found["nonce"]),
+            found.get("fallback", Fallback.FAIL),
+            KeptJob(**before) if before else None,
         )
 
 
@@ -76,7 +80,8 @@ class RankLayout:
     `addresses`: of the hosts; an address may be "" where there is no job. `job`: "" if all ranks share one host, which
     needs no network, or go by Gloo. `session`: prefix of all keys of this world in torch's store. `report`,
     `group_rate`: of TorchOptions. `token`: of the job's members. `start_s`: ranks that have not joined the job after
-    this time go by Gloo, all of them; 0: they fail. `fallback_reason`: why all go by Gloo; "": they join the job."""
+    this time go by Gloo, all of them; 0: they fail. `fallback_reason`: why all go by Gloo; "": they join the job.
+    `generation`: of the job's workers. `is_kept`: the job outlives these ranks, for those that follow."""
 
     session: str
     job: str
@@ -87,11 +92,18 @@ class RankLayout:
     group_rate: float | None = None
     start_s: float = 0.0
     fallback_reason: str = ""
+    generation: int = 0
+    is_kept: bool = False
     token: str = field(default="", repr=False)
 
     @property
     def hosts(self) -> int:
         return max(self.places) + 1
+
+    @property
+    def kept_job(self) -> KeptJob | None:
+        """The job, for the ranks that follow."""
+        return KeptJob(self.job, self.generation, self.token) if self.job and self.is_kept else None
 
     def connection(self) -> Connection:
         """The connection of a member of the job. Raises ConnectError."""
@@ -109,14 +121,19 @@ def rendezvous(
     options: TorchOptions,
     timeout: float,
     info: HostInfo | None = None,
+    succession: Succession | None = None,
 ) -> RankLayout:
     """The layout, the same at all ranks, within `timeout` seconds; with several hosts, of a job that was admitted.
-    `info`: of this process by default. Raises TrafficError and ConnectError at all ranks."""
+    `info`: of this process by default. `succession`: by default these ranks follow none, and none follow them. Raises
+    TrafficError and ConnectError at all ranks."""
+    succession = succession or Succession()
     info = replace(info or HostInfo.of_this_process(), fallback=options.fallback_rule)
     deadline = time.monotonic() + timeout
-    _cancel_abandoned(timeout)
+    with contextlib.suppress(ConnectError):  # ranks of one host need no controller
+        info = replace(info, job_before=succession.job_before(connection()))
+        _cancel_abandoned(succession.run, timeout)
     if rank == 0:
-        return _publish_layout(store, size, options, timeout, deadline, info)
+        return _publish_layout(store, size, options, timeout, deadline, info, succession.is_kept)
     return _await_layout(store, rank, deadline, info)
 
 
@@ -135,16 +152,22 @@ def _seconds_to(deadline: float) -> float:
     return max(_MIN_WAIT_S, deadline - time.monotonic())
 
 
-def _cancel_abandoned(timeout: float) -> None:
-    """Cancel jobs of ended processes of this machine. Rank 0 submits when all ranks have published their hosts."""
-    with contextlib.suppress(ConnectError):  # ranks of one host need no controller
-        canceled = cancel_abandoned_jobs(connection(), min(timeout, _CANCEL_S))
-        if canceled:
-            log.warning("canceled jobs of processes that had ended: %s", ", ".join(canceled))
+def _cancel_abandoned(run: str, timeout: float) -> None:
+    """Cancel jobs of ended processes of this machine. Rank 0 submits when all ranks have published their hosts. Raises
+    ConnectError."""
+    canceled = cancel_abandoned_jobs(connection(), min(timeout, _CANCEL_S), run)
+    if canceled:
+        log.warning("canceled jobs of processes that had ended: %s", ", ".join(canceled))
 
 
 def _publish_layout(
-    store: Any, size: int, options: TorchOptions, timeout: float, deadline: float, info: HostInfo
+    store: Any,
+    size: int,
+    options: TorchOptions,
+    timeout: float,
+    deadline: float,
+    info: HostInfo,
+    is_kept: bool,
 ) -> RankLayout:
     session = secrets.token_hex(8)
     store.set(_SESSION, session)
@@ -152,7 +175,7 @@ def _publish_layout(
     infos = [info, *map(HostInfo.read, published)]
     nonces = [one.nonce for one in infos]
     try:
-        layout = _make_layout(session, infos, options.within(timeout), _seconds_to(deadline))
+        layout = _make_layout(session, infos, options.within(timeout), _seconds_to(deadline), is_kept)
     except (TrafficError, ConnectError, ValueError) as error:
         refused = isinstance(error, JobRefusedError)
         store.set(
@@ -190,7 +213,7 @@ def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> Ran
 
 
 def _make_layout(
-    session: str, infos: Sequence[HostInfo], options: TorchOptions, timeout: float
+    session: str, infos: Sequence[HostInfo], options: TorchOptions, timeout: float, is_kept: bool
 ) -> RankLayout:
     """Raises TrafficError and ConnectError: the ranks fail. The layout of ranks that go by Gloo has the reason."""
     _check_fallbacks(infos)
@@ -199,7 +222,10 @@ def _make_layout(
     hosts = list(dict.fromkeys((info.machine, info.host) for info in infos))
     places = tuple(hosts.index((info.machine, info.host)) for info in infos)
     layout = RankLayout(session, "", places, report=options.report)
+    before = [info.job_before for info in infos if info.job_before is not None]
     if len(hosts) == 1:
+        if before:
+            end_jobs(connection(), before)
         return layout
     of_hosts = [infos[places.index(place)] for place in range(len(hosts))]
     falls_back = options.fallback == Fallback.GLOO
@@ -208,22 +234,47 @@ def _make_layout(
         where = connection()
         known = _find_hosts(where, of_hosts, start_s if falls_back else _LOOK_UP_S)
         addresses = tuple(host.address for host in known)
-        name = options.job or f"torch-{secrets.token_hex(4)}"
         names = tuple(host.name for host in known)
-        token = submit_job(where, options.job_file(name, names), options.queue, _seconds_to(deadline))
+        keys = options.job_file(options.job or f"torch-{secrets.token_hex(4)}", names)
+        again = join_again(where, before, keys, names, _seconds_to(deadline)) if before else None
+        if again is None:
+            job = _submit(where, keys, options.queue, deadline, is_kept)
+        else:
+            job, ranked = again.job, [again.hosts.index(name) for name in names]
+            names = again.hosts
+            addresses = tuple(known[ranked.index(place)].address for place in range(len(names)))
+            places = tuple(ranked[place] for place in places)
     except (TrafficError, ConnectError) as error:
         if not falls_back:
             raise
         return replace(layout, addresses=addresses, fallback_reason=f"{error}")
     return replace(
         layout,
-        job=name,
+        job=job.name,
+        places=places,
         names=names,
         addresses=addresses,
         group_rate=options.group_rate,
         start_s=_seconds_to(deadline) if falls_back else 0.0,
-        token=token,
+        generation=job.generation,
+        is_kept=is_kept,
+        token=job.token,
     )
+
+
+def _submit(
+    where: Connection, keys: Mapping[str, object], queue: bool, deadline: float, is_kept: bool
+) -> KeptJob:
+    """`is_kept`: the job outlives its ranks, if the controller allows it. Raises JobRefusedError."""
+    name = f"{keys['name']}"
+    if is_kept:
+        try:
+            token = submit_job(where, {**keys, **KEPT}, queue, _seconds_to(deadline))
+        except JobRefusedError as error:
+            log.info("job %s ends with its ranks: %s", name, error)
+        else:
+            return KeptJob(name, 0, token)
+    return KeptJob(name, 0, submit_job(where, keys, queue, _seconds_to(deadline)))
 
 
 def _check_fallbacks(infos: Sequence[HostInfo]) -> None:

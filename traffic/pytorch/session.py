@@ -138,13 +138,14 @@ class Session:
             if self._closed:
                 return
             self._closed = True
+            has_failed = self._failure is not None
             self._failure = self._failure or TrafficError("the process group is destroyed")
         self._calls.put(None)
         self._thread.join()
         self.reporter.finish(self._network_use())
         self._reducer.close()
         if self._job is not None:
-            self._job.leave()
+            self._job.leave(has_failed=has_failed)
 
     def _network_use(self) -> NetworkUse | None:
         """None after the job has ended."""
@@ -155,11 +156,16 @@ class Session:
 
 
 def open_session(
-    layout: RankLayout, store: Any, rank: int, recorder: FlightRecorder, timeout: float
+    layout: RankLayout,
+    store: Any,
+    rank: int,
+    recorder: FlightRecorder,
+    timeout: float,
+    run: str = "",
 ) -> Session:
     """Joins the layout's job, and the other ranks of this host, within `timeout` seconds; or goes by Gloo, as all ranks
-    do. `store`: with the session's prefix. Raises TrafficError, ConnectError."""
-    joined = join_or_agree_on_gloo(layout, store, rank, time.monotonic() + timeout)
+    do. `store`: with the session's prefix. `run`: in which others find the job. Raises TrafficError, ConnectError."""
+    joined = join_or_agree_on_gloo(layout, store, rank, time.monotonic() + timeout, run)
     return Session(
         joined.reducer,
         _open_reporter(layout, store, rank, "" if joined.fallback_reason else layout.job),

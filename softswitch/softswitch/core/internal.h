@@ -34,6 +34,8 @@ void ss_packet_renumber(struct ss_switch *sw, struct ss_packet *k); /* makes it 
 void ss_packet_free(struct ss_switch *sw, struct ss_packet *k);
 int ss_packet_keep(struct ss_switch *sw,
                    struct ss_packet *k); /* copies the payload, which otherwise is valid within ss_receive only */
+int ss_blocks_add(const struct ss_program *g, const struct ss_shard *s, uint32_t count); /* SS_E_MEMORY: none were added */
+void ss_blocks_remove(const struct ss_shard *s, uint32_t count); /* they must be free */
 struct ss_buf *ss_buf_new(uint32_t bytes);
 void ss_buf_drop(struct ss_buf *b);
 void ss_pool_clear(struct ss_pool *p);
@@ -77,6 +79,7 @@ struct ss_switch {
     uint64_t start_ns, seed, last_ns;
     ss_tx_fn tx;
     void *tx_ctx;
+    ss_buffer_fn buffer;
     ss_log_fn log;
     void *log_ctx;
     uint32_t dump_bytes; /* bytes of each received and sent frame to log; 0 = none */

@@ -30,9 +30,11 @@ static int make_thread_state(const struct ss_program *g, struct ss_shard *s) {
     s->memos = zeroed(g->n_tables, sizeof *s->memos);
     s->counters = zeroed(g->n_counters, sizeof *s->counters);
     s->scratch = malloc(SS_MAX_FRAME + 8192);
+    s->blocks = zeroed(1, sizeof *s->blocks);
     s->lock = zeroed(1, sizeof *s->lock);
     if (s->lock) ss_lock_init(s->lock);
-    if (!s->memos || !s->counters || !s->scratch || !s->lock) return SS_E_MEMORY;
+    if (!s->memos || !s->counters || !s->scratch || !s->blocks || !s->lock) return SS_E_MEMORY;
+    if (ss_blocks_add(g, s, g->n_big) != SS_OK) return SS_E_MEMORY; /* loops write them beside those that they read */
     for (uint32_t i = 0; i < g->n_counters; i++)
         if (!(s->counters[i] = zeroed(g->counters[i], sizeof **s->counters))) return SS_E_MEMORY;
     return SS_OK;
@@ -43,6 +45,8 @@ static void free_thread_state(const struct ss_program *g, struct ss_shard *s) {
     free(s->counters);
     free(s->memos);
     free(s->scratch);
+    while (s->blocks && *s->blocks) ss_blocks_remove(s, 1);
+    free(s->blocks);
     if (s->lock) ss_lock_destroy(s->lock);
     free(s->lock);
 }

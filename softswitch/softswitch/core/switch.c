@@ -124,10 +124,17 @@ void ss_switch_free(struct ss_switch *sw) {
     free(shards);
 }
 
+void ss_set_buffer(struct ss_switch *sw, ss_buffer_fn buffer) {
+    ss_lock_acquire(&sw->lock);
+    sw->buffer = buffer;
+    ss_lock_release(&sw->lock);
+}
+
 void ss_set_tx(struct ss_switch *sw, ss_tx_fn tx, void *ctx) {
     ss_lock_acquire(&sw->lock);
     sw->tx = tx;
     sw->tx_ctx = ctx;
+    sw->buffer = NULL;
     ss_lock_release(&sw->lock);
 }
 

@@ -236,17 +236,21 @@ static void finish_ingress(struct ss_switch *sw, struct ss_packet *k) {
     }
 }
 
-static uint32_t deparse(struct ss_switch *sw, struct ss_packet *k) {
+/* Returns where the frame is, NULL if it is too long. */
+static const uint8_t *deparse(struct ss_switch *sw, struct ss_packet *k, uint32_t *len) {
     const struct ss_program *g = k->pl->program;
     g->update_checksums(k);
     uint32_t head = g->headers_bytes(k);
     if (head + (uint64_t)k->payload_len > SS_MAX_FRAME) {
         sw->stats.too_long++;
-        return UINT32_MAX;
+        return NULL;
     }
-    g->deparse(k, sw->out);
-    if (k->payload_len) memcpy(sw->out + head, k->payload, k->payload_len);
-    return head + k->payload_len;
+    *len = head + k->payload_len;
+    uint8_t *out = sw->buffer && !k->recirculate ? sw->buffer(sw->tx_ctx, k->out_port, *len) : NULL;
+    if (!out) out = sw->out;
+    g->deparse(k, out);
+    if (k->payload_len) memcpy(out + head, k->payload, k->payload_len);
+    return out;
 }
 
 static void recirculate(struct ss_switch *sw, struct ss_packet *k, uint32_t len) {
@@ -286,17 +290,18 @@ static void run_egress(struct ss_switch *sw, struct ss_packet *k) {
         sw->stats.egress_drops++;
         k->failed = 1;
     }
-    uint32_t len = k->failed ? UINT32_MAX : deparse(sw, k);
-    if (len != UINT32_MAX && k->recirculate) {
+    uint32_t len = 0;
+    const uint8_t *out = k->failed ? NULL : deparse(sw, k, &len);
+    if (out && k->recirculate) {
         TRACE(k, "Recirculating packet");
         recirculate(sw, k, len);
-    } else if (len != UINT32_MAX) {
+    } else if (out) {
         if (len > k->truncate) len = k->truncate;
         p->stats.tx_packets++;
         p->stats.tx_bytes += len;
         TRACE(k, "Transmitting packet of size %u out of port %u", len, k->out_port);
-        if (sw->dump_bytes) ss_dump(sw, "Sending", k->out_port, sw->out, len);
-        if (sw->tx) sw->tx(sw->tx_ctx, k->out_port, sw->out, len);
+        if (sw->dump_bytes) ss_dump(sw, "Sending", k->out_port, out, len);
+        if (sw->tx) sw->tx(sw->tx_ctx, k->out_port, out, len);
     }
     ss_packet_free(sw, k);
 }

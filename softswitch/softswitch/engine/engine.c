@@ -106,6 +106,7 @@ struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port) {
         return NULL;
     }
     ss_set_tx(sw, ss_batch_on_transmit, engine);
+    ss_set_buffer(sw, ss_batch_buffer);
     return engine;
 }
 

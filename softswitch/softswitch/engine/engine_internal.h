@@ -71,6 +71,7 @@ bool ss_batch_run(struct ss_engine *engine);
 /* The ss_handover_fn of the core. */
 void ss_batch_on_handover(void *context, uint32_t shard, uint32_t number, const uint8_t *data, uint32_t length);
 /* The ss_tx_fn of the core. */
+uint8_t *ss_batch_buffer(void *context, uint32_t number, uint32_t length);
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length);
 
 /* ports.c */

@@ -84,7 +84,7 @@ bool ss_interface_mtu_grew(const struct ss_interface *interface);
  * number, lost ones included. */
 uint32_t ss_interface_receive(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context);
 
-/* Queues a copy of the frame; flushes the batch first when it is full. */
+/* Queues the frame, by a copy unless it is in its place of the queue; flushes the batch first when it is full. */
 void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint32_t length);
 
 /* Sends the queued frames. */

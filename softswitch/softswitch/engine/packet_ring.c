@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "../runtime/switch.h"
 #include "checksum.h"
 #include "segments.h"
 
@@ -69,8 +70,19 @@ void ss_ring_close(struct ss_packet_ring *ring) {
     *ring = (struct ss_packet_ring){0};
 }
 
-static struct tpacket2_hdr *frame_at(const struct ss_packet_ring *ring, uint32_t index) {
+/* Returns the frame `ahead` places behind the next. */
+static struct tpacket2_hdr *frame_at(const struct ss_packet_ring *ring, uint32_t ahead) {
+    uint32_t index = ring->next + ahead;
+    if (index >= ring->frame_count) index -= ring->frame_count;
     return (struct tpacket2_hdr *)(ring->memory + (size_t)index * ring->frame_size);
+}
+
+/* Loads a frame before its turn, and the header that says where the one behind it lies. */
+static void prefetch(const struct ss_packet_ring *ring) {
+    const struct tpacket2_hdr *frame = frame_at(ring, SS_FRAMES_AHEAD);
+    __builtin_prefetch(frame_at(ring, SS_FRAMES_AHEAD + 1));
+    if (!(__atomic_load_n(&frame->tp_status, __ATOMIC_RELAXED) & TP_STATUS_USER)) return;
+    ss_prefetch_frame((const uint8_t *)frame + frame->tp_mac, frame->tp_snaplen);
 }
 
 /* Puts the VLAN tag where it was on the wire: the kernel has it apart from the frame. */
@@ -135,11 +147,11 @@ uint32_t ss_ring_receive(struct ss_packet_ring *ring, int fd, uint32_t budget, s
                          struct ss_ring_losses *losses) {
     uint32_t taken = 0;
     for (uint32_t visited = 0; taken < budget && visited < budget; visited++) {
-        struct tpacket2_hdr *frame = frame_at(ring, ring->next);
+        struct tpacket2_hdr *frame = frame_at(ring, 0);
         uint32_t status = __atomic_load_n(&frame->tp_status, __ATOMIC_ACQUIRE);
         if (!(status & TP_STATUS_USER)) break;
+        prefetch(ring);
         ring->next = ring->next + 1 == ring->frame_count ? 0 : ring->next + 1;
-        __builtin_prefetch((uint8_t *)frame_at(ring, ring->next));
         taken += take(ring, fd, frame, status, sink, context, losses);
         __atomic_store_n(&frame->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
     }

@@ -39,12 +39,18 @@ static bool append_to_last(struct ss_transmit_queue *queue, const uint8_t *data,
     uint32_t payload = length - run->header_bytes;
     uint8_t *end = (uint8_t *)iov->iov_base + run->bytes;
     if (end + payload > queue->arena + SS_TX_ARENA) return false;
-    memcpy(end, data + run->header_bytes, payload);
     ss_run_append(run, iov->iov_base, data, length);
+    memmove(end, data + run->header_bytes, payload); /* both may be behind the run */
     iov->iov_len = run->bytes;
     queue->used = (uint32_t)(end - queue->arena) + payload;
     queue->frames++;
     return true;
+}
+
+uint8_t *ss_transmit_place(const struct ss_transmit_queue *queue, uint32_t length) {
+    uint32_t start = (queue->used + 63) & ~63u;
+    bool is_full = queue->count == SS_TX_BATCH || start > SS_TX_ARENA || SS_TX_ARENA - start < length;
+    return is_full ? NULL : queue->arena + start;
 }
 
 bool ss_transmit_add(struct ss_transmit_queue *queue, const uint8_t *data, uint32_t length) {
@@ -53,13 +59,12 @@ bool ss_transmit_add(struct ss_transmit_queue *queue, const uint8_t *data, uint3
         if (ss_run_continues(&queue->run[last], queue->iov[last][1].iov_base, data, length))
             return append_to_last(queue, data, length);
     }
-    uint32_t start = (queue->used + 63) & ~63u;
-    if (queue->count == SS_TX_BATCH || start > SS_TX_ARENA || SS_TX_ARENA - start < length) return false;
-    struct iovec *iov = &queue->iov[queue->count][1];
-    *iov = (struct iovec){queue->arena + start, length};
-    memcpy(iov->iov_base, data, length);
+    uint8_t *place = ss_transmit_place(queue, length);
+    if (!place) return false;
+    queue->iov[queue->count][1] = (struct iovec){place, length};
+    if (place != data) memcpy(place, data, length);
     queue->run[queue->count] = queue->merges ? ss_run_of(data, length) : (struct ss_run){.frames = 1, .bytes = length};
-    queue->used = start + length;
+    queue->used = (uint32_t)(place - queue->arena) + length;
     queue->count++;
     queue->frames++;
     return true;

@@ -40,7 +40,11 @@ void ss_transmit_omit_headers(struct ss_transmit_queue *queue);
 /* Forgets the frames. */
 void ss_transmit_clear(struct ss_transmit_queue *queue);
 
-/* Copies the frame, at most SS_SUPER_FRAME bytes. Returns false if the queue is full: send it first. */
+/* Returns where the next frame may be written before ss_transmit_add takes it; NULL if the queue is full. */
+uint8_t *ss_transmit_place(const struct ss_transmit_queue *queue, uint32_t length);
+
+/* Takes the frame, at most SS_SUPER_FRAME bytes; copies it unless it is in its place. Returns false if the queue is full: send it
+ * first. */
 bool ss_transmit_add(struct ss_transmit_queue *queue, const uint8_t *data, uint32_t length);
 
 /* Sends all and empties the queue. Runs that the kernel or the device refuses are sent frame by frame; other frames that are

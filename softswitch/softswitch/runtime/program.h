@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 8u
+#define SS_ABI 9u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -24,6 +24,18 @@ struct ss_std {
 };
 
 enum ss_instance { SS_NORMAL, SS_INGRESS_CLONE, SS_EGRESS_CLONE, SS_COALESCED, SS_RECIRC, SS_REPLICATION, SS_RESUBMIT };
+
+/* A header of many bytes. `at`: where they are: in the frame as it came, in a block, or zeros. Only the bytes of a block that
+ * no other packet has may be written; copies of a packet share a block. */
+struct ss_block {
+    struct ss_block *next;
+    uint32_t refs;
+    _Alignas(64) uint8_t bytes[];
+};
+struct ss_big {
+    uint8_t *at;
+    struct ss_block *block; /* NULL: `at` is in the frame, or zeros */
+};
 
 struct ss_buf; /* a shared, counted byte buffer; core/packet.c */
 
@@ -179,7 +191,7 @@ struct ss_program {
     uint32_t has_mcast; /* the program declares mcast_grp */
     uint32_t traced;    /* the program and the core write the trace */
     uint32_t times_frames; /* the program can read the arrival time of frames */
-    uint32_t n_tables, n_profiles, n_counters, n_meters, n_banks, n_regs, n_vsets, n_digests, n_actions;
+    uint32_t n_tables, n_profiles, n_counters, n_meters, n_banks, n_regs, n_vsets, n_digests, n_actions, n_big;
     const struct ss_table_desc *tables;
     const uint32_t *counters; /* sizes */
     const struct ss_meter_desc *meters;
@@ -187,6 +199,9 @@ struct ss_program {
     const struct ss_reg_desc *regs;
     const struct ss_vset_desc *vsets;
     const uint32_t *action_words; /* words of data of each action */
+    const uint32_t *big;   /* bytes of each big header */
+    uint32_t big_at;       /* offset of its struct ss_big [n_big] in the PHV */
+    const uint8_t *zeros;  /* bytes of any big header that nothing has set */
     void (*parse)(struct ss_packet *);   /* frame -> phv, payload; verifies checksums */
     void (*ingress)(struct ss_packet *);
     void (*egress)(struct ss_packet *);
@@ -194,8 +209,6 @@ struct ss_program {
     void (*update_checksums)(struct ss_packet *);
     void (*deparse)(struct ss_packet *, uint8_t *out);   /* writes exactly headers_bytes */
     void (*copy_fields)(void *dst_phv, const void *src_phv, uint32_t list); /* a field list; 0 = none */
-    void (*clear_phv)(void *phv);                   /* zeroes what the program may have set */
-    void (*copy_phv)(void *to_phv, const void *from_phv); /* overwrites the previous packet's values in `to` */
     void (*reset_metadata)(void *phv); /* all metadata headers to zero */
     uint32_t (*digest)(const struct ss_packet *, uint32_t list, uint8_t *out); /* bytes written, at most 4096 */
 };
@@ -213,6 +226,7 @@ struct ss_shard {
     struct ss_memo *memos; /* by table */
     struct ss_counter **counters; /* summed over the shards when they are read */
     uint8_t *scratch;      /* SS_MAX_FRAME + 8192 bytes: inputs of checksums and hashes */
+    struct ss_block **blocks; /* free; each packet object adds one for each big header, so none lacks */
     struct ss_lock *lock;  /* held by the thread in a batch; control operations hold those of all shards */
 };
 
@@ -317,6 +331,38 @@ SS_INLINE struct ss_entry *ss_lookup_remembered(const struct ss_table *t, struct
     m->entry = found;
     m->changes = t->changes;
     return found;
+}
+
+/* Give a big header other bytes: a block, those of the frame, a copy of them, or a copy of its own bytes if others see them. */
+SS_INLINE struct ss_block *ss_block_take(const struct ss_packet *k) {
+    struct ss_block *b = *k->shard->blocks;
+    *k->shard->blocks = b->next;
+    b->refs = 1;
+    return b;
+}
+SS_INLINE void ss_big_release(const struct ss_packet *k, const struct ss_big *h) {
+    if (!h->block || --h->block->refs) return;
+    h->block->next = *k->shard->blocks;
+    *k->shard->blocks = h->block;
+}
+SS_INLINE void ss_big_replace(const struct ss_packet *k, struct ss_big *h, struct ss_block *b) {
+    ss_big_release(k, h);
+    h->block = b;
+    h->at = b->bytes;
+}
+SS_INLINE void ss_big_view(const struct ss_packet *k, struct ss_big *h, const uint8_t *at, unsigned bytes) {
+    (void)bytes;
+    ss_big_release(k, h);
+    h->block = 0;
+    h->at = (uint8_t *)at;
+}
+SS_INLINE void ss_big_copy(const struct ss_packet *k, struct ss_big *h, const uint8_t *from, unsigned bytes) {
+    struct ss_block *b = ss_block_take(k);
+    memcpy(b->bytes, from, bytes);
+    ss_big_replace(k, h, b);
+}
+SS_INLINE void ss_big_own(const struct ss_packet *k, struct ss_big *h, unsigned bytes) {
+    if (!h->block || h->block->refs > 1) ss_big_copy(k, h, h->at, bytes);
 }
 
 SS_INLINE void ss_count(struct ss_counter *c, const struct ss_packet *k) {

@@ -47,8 +47,13 @@ typedef void (*ss_tx_fn)(void *ctx, uint32_t port, const uint8_t *data, uint32_t
 struct ss_switch *ss_switch_new(uint32_t drop_port, uint64_t start_ns, uint64_t seed);
 void ss_switch_free(struct ss_switch *sw);
 
-/* [control] Sets the transmit callback. Without one frames are counted and dropped. */
+/* [control] Sets the transmit callback, and removes that of ss_set_buffer. Without one frames are counted and dropped. */
 void ss_set_tx(struct ss_switch *sw, ss_tx_fn tx, void *ctx);
+
+/* [control] Sets a callback, with the context of the transmit callback, that names the `bytes` where a frame for `port` is to be
+ * written: the transmit callback then gets that place. NULL from it, or no callback (initial): a place of the switch. */
+typedef uint8_t *(*ss_buffer_fn)(void *ctx, uint32_t port, uint32_t bytes);
+void ss_set_buffer(struct ss_switch *sw, ss_buffer_fn buffer);
 
 /* Divides the data plane among `count` threads, a power of two of at most SS_MAX_THREADS. Each has a shard: a struct ss_switch
  * for the functions marked [batch], for ss_set_tx and ss_set_handover; the first is `sw`, and takes the others. A frame whose
@@ -69,6 +74,13 @@ void ss_end(struct ss_switch *sw);
 /* [batch] Processes one received frame up to its egress queues. Neither changes nor keeps `data`. Any length and content is
  * safe; a frame above SS_MAX_FRAME is counted in `rx_oversize` and dropped. */
 void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32_t len, uint64_t now_ns);
+
+/* Before an engine passes a frame it loads the one this many behind into the cache, or its beginning if it is a long run. */
+#define SS_FRAMES_AHEAD 2u
+#define SS_PREFETCHED 4096u
+static inline void ss_prefetch_frame(const uint8_t *data, uint32_t len) {
+    for (uint32_t i = 0; i < len && i < SS_PREFETCHED; i += 64) __builtin_prefetch(data + i);
+}
 
 /* [batch] Releases every queued frame that is due at `now_ns` and does the timed work of the core (idle timeouts).
  * Returns the next instant it wants to be called, SS_NEVER if none. Call it after each batch of ss_receive as well: an

@@ -5,16 +5,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from softswitch.translate import store
 from softswitch.translate.code import Code
 from softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
 from softswitch.translate.layout import params_of
-from softswitch.translate.model import Field, Model
+from softswitch.translate.model import Field, Header, Model
+from softswitch.translate.model import names_in as strings_in
+from softswitch.translate.phv import emit_own
 from softswitch.translate.prefetch import emit_prefetches
 from softswitch.translate.primitive import Banks, Primitives, Shared
 from softswitch.translate.reroll import Finder, Key, Run
 from softswitch.translate.statements import (
+    WRITES_FIRST,
     If,
     Jumps,
     Prim,
@@ -50,6 +54,15 @@ def in_one_row(banks: Banks, names: Sequence[str]) -> bool:
     """Whether the registers lie side by side in one bank."""
     places = [banks.place[n] for n in names]
     return all(p == (places[0][0], places[0][1] + i) for i, p in enumerate(places))
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A field that advances with a loop. `new` None: the loop does not write it."""
+
+    old: FieldRef
+    new: FieldRef | None
+    block: str = ""  # arguments of ss_big_replace
 
 
 class ActionEmitter:
@@ -94,6 +107,7 @@ class ActionEmitter:
         for s in body:
             if isinstance(s, Prim):
                 with self.code.block():
+                    self._own(s)
                     self.primitives.emit(s)
                 continue
             if isinstance(s, Jumps):
@@ -121,8 +135,13 @@ class ActionEmitter:
                     self.code.add(f"if ({condition}) goto j{target};")
             else:
                 with self.code.block():
+                    self._own(p)
                     self.primitives.emit(p)
         self.code.lines.append(f" j{len(body.prims)}: __attribute__((unused));")
+
+    def _own(self, p: Prim) -> None:
+        target = p.params[WRITES_FIRST.get(p.op, 0)] if p.params and p.op != "register_write" else ()
+        emit_own(self.model, self.code, strings_in(target))
 
     # ---- loops ----
 
@@ -169,13 +188,11 @@ class ActionEmitter:
         saved_local, saved_lanes = dict(ex.local), dict(ex.lanes)
         flags = self._flags(run, body)
         shared = self._fixed(run, body, flags)
-        bases: dict[str, str] = {}
-        for key, (h, f) in run.fields.items():
-            base = self._base(h.place, f.offset // 8)
-            bases[base] = base
-            step = f.width // 8
-            moved = Field(f.name, f.width, f.signed, 0)
-            ex.lanes[key] = FieldRef(moved, HeaderRef(h, "1", f"({base} + {step} * i)", ""))
+        changed = {w for p in all_prims(body) if (w := written(p)) is not None}
+        emit_own(
+            self.model, self.code, {header for header, name in changed if (header, name) not in run.fields}
+        )
+        lanes = {key: self._lane(run, key, key in changed) for key in run.fields}
         private = self._private(run, body, rest, rows)
         for key, flag in flags.items():
             self.code.add(f"uint32_t {flag} = 0;")
@@ -185,20 +202,45 @@ class ActionEmitter:
         with self.code.block(f"for (uint32_t i = 0; i < {run.repetitions}u; i++)"):
             for key, variable in private.items():
                 self.code.add(f"{self._ctype(key)} {variable} = 0;")
+            for key, lane in lanes.items():
+                value = ex.load(lane.old)
+                ex.lanes[key] = FieldRef(lane.old.field, lvalue=self.code.temp(value.ctype, value.code))
             self._loop_body(body, flags)
+            for key, lane in lanes.items():
+                if lane.new is not None:
+                    store.store(ex, lane.new, ex.load(ex.lanes[key]))
         ex.lane_registers = {}
         ex.local, ex.lanes = saved_local, saved_lanes
+        for lane in lanes.values():
+            if lane.block:
+                self.code.add(f"ss_big_replace(K, {lane.block});")
         for key, variable in shared.items():
             self._store_back(key, variable)
         for key, flag in flags.items():
             with self.code.block(f"if ({flag})"):
                 self._each([flagged(body, key)])
 
-    def _base(self, place: int, offset: int) -> str:
+    def _lane(self, run: Run, key: Key, is_changed: bool) -> Lane:
+        """Before the loop: where its repetitions read a field that advances, and where they write it. A big header
+        that the loop writes whole gets a new block, which needs no copy of the old bytes first."""
+        h, f = run.fields[key]
+        is_whole = f.width * run.repetitions == h.type.bits
+        if is_changed and not is_whole:
+            emit_own(self.model, self.code, {h.name})
+        old = self._moving(h, f, f"{self.ex.header_ref(h).base} + {f.offset // 8}")
+        if not is_changed or not is_whole or h.big < 0:
+            return Lane(old, old if is_changed else None)
+        self.code.count += 1
+        block = f"b{self.code.count}"
+        self.code.add(f"struct ss_block *{block} = ss_block_take(K);")
+        return Lane(old, self._moving(h, f, f"{block}->bytes"), f"&P->big[{h.big}], {block}")
+
+    def _moving(self, h: Header, f: Field, base: str) -> FieldRef:
         self.code.count += 1
         name = f"p{self.code.count}"
-        self.code.add(f"uint8_t *restrict {name} = P->hdr + {place + offset};")
-        return name
+        self.code.add(f"uint8_t *restrict {name} = {base};")
+        moved = Field(f.name, f.width, f.signed, 0)
+        return FieldRef(moved, HeaderRef(h, "1", f"({name} + {f.width // 8} * i)", ""))
 
     def _ctype(self, key: Key) -> str:
         _, f = self.model.field(*key)

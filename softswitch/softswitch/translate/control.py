@@ -16,6 +16,7 @@ from softswitch.translate.expr import Expr, Node
 from softswitch.translate.layout import KeyField, pack, params_of, words_of
 from softswitch.translate.model import MAX_WIDTH, unsupported
 from softswitch.translate.parser import emit_key, sum_words
+from softswitch.translate.phv import emit_own
 from softswitch.translate.primitive import Shared
 from softswitch.translate.refs import identifier
 from softswitch.translate.trace import fragment, where
@@ -175,6 +176,7 @@ class ControlEmitter:
         m = next(m for m in self.model.list("meter_arrays") if m["name"] == name)
         amount = "K->ingress_length" if m["type"] == "bytes" else "1"
         with ex.code.block("if (E)"):
+            emit_own(self.model, ex.code, {m["result_target"][0]})
             color = ex.code.temp("uint32_t", f"E->meter ? ss_meter_run(E->meter, K->now_us, {amount}) : 0")
             store.set_number(ex, ex.field_ref({"type": "field", "value": m["result_target"]}), color, 2)
 

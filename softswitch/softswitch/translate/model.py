@@ -82,6 +82,11 @@ class HeaderType:
         return self.bits // 8
 
     @property
+    def is_read_exactly(self) -> bool:
+        """Whether no field is read with bytes beside it: the header may then end where readable memory ends."""
+        return all(f.width <= 64 and f.width % 8 == f.offset % 8 == 0 for f in self.fields)
+
+    @property
     def room(self) -> int:
         """Bytes in the PHV: the fixed part with 8 spare bytes, and the varbit part with 8 more, in words of 8."""
         var = self.var_max + 8 if self.varbit else 0
@@ -104,6 +109,8 @@ class Header:
     number: int
     index: int = -1
     place: int = -1
+    big: int = -1
+    """Its place among the big headers, which are not in the buffer."""
     union: Union | None = None
 
 
@@ -332,11 +339,10 @@ def _place(model: Model) -> None:
     for h in rest:
         if h not in model.big:
             put(h)
-    model.always_bytes = place
-    for h in model.big:
-        place = (place + 63) // 64 * 64
+    model.phv_bytes = place
+    for i, h in enumerate(model.big):
         put(h)
+        h.big = i
     if place > MAX_PHV:
         raise unsupported(f"headers of {place} bytes together", None)
-    model.phv_bytes = place
     model.validity_bytes = count

@@ -13,8 +13,8 @@ from softswitch.translate.checksum import emit_verify
 from softswitch.translate.code import Code
 from softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
 from softswitch.translate.layout import KeyField, pack
-from softswitch.translate.model import MAX_WIDTH, Field, unsupported
-from softswitch.translate.phv import note_touched
+from softswitch.translate.model import MAX_WIDTH, Field, names_in, unsupported
+from softswitch.translate.phv import emit_own
 from softswitch.translate.primitive import Primitives, Shared
 from softswitch.translate.refs import identifier
 from softswitch.translate.statements import Prim
@@ -88,7 +88,6 @@ class ParserEmitter:
         with self.code.block():
             self.trace.step(self.code, f"Parser '{self.name}' entering state '{name}'")
             self.code.add(f"if (SS_UNLIKELY(++states > {MAX_STATES})) {self.error('ParserTimeout')}")
-            note_touched(self.model, self.code, state["parser_ops"])
             for op in state["parser_ops"]:
                 self.ex.node = {"source_info": op.get("source_info") or state.get("source_info")}
                 with self.code.block():
@@ -100,6 +99,8 @@ class ParserEmitter:
     def _op(self, op: Node) -> None:
         a = op["parameters"]
         kind = op["op"]
+        if kind != "extract":
+            emit_own(self.model, self.code, names_in(a))
         if kind == "extract":
             self._extract(a[0])
         elif kind == "extract_VL":
@@ -161,7 +162,10 @@ class ParserEmitter:
         short = self.error("PacketTooShort")
         if t.varbit is None:
             self.code.add(f"if (len - at < {t.bytes}u) {short}")
-            if t.bytes:
+            if h.header.big >= 0:
+                take = "ss_big_view" if t.is_read_exactly else "ss_big_copy"
+                self.code.add(f"{take}(K, &P->big[{h.header.big}], D + at, {t.bytes});")
+            elif t.bytes:
                 self.code.add(f"memcpy({h.base}, D + at, {t.bytes});")
             self.code.add(f"at += {t.bytes}u;")
         else:

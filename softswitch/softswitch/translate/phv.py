@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packet header vector as a C struct: its initialization per packet, and its copy.
 
-Most of its bytes are big headers that few packets have. Code that may write one marks it in `touched`; the others stay
-zero, and are neither cleared nor copied."""
+Big headers lie elsewhere (struct ss_big of runtime/program.h). One that the parser extracts stays in the frame until
+something writes it, and copies of a packet share it."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from softswitch.translate.code import Code
 from softswitch.translate.expr import member_name
 from softswitch.translate.locals import Key
-from softswitch.translate.model import STD_FIELDS, Model, names_in
+from softswitch.translate.model import STD_FIELDS, Model
 from softswitch.translate.value import field_range, limbs_for
 
 
@@ -36,36 +38,22 @@ def emit_phv(model: Model, local: set[Key]) -> str:
     lines.append(f"  uint8_t valid[{model.validity_bytes + 1}];")
     lines.append(f"  uint32_t next[{stacks + 1}];")
     lines.append(f"  uint32_t var_bits[{model.validity_bytes + 1}];")
-    lines.append(f"  uint8_t touched[{len(model.big) + 1}];")
+    lines.append(f"  struct ss_big big[{len(model.big) + 1}];")
     lines.append(f"  _Alignas(64) uint8_t hdr[{model.phv_bytes + 16}];")
     return "#include <stddef.h>\n\n" + "\n".join([*lines, "};"])
 
 
-def note_touched(model: Model, code: Code, node: object) -> None:
-    """Before a part of the program runs that may write to big headers: those that its JSON names."""
-    if model.big:
-        names = names_in(node)
-        for i, h in enumerate(model.big):
-            if h.name in names:
-                code.add(f"P->touched[{i}] = 1;")
+def emit_own(model: Model, code: Code, names: Collection[str]) -> None:
+    """Before something writes headers of these names: big ones among them get bytes of their own."""
+    for h in model.big:
+        if h.name in names:
+            code.add(f"ss_big_own(K, &P->big[{h.big}], {h.type.bytes});")
 
 
 def emit_begin(model: Model) -> str:
-    """clear_phv, copy_phv, reset_metadata: contract in runtime/program.h."""
-    always = f"offsetof(struct phv, hdr) + {model.always_bytes}"
-    clear, copy = Code(), Code()
-    for i, h in enumerate(model.big):
-        clear.add(f"if (P->touched[{i}]) memset(P->hdr + {h.place}, 0, {h.type.room});")
-        copy.add(f"if (Q->touched[{i}]) memcpy(P->hdr + {h.place}, Q->hdr + {h.place}, {h.type.room});")
-        copy.add(f"else if (P->touched[{i}]) memset(P->hdr + {h.place}, 0, {h.type.room});")
-    return "\n".join(
-        (
-            "static void clear_phv(void *phv) {\n  struct phv *P = phv;",
-            clear.text(),
-            f"  memset(P, 0, {always});\n}}",
-            "static void copy_phv(void *to, const void *from) {\n  struct phv *P = to;\n  const struct phv *Q = from;",
-            copy.text(),
-            f"  memcpy(P, Q, {always});\n}}",
-            "static void reset_metadata(void *phv) { memset(phv, 0, offsetof(struct phv, valid)); }",
-        )
+    """reset_metadata and zeros: contract in runtime/program.h."""
+    room = max((h.type.room for h in model.big), default=1)
+    return (
+        f"static const uint8_t zeros[{room}];\n"
+        "static void reset_metadata(void *phv) { memset(phv, 0, offsetof(struct phv, valid)); }"
     )

@@ -26,7 +26,7 @@ from softswitch.translate.layout import pack, params_of, words_of
 from softswitch.translate.locals import action_locals
 from softswitch.translate.model import Model, array_size, load, times_frames, unsupported, version
 from softswitch.translate.parser import ParserEmitter, sum_words
-from softswitch.translate.phv import emit_begin, emit_phv, note_touched
+from softswitch.translate.phv import emit_begin, emit_phv
 from softswitch.translate.prefetch import indexed_rows
 from softswitch.translate.primitive import Shared, element_bytes
 from softswitch.translate.refs import identifier
@@ -164,7 +164,6 @@ class _Translator:
     def _action(self, index: int, action: Node, loops: list[str]) -> str:
         trace_code = Code()
         self.trace.step(trace_code, f"{where(action)}Action {action['name']}", level="T")
-        note_touched(self.model, trace_code, action["primitives"])
         if self.sharding.index is not None and touches_registers(all_prims(self.bodies[index])):
             field = {"type": "field", "value": list(self.sharding.index)}
             at = Expr(self.model, trace_code).modulo(field, 32).as_type("uint64_t")
@@ -193,6 +192,7 @@ class _Translator:
             "regs": ("struct ss_reg_desc", regs),
             "vsets": ("struct ss_vset_desc", vsets),
             "action_words": ("uint32_t", action_words),
+            "big": ("uint32_t", [str(h.type.bytes) for h in self.model.big]),
         }
         out = [
             f"static const {ctype} d_{name}[] = {{{', '.join(items) or '0'}}};"
@@ -206,11 +206,12 @@ class _Translator:
             f".traced = {int(self.trace.on)}, .times_frames = {int(times_frames(self.model))}",
             f".n_tables = {len(tables)}, .n_profiles = {len(control.profiles)}, .n_counters = {len(self.counters)}",
             f".n_meters = {len(meters)}, .n_banks = {len(banks)}, .n_regs = {len(regs)}, .n_vsets = {len(vsets)}",
-            f".n_digests = {digests}, .n_actions = {len(self.actions)}",
+            f".n_digests = {digests}, .n_actions = {len(self.actions)}, .n_big = {len(self.model.big)}",
+            ".big_at = offsetof(struct phv, big), .zeros = zeros",
             *[f".{name} = d_{name}" for name in arrays],
             ".parse = parse, .ingress = ingress, .egress = egress, .headers_bytes = headers_bytes",
             ".update_checksums = update_checksums, .deparse = deparse, .copy_fields = copy_fields",
-            ".clear_phv = clear_phv, .copy_phv = copy_phv, .reset_metadata = reset_metadata, .digest = digest",
+            ".reset_metadata = reset_metadata, .digest = digest",
         ]
         return "\n".join(
             [*out, "const struct ss_program ss_program = {\n  " + ",\n  ".join(fields) + ",\n};"]

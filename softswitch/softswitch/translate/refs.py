@@ -64,9 +64,8 @@ class References:
             raise unsupported(f"metadata {h.name} used as a header", self.node)
         others = [o for o in h.union.headers if o is not h] if h.union else []
         siblings = tuple(f"P->valid[{o.index}]" for o in others)
-        return HeaderRef(
-            h, f"P->valid[{h.index}]", f"(P->hdr + {h.place})", f"P->var_bits[{h.index}]", siblings
-        )
+        base = f"(P->hdr + {h.place})" if h.big < 0 else f"P->big[{h.big}].at"
+        return HeaderRef(h, f"P->valid[{h.index}]", base, f"P->var_bits[{h.index}]", siblings)
 
     def element_ref(self, stack: Stack, index: str, member: int = 0) -> HeaderRef:
         """Element `index` (C); out of range, the spare element behind the stack."""

@@ -21,6 +21,7 @@ from netfold.evaluation.speed.allreduce import (
     break_even,
     summarize,
 )
+from netfold.evaluation.speed.core_ns import CoreNs
 from netfold.evaluation.speed.host_pps import HostPps
 from netfold.evaluation.speed.server_pps import ServerPps
 from netfold.testbed.errors import RunError
@@ -38,6 +39,16 @@ def test_small_benchmarks_give_rows(tmp_path: Path):
     assert [server.threads for server in servers] == [1, 2]
     assert all(server.packets_cpu_s > 0 for server in servers)
     assert json.loads((tmp_path / "bench-server-pps.json").read_text())["rows"][0]["lanes"] == 64
+
+
+@pytest.mark.slow
+def test_the_core_is_measured_in_turn_with_another_checkout(tmp_path: Path):
+    folder = Path(switch_loads.__file__).resolve().parents[2] / "softswitch"
+    rows = evaluate(CoreNs(Integers([64]), 1, folder), Output(as_json=True, out=tmp_path))
+    assert [row.frames for row in rows] == ["caches", "caches", "memory", "memory"]
+    assert [row.revision for row in rows] == ["this", str(folder)] * 2
+    assert [row.ratio_to_other for row in rows[1::2]] == [1, 1]
+    assert all(min(row.quiet_ns, row.core_ns, row.bare_ns) > 0 for row in rows)
 
 
 @pytest.mark.parametrize("name", ["forwarder", "workers"])

@@ -1,0 +1,319 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""All workers of a job are replaced at once: the next generation joins the same job in a new epoch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc
+import pytest
+
+from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.lifecycle.allocation import ranges_of
+from netfold.protocol import netfold_pb2 as pb
+from netfold.topologies.generators import single_switch
+from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+
+HOSTS = ("h1", "h2", "h3")
+SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\non_worker_loss: reconfigure\njoin_s: {}\nlease_ms: {}\n"
+
+
+class Job:
+    """The job of a deployment, and the streams of its workers."""
+
+    def __init__(self, deployment: Deployment, stub) -> None:
+        self.deployment = deployment
+        self.stub = stub
+        self.streams: dict[str, MemberStream] = {}
+
+    @property
+    def record(self) -> JobRecord:
+        return self.deployment.controller.state.registry.get("job")
+
+    async def join(self, hosts=HOSTS, generation: int = 0) -> dict[str, pb.Assignment]:
+        """New processes of the hosts; their assignments."""
+        self.streams = {host: MemberStream(self.stub, "job", host) for host in hosts}
+        for stream in self.streams.values():
+            await stream.say(generation=generation)
+        found = {host: (await stream.hear()).assignment for host, stream in self.streams.items()}
+        assert len({(one.epoch, one.workers) for one in found.values()}) == 1
+        return found
+
+    async def reconfigure(self, workers=(), generation: int = 0) -> pb.Job:
+        request = pb.ReconfigureJobRequest(
+            name="job", generation=generation, workers=workers, interrupted_by="the test"
+        )
+        return await self.stub.ReconfigureJob(request)
+
+    async def ended(self) -> list[str]:
+        """The reasons that the streams end with."""
+        found = []
+        for stream in self.streams.values():
+            update = await stream.hear()
+            assert update.HasField("ended"), update
+            found.append(update.ended.reason)
+        return found
+
+    async def becomes(self, state: JobState) -> JobRecord:
+        async with asyncio.timeout(20):
+            while self.record.state is not state:
+                await self.deployment.controller.state.changes.wait()
+        return self.record
+
+
+@asynccontextmanager
+async def running(tmp_path, join_s: float = 60, lease_ms: int = 20_000, hosts: int = 4) -> AsyncIterator[Job]:
+    async with deployed(single_switch(hosts), tmp_path) as deployment, asked(deployment) as stub:
+        await deployment.settled()
+        await deployment.controller.requests.submit(SPEC.format(join_s, lease_ms), queue=False)
+        await deployment.runs("job")
+        job = Job(deployment, stub)
+        await job.join()
+        yield job
+        await deployment.settled()
+        deployment.assert_exact()
+
+
+def slots_of(record: JobRecord) -> object:
+    assert record.placement is not None
+    return {
+        switch: [(r.base, r.size) for r in ranges] for switch, ranges in ranges_of(record.placement).items()
+    }
+
+
+def test_the_next_workers_have_plan_and_slots_of_those_before(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            before = job.record
+            answer = await job.reconfigure(HOSTS)
+            assert answer.generation == 1
+            assert all("generation 1" in reason for reason in await job.ended())
+            found = await job.join(generation=1)
+            after = job.record
+            assert {one.epoch for one in found.values()} == {before.epoch + 1}
+            assert after.placement.plan is before.placement.plan
+            assert slots_of(after) == slots_of(before)
+            assert [one.rank for one in found.values()] == [0, 1, 2]
+            assert not any(one.allow_newcomers for one in found.values())
+            assert {one.targets for one in found.values()} == {pb.TARGETS_ON}
+
+    asyncio.run(scenario())
+
+
+def test_an_interruption_ends_the_calls_of_all_and_not_the_job(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            before = job.record
+            assert (await job.reconfigure()).interrupted
+            assert await job.ended() == ["interrupted by the test"] * 3
+            assert job.record.state is JobState.RUNNING
+            late = MemberStream(job.stub, "job", "h1")
+            await late.say()
+            with pytest.raises(grpc.aio.AioRpcError, match="no workers of generation 0"):
+                await late.call.read()
+            await job.reconfigure(HOSTS)
+            await job.join(generation=1)
+            assert slots_of(job.record) == slots_of(before)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("epoch", [0, 1], ids=["without an assignment", "with one"])
+def test_a_worker_of_an_earlier_generation_is_refused(tmp_path, epoch):
+    """Its stream was broken meanwhile, so that it has not received the end of its part."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            first = job.streams["h2"]
+            await job.reconfigure(HOSTS)
+            await job.join(generation=1)
+            members = job.record.members
+            for fields in ({}, {"leave": True}, {"unusable_epoch": 1}):
+                again = MemberStream(job.stub, "job", "h2", first)
+                await again.say(epoch=epoch, **fields)
+                with pytest.raises(grpc.aio.AioRpcError, match="no workers of generation 0"):
+                    await again.call.read()
+            assert job.record.members == members
+            assert job.record.epoch == 2
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("workers", [("h1", "h3"), ("h3", "h1")])
+def test_fewer_workers_have_a_new_plan_of_the_same_job(tmp_path, workers):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            answer = await job.reconfigure(workers)
+            found = await job.join(workers, generation=1)
+            assert {host: one.rank for host, one in found.items()} == {"h1": 0, "h3": 1}
+            assert {one.workers for one in found.values()} == {2}
+            assert {one.epoch for one in found.values()} == {2}
+            assert {one.targets for one in found.values()} == {pb.TARGETS_ON}
+            assert [m.host for m in answer.members] == list(HOSTS)
+            await job.reconfigure(HOSTS, generation=1)
+            found = await job.join(HOSTS, generation=2)
+            assert {one.workers for one in found.values()} == {3}
+            assert {one.epoch for one in found.values()} == {3}
+
+    asyncio.run(scenario())
+
+
+def test_a_host_that_is_added_joins_with_the_next_workers(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            await job.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=["h4"]))
+            await job.reconfigure(("h4", "h1", "h2"))
+            found = await job.join(("h1", "h2", "h4"), generation=1)
+            assert [one.rank for one in found.values()] == [0, 1, 2]
+            assert {one.targets for one in found.values()} == {pb.TARGETS_ON}
+
+    asyncio.run(scenario())
+
+
+def test_a_lost_worker_ends_the_part_of_all(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path, lease_ms=300) as job:
+            reasons = await job.ended()
+            assert all("lease of" in reason for reason in reasons)
+            assert job.record.interrupted
+            await job.reconfigure(HOSTS)
+            await job.join(generation=1)
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_is_started_again_ends_the_part_of_all(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            again = MemberStream(job.stub, "job", "h2")
+            await again.say()
+            assert all("was started again" in reason for reason in await job.ended())
+            assert job.record.state is JobState.RUNNING
+
+    asyncio.run(scenario())
+
+
+def test_a_job_without_next_workers_ends(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path, join_s=0.5) as job:
+            await job.reconfigure()
+            ended = await job.becomes(JobState.FAILED)
+            assert ended.reason == "interrupted by the test, and no other workers came in time"
+
+    asyncio.run(scenario())
+
+
+def test_next_workers_that_do_not_join_end_the_job(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path, join_s=0.5) as job:
+            await job.reconfigure(HOSTS)
+            job.streams.pop("h3")
+            for host in ("h1", "h2"):
+                await MemberStream(job.stub, "job", host).say(generation=1)
+            assert "h3 did not join" in (await job.becomes(JobState.FAILED)).reason
+
+    asyncio.run(scenario())
+
+
+def test_the_next_workers_have_their_own_time_to_join(tmp_path):
+    """The time of the generation before ends meanwhile."""
+
+    async def scenario() -> None:
+        async with running(tmp_path, join_s=2) as job:
+            await asyncio.sleep(1.5)
+            await job.reconfigure()
+            await asyncio.sleep(1)
+            await job.reconfigure(HOSTS)
+            await asyncio.sleep(1.5)
+            await job.join(generation=1)
+
+    asyncio.run(scenario())
+
+
+def test_a_request_is_of_the_generation_that_the_job_has(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            await job.reconfigure(HOSTS)
+            await job.join(generation=1)
+            assert not (await job.reconfigure()).interrupted
+            with pytest.raises(grpc.aio.AioRpcError, match="expected generation 0"):
+                await job.reconfigure(HOSTS)
+            with pytest.raises(grpc.aio.AioRpcError, match="h4 is no worker of job 'job'"):
+                await job.reconfigure(("h1", "h4"), generation=1)
+            assert job.record.epoch == 2
+
+    asyncio.run(scenario())
+
+
+def test_of_two_requests_at_once_one_is_refused(tmp_path):
+    """Both are planned, as neither has all hosts."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            both = (job.reconfigure(workers) for workers in (("h1", "h2"), ("h2", "h3")))
+            answers = await asyncio.gather(*both, return_exceptions=True)
+            refused = [answer for answer in answers if isinstance(answer, grpc.aio.AioRpcError)]
+            assert len(refused) == 1
+            assert "has workers of generation 1" in refused[0].details()
+            assert (job.record.generation, job.record.epoch, len(job.record.workers)) == (1, 2, 2)
+
+    asyncio.run(scenario())
+
+
+def test_jobs_of_another_policy_are_not_reconfigured(tmp_path):
+    async def scenario() -> None:
+        async with deployed(single_switch(3), tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            spec = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\n"
+            await deployment.controller.requests.submit(spec, queue=False)
+            await deployment.runs("job")
+            job = Job(deployment, stub)
+            with pytest.raises(grpc.aio.AioRpcError, match="with `on_worker_loss: fail`"):
+                await job.reconfigure(HOSTS)
+            assert (await job.reconfigure()).state == pb.CANCELED
+            assert job.record.reason == "canceled by the test"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_another_controller_knows_the_generation(tmp_path, is_interrupted):
+    async def scenario() -> None:
+        async with deployed(single_switch(4), tmp_path) as deployment:
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await deployment.controller.requests.submit(SPEC.format(60, 20_000), queue=False)
+                await deployment.runs("job")
+                job = Job(deployment, stub)
+                await job.join()
+                await job.reconfigure(() if is_interrupted else HOSTS)
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                job = Job(deployment, stub)
+                await deployment.settled()
+                late = MemberStream(stub, "job", "h1")
+                await late.say(epoch=1)
+                with pytest.raises(grpc.aio.AioRpcError, match="no workers of generation 0"):
+                    await late.call.read()
+                if is_interrupted:
+                    await job.reconfigure(HOSTS)
+                found = await job.join(generation=1)
+                assert {one.epoch for one in found.values()} == {2}
+
+    asyncio.run(scenario())
+
+
+def test_workers_that_leave_end_the_job(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            await job.reconfigure(HOSTS)
+            await job.join(generation=1)
+            for stream in job.streams.values():
+                await stream.say(leave=True)
+            await job.becomes(JobState.DONE)
+
+    asyncio.run(scenario())

@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Rank 0 takes over a job that the ranks before have left, or ends it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import Connection
+from netfold.traffic.membership.jobs import KeptJob
+from netfold.traffic.pytorch.kept_job import KEPT, JoinedAgain, Succession, end_jobs, join_again
+
+KEYS = {"name": "new", "workers": ["h3", "h1"], "lease_ms": 3000}
+
+
+class Jobs(rpc.ControllerServicer):
+    """Jobs of h1, h2 and h3, by name: the generation of their workers."""
+
+    # ruff: noqa: N802 (the proto's names)
+
+    def __init__(self) -> None:
+        self.running: dict[str, int] = {}
+        self.spec = {**KEYS, **KEPT, "name": "kept", "workers": ["h1", "h2", "h3"]}
+        self.added: list[str] = []
+
+    def GetJob(self, request: pb.JobName, context: Any) -> pb.Job:
+        if request.name not in self.running:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"there is no job '{request.name}'")
+        hosts = ["h1", "h2", "h3", *self.added]
+        return pb.Job(
+            name=request.name,
+            state=pb.RUNNING,
+            members=[pb.Member(host=host) for host in hosts],
+            generation=self.running[request.name],
+            spec_yaml=json.dumps(self.spec),
+        )
+
+    def AddWorkers(self, request: pb.AddWorkersRequest, context: Any) -> pb.Job:
+        self.added += request.hosts
+        return self.GetJob(pb.JobName(name=request.name), context)
+
+    def ReconfigureJob(self, request: pb.ReconfigureJobRequest, context: Any) -> pb.Job:
+        if request.generation != self.running.get(request.name):
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "expected another generation")
+        self.running[request.name] += 1
+        return self.GetJob(pb.JobName(name=request.name), context)
+
+    def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
+        del self.running[request.name]
+        return pb.Job(name=request.name, state=pb.CANCELED)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[tuple[Jobs, Connection]]:
+    found, server = Jobs(), grpc.server(ThreadPoolExecutor(4))
+    rpc.add_ControllerServicer_to_server(found, server)
+    server.add_insecure_port(f"unix:{tmp_path}/c")
+    server.start()
+    yield found, Connection(f"unix:{tmp_path}/c")
+    server.stop(0).wait()
+
+
+def test_the_hosts_have_the_ranks_of_the_job(jobs: tuple[Jobs, Connection]):
+    controller, where = jobs
+    controller.running = {"kept": 4}
+    found = [KeptJob("kept", 3), KeptJob("kept", 4)]
+    again = join_again(where, found, KEYS, ["h3", "h1"], 10)
+    assert again == JoinedAgain(KeptJob("kept", 5), ("h1", "h3"))
+
+
+def test_hosts_that_are_no_workers_are_added(jobs: tuple[Jobs, Connection]):
+    controller, where = jobs
+    controller.running = {"kept": 0}
+    again = join_again(where, [KeptJob("kept", 0)], KEYS, ["h5", "h1", "h4"], 10)
+    assert again == JoinedAgain(KeptJob("kept", 1), ("h1", "h4", "h5"))
+
+
+def test_a_job_with_other_options_ends(jobs: tuple[Jobs, Connection]):
+    controller, where = jobs
+    controller.running = {"kept": 0}
+    assert join_again(where, [KeptJob("kept", 0)], {**KEYS, "rate": 20}, ["h1", "h3"], 10) is None
+    assert controller.running == {}
+
+
+def test_a_job_that_others_have_taken_over_goes_on(jobs: tuple[Jobs, Connection]):
+    controller, where = jobs
+    controller.running = {"kept": 2}
+    assert join_again(where, [KeptJob("kept", 1)], KEYS, ["h1", "h3"], 10) is None
+    end_jobs(where, [KeptJob("kept", 1)])
+    assert controller.running == {"kept": 2}
+
+
+def test_one_job_of_several_is_taken_over_and_the_others_end(jobs: tuple[Jobs, Connection]):
+    controller, where = jobs
+    controller.running = {"kept": 0, "lone": 7}
+    found = [KeptJob("lone", 7), KeptJob("kept", 0), KeptJob("kept", 0), KeptJob("ended", 3)]
+    again = join_again(where, found, KEYS, ["h1", "h3"], 10)
+    assert again is not None
+    assert again.job.name == "kept"
+    assert controller.running == {"kept": 1}
+
+
+@pytest.mark.parametrize(
+    ("run", "restarts", "most", "expected"),
+    [
+        ("", "0", "3", Succession()),
+        ("train", "0", "0", Succession()),
+        ("train", "2", "3", Succession(is_kept=True, run="train")),
+        ("train", "3", "3", Succession(is_kept=False, run="train")),
+    ],
+)
+def test_torchrun_says_whether_others_follow(
+    monkeypatch: pytest.MonkeyPatch, run: str, restarts: str, most: str, expected: Succession
+):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", run)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", most)
+    assert Succession.of_torchrun() == expected
