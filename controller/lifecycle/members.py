@@ -358,7 +358,8 @@ class Members:
             return
         for member in job.members:
             away = member.host in job.excluded and member.host not in job.rejoining
-            if member.joined and not member.left and not away:
+            has_ended = job.has_replaced(member.host, job.generation)
+            if member.joined and not member.left and not away and not has_ended:
                 seconds = max(self.lease_s(job.name), self._timeouts.start)
                 self._leases.renew(job.name, member.host, seconds)
         if job.interrupted:

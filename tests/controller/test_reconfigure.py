@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,7 +16,7 @@ from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+from tests.controller.deployment import TIMEOUTS, Deployment, MemberStream, asked, deployed
 
 HOSTS = ("h1", "h2", "h3")
 SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\non_worker_loss: reconfigure\njoin_s: {}\nlease_ms: {}\n"
@@ -315,5 +316,30 @@ def test_workers_that_leave_end_the_job(tmp_path):
             for stream in job.streams.values():
                 await stream.say(leave=True)
             await job.becomes(JobState.DONE)
+
+    asyncio.run(scenario())
+
+
+def test_an_interrupted_job_outlives_another_start_of_the_controller(tmp_path):
+    """Its workers have left no leases that end it before `join_s`."""
+
+    async def scenario() -> None:
+        timeouts = dataclasses.replace(TIMEOUTS, start=0.2)
+        async with deployed(single_switch(4), tmp_path, timeouts=timeouts) as deployment:
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await deployment.controller.requests.submit(SPEC.format(60, 300), queue=False)
+                await deployment.runs("job")
+                job = Job(deployment, stub)
+                await job.join()
+                await job.reconfigure()
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                assert not deployment.controller.jobs.lifecycle.lease_holders
+                job = Job(deployment, stub)
+                await job.reconfigure(HOSTS)
+                await job.join(generation=1)
 
     asyncio.run(scenario())
