@@ -380,9 +380,12 @@ class Members:
         self._expect(job, self._registry.resolved_job(job.name).file.join_s)
 
     def on_lease_expired(self, event: LeaseExpired) -> None:
-        self._tasks.persist(self._expire, event.job, event.host, job=event.job)
+        generation = self._registry.get(event.job).generation
+        self._tasks.persist(self._expire, event.job, event.host, generation, job=event.job)
 
-    def _expire(self, name: str, host: str) -> None:
+    def _expire(self, name: str, host: str, generation: int) -> None:
+        if self._registry.get(name).has_replaced(host, generation):
+            return
         if not self._leases.held(name, host):  # it may have come back while the store refused the change
             seconds = self.lease_s(name)
             if self._held_s(host):

@@ -6,20 +6,28 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import grpc
 import pytest
 
 from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.allocation import ranges_of
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import TIMEOUTS, Deployment, MemberStream, asked, deployed
 
 HOSTS = ("h1", "h2", "h3")
 SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\non_worker_loss: reconfigure\njoin_s: {}\nlease_ms: {}\n"
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    raise StoreError("database or disk is full")
+    yield
 
 
 class Job:
@@ -341,5 +349,24 @@ def test_an_interrupted_job_outlives_another_start_of_the_controller(tmp_path):
                 job = Job(deployment, stub)
                 await job.reconfigure(HOSTS)
                 await job.join(generation=1)
+
+    asyncio.run(scenario())
+
+
+def test_a_loss_that_is_stored_late_is_not_of_the_next_workers(tmp_path):
+    """The store refuses the end of their part, and the next workers are to join before it takes it."""
+
+    async def scenario() -> None:
+        async with running(tmp_path, lease_ms=300) as job:
+            deployment = job.deployment
+            change = deployment.store.change
+            deployment.store.change = _full_disk
+            lifecycle = deployment.controller.jobs.lifecycle
+            await deployment.until(lambda: not lifecycle.lease_holders, "leases end")
+            deployment.store.change = change
+            await job.reconfigure(HOSTS)
+            await asyncio.sleep(STORE_RETRY_S + 0.3)
+            assert job.record.state is JobState.RUNNING
+            await job.join(generation=1)
 
     asyncio.run(scenario())
