@@ -370,3 +370,13 @@ def test_a_loss_that_is_stored_late_is_not_of_the_next_workers(tmp_path):
             await job.join(generation=1)
 
     asyncio.run(scenario())
+
+
+def test_a_host_is_named_once(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            with pytest.raises(grpc.aio.AioRpcError, match="h1 is named twice"):
+                await job.reconfigure(("h1", "h1", "h2"))
+            assert job.record.generation == 0
+
+    asyncio.run(scenario())
