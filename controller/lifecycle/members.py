@@ -421,12 +421,13 @@ class Members:
 
     def _can_be_reconfigured(self, job: JobRecord, host: str) -> bool:
         """Whether the loss of the member ends no more than the part of the workers. Those that did not even come
-        together are not waited for again."""
+        together are not waited for again, and no other parameter server comes."""
         member = job.member(host)
         return (
             job.state.is_installed
             and not job.interrupted
             and member is not None
+            and not member.parameter_server
             and member.joined
             and self._on_worker_loss(job) is OnWorkerLoss.RECONFIGURE
         )

@@ -380,3 +380,33 @@ def test_a_host_is_named_once(tmp_path):
             assert job.record.generation == 0
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_lost_parameter_server_ends_the_job(tmp_path, is_interrupted):
+    """No other one comes in its place."""
+
+    async def scenario() -> None:
+        fabric = single_switch(2, parameter_servers=1)
+        async with deployed(fabric, tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            spec = (
+                "name: job\nworkers: 2\nscheme: none\nrate: 20\non_worker_loss: reconfigure\nlease_ms: {}\n"
+            )
+            await deployment.controller.requests.submit(spec.format(1000), queue=False)
+            await deployment.runs("job")
+            job = Job(deployment, stub)
+            await job.join(("h1", "h2", "ps1"))
+            workers = [job.streams["h1"], job.streams["h2"]]
+            if is_interrupted:
+                await job.reconfigure()
+                await job.reconfigure(("h1", "h2"))
+                workers = [MemberStream(stub, "job", host) for host in ("h1", "h2")]
+            while job.record.state is not JobState.FAILED:
+                for worker in workers:
+                    await worker.say(generation=job.record.generation)
+                await asyncio.sleep(0.2)
+                assert not job.record.interrupted
+            assert "the lease of ps1 expired" in job.record.reason
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
