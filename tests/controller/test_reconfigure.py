@@ -47,7 +47,9 @@ class Job:
         self.streams = {host: MemberStream(self.stub, "job", host) for host in hosts}
         for stream in self.streams.values():
             await stream.say(generation=generation)
-        found = {host: (await stream.hear()).assignment for host, stream in self.streams.items()}
+        updates = {host: await stream.hear() for host, stream in self.streams.items()}
+        assert all(update.HasField("assignment") for update in updates.values()), updates
+        found = {host: update.assignment for host, update in updates.items()}
         assert len({(one.epoch, one.workers) for one in found.values()}) == 1
         return found
 
@@ -410,3 +412,28 @@ def test_a_lost_parameter_server_ends_the_job(tmp_path, is_interrupted):
             assert "the lease of ps1 expired" in job.record.reason
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_a_controller_that_starts_gives_the_next_workers_their_time(tmp_path):
+    """The time of the generation before does not count."""
+
+    async def scenario() -> None:
+        timeouts = dataclasses.replace(TIMEOUTS, start=0.1)
+        async with deployed(single_switch(4), tmp_path, timeouts=timeouts) as deployment:
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await deployment.controller.requests.submit(SPEC.format(2, 20_000), queue=False)
+                await deployment.runs("job")
+                job = Job(deployment, stub)
+                await job.join()
+                await asyncio.sleep(2)
+                await job.reconfigure(HOSTS)
+                await deployment.settled()
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await asyncio.sleep(0.5)
+                await Job(deployment, stub).join(generation=1)
+
+    asyncio.run(scenario())
