@@ -14,11 +14,13 @@ import pytest
 
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.protocol import netfold_pb2 as pb
-from netfold.topologies.generators import single_switch
+from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import TIMEOUTS, Deployment, MemberStream, asked, deployed
+from tests.controller.test_races import HeldPlans
 
 HOSTS = ("h1", "h2", "h3")
 SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\non_worker_loss: reconfigure\njoin_s: {}\nlease_ms: {}\n"
@@ -435,5 +437,65 @@ def test_a_controller_that_starts_gives_the_next_workers_their_time(tmp_path):
                 await deployment.settled()
                 await asyncio.sleep(0.5)
                 await Job(deployment, stub).join(generation=1)
+
+    asyncio.run(scenario())
+
+
+def test_a_broken_link_does_not_end_a_job_without_workers(tmp_path):
+    """The host behind it may be the one that the next workers do without."""
+
+    async def scenario() -> None:
+        timeouts = dataclasses.replace(TIMEOUTS, restart=0.2)
+        async with (
+            deployed(single_switch(4), tmp_path, timeouts=timeouts) as deployment,
+            asked(deployment) as stub,
+        ):
+            await deployment.settled()
+            await deployment.controller.requests.submit(SPEC.format(60, 20_000), queue=False)
+            await deployment.runs("job")
+            job = Job(deployment, stub)
+            await job.join()
+            await job.reconfigure()
+            down = frozenset((frozenset(("s1", "h2")),))
+            deployment.controller.switches.failure_monitor.links_changed(down)
+            await asyncio.sleep(1)
+            await deployment.idle()
+            await job.reconfigure(("h1", "h3"))
+            await job.join(("h1", "h3"), generation=1)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("workers", [("h1", "h3"), ("h1", "h4")])
+def test_workers_are_replaced_while_their_job_is_planned_anew(tmp_path, workers):
+    """The job leaves a drained spine meanwhile."""
+
+    async def scenario() -> None:
+        fabric = leaf_spine(2, 2, 2)
+        plans = HeldPlans(fabric)
+        async with deployed(fabric, tmp_path, plans=plans) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            spec = (
+                "name: job\nscheme: switchml\nworkers: [h1, h3, h4]\nrate: 20\non_worker_loss: reconfigure\n"
+            )
+            await deployment.controller.requests.submit(spec, queue=False)
+            await deployment.runs("job")
+            job = Job(deployment, stub)
+            await job.join(("h1", "h3", "h4"))
+            await job.reconfigure(("h1", "h3"))
+            await job.join(("h1", "h3"), generation=1)
+            (spine,) = (n for n in job.record.nodes if n.startswith("spine"))
+            await plans.held()
+            deployment.controller.planning.maintenance.withdraw([spine], Intent.DRAIN)
+            await plans.made()
+            replaced = asyncio.create_task(job.reconfigure(workers, generation=1))
+            await asyncio.sleep(0.2)
+            plans.gate.set()
+            await replaced
+            await job.join(workers, generation=2)
+            await deployment.idle()
+            assert spine not in job.record.nodes
+            assert (job.record.generation, job.record.state) == (2, JobState.RUNNING)
+            assert set(job.record.workers) == set(workers)
 
     asyncio.run(scenario())
