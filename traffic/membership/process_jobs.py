@@ -214,7 +214,8 @@ def _forget_old_folders() -> None:
 
 def _write_file(entry: ProcessJob) -> Path:
     """Raises OSError."""
-    path = _folder() / f"{entry.pid}-{urllib.parse.quote(entry.job, safe='')}.json"
+    generation = "" if entry.generation is None else f"-{entry.generation}"
+    path = _folder() / f"{entry.pid}{generation}-{urllib.parse.quote(entry.job, safe='')}.json"
     part = path.with_suffix(".part")
     try:
         part.touch(mode=0o600)
