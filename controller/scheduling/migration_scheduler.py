@@ -313,6 +313,8 @@ class MigrationScheduler:
                 job, before = self._registry.get(name), conditions()
                 if not job.state.is_installed or not self._lifecycle.is_affected(job):
                     return  # it has ended, or an earlier migration has solved it
+                if job.interrupted:
+                    return  # its next workers get a plan when they come
                 if self._lifecycle.roll_back(job, request.why):
                     return  # only the placement that it moves to is affected
                 await self._move_off(job, request.why)
