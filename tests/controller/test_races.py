@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
@@ -27,6 +30,12 @@ FABRIC = leaf_spine(2, 2, 2)
 SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
 THREE = "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n"
 TIMEOUTS = ControllerTimeouts(reroute=0.1, restart=0.5, start=1.5, install=5.0)
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    raise StoreError("database or disk is full")
+    yield
 
 
 class HeldPlans(PlanThread):
@@ -379,6 +388,30 @@ def test_a_job_that_cannot_stay_ends_though_a_switch_was_away_meanwhile(tmp_path
             controller.state.failures.awaited = frozenset()
             controller.state.events.publish(FailuresChanged())
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "ended")
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_was_given_up_is_waited_for_once_it_is_held(tmp_path, monkeypatch):
+    async def scenario():
+        timeouts = ControllerTimeouts(reroute=0.05, restart=0.4, start=10.0)
+        async with deployed(leaf_spine(2, 1, 2), tmp_path, timeouts=timeouts) as deployment:
+            controller, change = deployment.controller, deployment.store.change
+            await deployment.settled()
+            await controller.requests.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            monkeypatch.setattr(deployment.store, "change", _full_disk)
+            await deployment.switches["leaf1"].stop()
+            failures = controller.state.failures
+            await deployment.until(
+                lambda: "leaf1" in failures.failed.switches and not failures.awaited, "given up"
+            )
+            monkeypatch.setattr(deployment.store, "change", change)
+            controller.planning.maintenance.withdraw(["leaf1"], Intent.HOLD, "", 3600.0)
+            assert failures.awaited == {"leaf1"}
+            await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "waits")
+            controller.planning.maintenance.give_back(["leaf1"])
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "over")
 
     asyncio.run(scenario())
 
