@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -225,6 +226,15 @@ def test_runs_leave_packet_by_packet_where_it_is_not(
     with hosts.socket(1) as one, hosts.raw(2) as listener:
         send_burst(one, datagrams())
         assert frames_seen(listener, COUNT, SIZE) == [42 + SIZE] * COUNT
+
+
+def test_a_duplicate_is_what_a_run_was_given(start: Callable[..., SwitchProcess], hosts: Hosts) -> None:
+    switch = start("--gso")
+    with switch.control() as control:
+        control.request("set-faults", port=2, direction="out", duplicate=1.0)
+    with hosts.socket(1) as one, hosts.socket(2) as two:
+        send_burst(one, datagrams())
+        assert Counter(received(two, 2 * COUNT)) == Counter(dict.fromkeys(datagrams(), 2))
 
 
 def test_a_receiver_with_gro_gets_whole_runs(start: Callable[..., SwitchProcess], hosts: Hosts) -> None:

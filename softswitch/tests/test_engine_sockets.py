@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,6 +136,22 @@ def test_a_restarted_switch_takes_the_same_links_and_no_frame_from_before(
     fresh = numbered(2)[1]
     one.host.send(fresh)
     assert two.host.recv(65536) == fresh
+
+
+def test_a_frame_is_sent_twice_unchanged_though_others_leave_in_between(
+    started, links, tmp_path: Path
+) -> None:
+    """A reordered frame that leaves between a frame and its duplicate takes no place of theirs."""
+    switch = start(started, tmp_path, links)
+    one, two = links
+    burst = numbered(200)
+    faults = {"duplicate": 1.0, "reorder": 0.3, "jitter_ns": 1000, "reorder_hold_ns": 10**9, "seed": 5}
+    with switch.control() as control:
+        control.request("set-faults", port=2, direction="out", **faults)
+    for frame in burst:
+        one.host.send(frame)
+    arrived = Counter(two.host.recv(65536) for _ in range(2 * len(burst)))
+    assert arrived == Counter(dict.fromkeys(burst, 2))
 
 
 def test_captures_have_both_directions(started, links, tmp_path: Path) -> None:

@@ -136,6 +136,31 @@ def test_lanes_that_nothing_writes_outlive_their_frame(cache_dir: Path) -> None:
         assert (port, lanes_of(out)) == (1, lanes)
 
 
+def test_a_comparison_of_headers_sees_the_lanes_written_before_it(cache_dir: Path) -> None:
+    """`if (hdr.lanes == hdr.other) { hdr.lanes.v = 7; }` for each lane: the headers differ from the second one on."""
+    tree = json.loads(program("lanes"))
+    lanes = next(h for h in tree["headers"] if h["name"] == "lanes")
+    tree["headers"].append({**lanes, "name": "other", "id": len(tree["headers"])})
+    operations = tree["parsers"][0]["parse_states"][1]["parser_ops"]
+    operations.append({"op": "extract", "parameters": [{"type": "regular", "value": "other"}]})
+    names = [f[0] for t in tree["header_types"] if t["name"] == lanes["header_type"] for f in t["fields"]]
+    operands = {
+        side: {"type": "header", "value": name} for side, name in (("left", "lanes"), ("right", "other"))
+    }
+    equal = {"type": "expression", "value": {"op": "==", **operands}}
+    as_data = {"type": "expression", "value": {"op": "b2d", "left": None, "right": equal}}
+    body = max(tree["actions"], key=lambda a: len(a["primitives"]))["primitives"]
+    body.clear()
+    for name in names:
+        behind = {"type": "hexstr", "value": hex(len(body) + 2)}
+        body.append({"op": "_jump_if_zero", "parameters": [as_data, behind]})
+        lane = {"type": "field", "value": ["lanes", name]}
+        body.append({"op": "assign", "parameters": [lane, {"type": "hexstr", "value": "0x7"}]})
+    with running(json.dumps(tree).encode(), cache_dir) as (_, switch):
+        ((_, out),) = switch.inject(3, frame(0, 0, [0] * LANES) + bytes(4 * LANES), 0)
+        assert lanes_of(out) == [7] + [0] * (LANES - 1)
+
+
 def test_registers_of_a_bank_are_written_one_by_one(cache_dir: Path) -> None:
     with running(program("lanes"), cache_dir) as (pipeline, switch):
         pipeline.register_write("MyIngress.lane_05", 3, -7)

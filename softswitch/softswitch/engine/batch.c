@@ -39,10 +39,12 @@ static void emit(void *context, const uint8_t *data, uint32_t length) {
     ss_interface_send(&port->interface, data, length);
 }
 
+/* Faults may send other frames before this one, or this one twice: it is then not written where the next frame sent lies. */
 uint8_t *ss_batch_buffer(void *context, uint32_t number, uint32_t length) {
     const struct ss_engine *engine = context;
     const struct ss_engine_port *to = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
-    return to && number != engine->cpu_port ? ss_transmit_place(&to->interface.transmit, length) : NULL;
+    bool is_next = to && number != engine->cpu_port && !to->injector[SS_ENGINE_OUT].active;
+    return is_next ? ss_transmit_place(&to->interface.transmit, length) : NULL;
 }
 
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length) {

@@ -154,8 +154,8 @@ class Finder:
             if kind == "register_array":
                 r = self.model.registers.get(node["value"])
                 return None if r is None or r.width > 64 else ("register", r.size, r.width)
-            if kind not in (None, "expression", "hexstr", "bool", "local", "runtime_data", "header"):
-                return None
+            if kind not in (None, "expression", "hexstr", "bool", "local", "runtime_data"):
+                return None  # a comparison of headers reads lanes that earlier turns wrote
             parts = tuple((k, self._node(v)) for k, v in sorted(node.items()) if k != "source_info")
             return None if any(p is None for _, p in parts) else parts
         return ("value", node)
