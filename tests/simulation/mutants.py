@@ -331,8 +331,8 @@ MUTANTS = (
     Mutant(
         "the time in which workers have to join begins anew with each start",
         MEMBERS,
-        "file.join_s - self._registry.ran_for_s(job)",
-        "file.join_s",
+        "0.0 if job.generation else self._registry.ran_for_s(job)",
+        "0.0",
         "a worker never joins, and the controller starts again every 21 s",
     ),
 )
