@@ -90,6 +90,9 @@ class Controller:
         on(JobRunning, recorded.on_job_running)  # Lifecycle
         on(LeaseExpired, recorded.on_lease_expired)  # Leases
         on(JobStranded, recorded.on_job_stranded)  # Lifecycle, Members
+        on(
+            FailuresChanged, self.switches.failure_monitor.on_failures_changed
+        )  # Maintenance; before the others
         on(FailuresChanged, jobs.lifecycle.on_failures_changed)  # FailureMonitor
         on(FailuresChanged, planning.migrations.on_failures_changed)  # FailureMonitor
         on(ElementsFailed, planning.migrations.on_elements_failed)  # FailureMonitor

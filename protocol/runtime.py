@@ -59,7 +59,8 @@ def check_own(folder: Path) -> None:
             found = at.lstat()
         except OSError:
             continue
-        is_shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+        is_sticky = at != folder and found.st_mode & stat.S_ISVTX
+        is_shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_sticky
         if stat.S_ISLNK(found.st_mode) or found.st_uid not in (0, os.geteuid()) or is_shared:
             raise FolderError(
                 f"{at} is a link, belongs to another user, or others may write to it: what is in it is not to be "

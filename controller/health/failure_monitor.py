@@ -87,6 +87,13 @@ class FailureMonitor:
         if before - down:
             self._events.publish(CapacityFreed())
 
+    def on_failures_changed(self, _: FailuresChanged) -> None:
+        """Wait again for switches that were given up, and are held now."""
+        for switch in self._failures.failed.switches - self._failures.awaited:
+            if self._failures.held_s(switch):
+                self._failures.awaited |= {switch}
+                self._time_restart(switch)
+
     def _on_link_timeout(self, link: frozenset[str], cut: int) -> None:
         """Make jobs without another plan fail, as the link is still down, unless a switch at its end is held."""
         if self._cuts[link] == cut and link in self._failures.failed.links:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -23,6 +23,7 @@ from netfold.controller.health.probe_order import Hop, ProbeOrder
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.switches.deadline import Deadline
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import link_name
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.management import SlotView, management_packet
 from netfold.controller.switches.miscabling import Miscabling
@@ -134,13 +135,15 @@ class LinkProbes:
         (self._reported.add if down else self._reported.discard)(frozenset((switch, neighbor)))
         self._update_down_links()
 
-    async def check_links(self, switch: str) -> None:
-        """Wait until each link of the switch that is not down carries a probe in both directions again. Links to
+    async def check_links(self, switch: str, besides: Collection[str]) -> None:
+        """Wait until each link of the switch `besides` these carries a probe in both directions again. Links to
         switches that are not ready do not count. Raises SwitchUnreachableError after LINKS_S."""
         silent = {
             hop
             for hop in self._hops
-            if switch in hop and not self._is_down(hop) and all(self._fleet.health(end).ready for end in hop)
+            if switch in hop
+            and link_name(hop) not in besides
+            and all(self._fleet.health(end).ready for end in hop)
         }
         if not self._period_s or not silent:
             return

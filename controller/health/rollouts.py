@@ -27,7 +27,7 @@ from netfold.controller.lifecycle.capacity import unavoidable
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.scheduling.maintenance import Maintenance
 from netfold.controller.switches.endpoint import Pipeline
-from netfold.controller.switches.failed_elements import WithdrawalError, elements_named
+from netfold.controller.switches.failed_elements import WithdrawalError, elements_named, link_name
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.session import SwitchSession, SwitchUnreachableError
 from netfold.p4src.manifest import Program
@@ -177,13 +177,15 @@ class Rollouts:
         """Give the next switch the program, and check it."""
         if self._digest(switch) != record.digest:
             record = await self._free(record, switch)
+            down = sorted(link_name(k) for k in self._state.failures.failed.links if switch in k)
+            record = self._commit(record.model_copy(update={"down": tuple(down)}))
             self._assign(switch, record.digest)
-        if fault := await self._fault(switch):
+        if fault := await self._fault(switch, record.down):
             log.error("switch %s gets its program back: %s", switch, fault)
             self._commit(record.model_copy(update={"reason": f"switch {switch}: {fault}"}))
             return
         self._give_back(record, switch)
-        done = {"done": (*record.done, switch), "left": record.left[1:], "displaced": None}
+        done = {"done": (*record.done, switch), "left": record.left[1:], "displaced": None, "down": ()}
         self._commit(record.model_copy(update=done))
 
     async def _free(self, record: RolloutRecord, switch: str) -> RolloutRecord:
@@ -204,6 +206,10 @@ class Rollouts:
         """Give a switch the program back that it had, and stop."""
         before = record.previous[switch]
         if self._digest(switch) != before:
+            if not any(w.element == switch and w.is_for_rollout for w in self._state.registry.withdrawals):
+                record = await self._free(
+                    record, switch
+                )  # it was given back before it could be noted as done
             self._assign(switch, before)
         session = self._fleet.sessions[switch]
         if await self._until(lambda: session.is_ready_with_pipeline, READY_S):
@@ -257,8 +263,8 @@ class Rollouts:
         self._fleet.sessions[switch].replace_pipeline(pipeline)
         self._on_program(switch, program.abilities)
 
-    async def _fault(self, switch: str) -> str:
-        """Why the switch does not work with its program; "": it does."""
+    async def _fault(self, switch: str, down: Collection[str]) -> str:
+        """Why the switch does not work with its program; "": it does. `down`: its links that were so before."""
         session, fault = self._fleet.sessions[switch], ""
         for _ in range(CHECKS):
             await self._until(
@@ -267,7 +273,7 @@ class Rollouts:
             if not session.is_ready_with_pipeline:
                 return f"it is not ready with the program: {session.health.error}"
             try:
-                fault = await self._checked(session)
+                fault = await self._checked(session, down)
             except SwitchUnreachableError as error:
                 fault = str(error)
                 await self._until(lambda: not session.is_ready_with_pipeline, LOST_S)
@@ -275,12 +281,12 @@ class Rollouts:
                 return ""
         return fault
 
-    async def _checked(self, session: SwitchSession) -> str:
+    async def _checked(self, session: SwitchSession, down: Collection[str]) -> str:
         """Name what is wrong with a switch that is ready. Raises SwitchUnreachableError."""
         switch = session.endpoint.name
         if not await session.has_pipeline():
             return "it reports another program than was pushed"
-        await self._probes.check_links(switch)
+        await self._probes.check_links(switch, down)
         registry, slots = self._state.registry, self._state.fabric.switch(switch).slots
         free = next((block for block in range(slots // BLOCK) if registry.is_free(switch, block)), None)
         if free is None:

@@ -51,6 +51,7 @@ class RolloutRecord(Record):
     done       switches that have passed their check
     left       switches that have not; the first one is under way
     displaced  what an operator had requested for the one under way
+    down       links of the one under way that were down before it got the program
     reason     why its check failed: it gets its program back, and the rollout stops; "": it has not
     """
 
@@ -60,5 +61,6 @@ class RolloutRecord(Record):
     done: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     displaced: Withdrawal | None = None
+    down: tuple[str, ...] = ()
     reason: str = ""
     state: RolloutState = RolloutState.RUNNING

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -11,9 +12,11 @@ from typing import NoReturn
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState
 
+_SLURM_NAME = re.compile(r"slurm-[0-9]+")
+
 
 class LimitError(Exception):
-    """A tenant has reached one of its limits. The message has the limit and its value."""
+    """A tenant has reached one of its limits, which the message has with its value, or the name is not for users."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,13 @@ class TenantLimits:
 
 @dataclass(frozen=True)
 class Submitter:
-    """`name`, `tenant`: "": the caller has none, as at a Unix socket."""
+    """`name`, `tenant`: "": the caller has none, as at a Unix socket. `may_name_for_slurm`: whether a job may have the
+    name of a job of Slurm. Users that took such names would keep out the jobs of others."""
 
     name: str = ""
     tenant: str = ""
     limits: TenantLimits = field(default_factory=TenantLimits)
+    may_name_for_slurm: bool = False
 
     @property
     def weight(self) -> float:
@@ -56,6 +61,8 @@ class Submitter:
     ) -> None:
         """Check a new job. `jobs`: those of the tenant that have not ended. Raises LimitError."""
         limits, file, own = self.limits, resolved.file, list(jobs)
+        if _SLURM_NAME.fullmatch(file.name) and not self.may_name_for_slurm:
+            raise LimitError(f"the name '{file.name}' is kept for a job of Slurm; expected another one")
         if limits.priority is not None and file.priority > limits.priority:
             self._refuse(f"priority is {file.priority}", f"priority={limits.priority}")
         if limits.jobs is not None and len(own) >= limits.jobs:
@@ -91,4 +98,4 @@ def _promised(job: JobRecord, resolved: ResolvedJob) -> float:
     return rate * len(resolved.workers)
 
 
-UNNAMED = Submitter()
+UNNAMED = Submitter(may_name_for_slurm=True)

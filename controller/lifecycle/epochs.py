@@ -74,10 +74,10 @@ class Epochs:
         finally:
             if renewed:
                 self._lifecycle.changed(*renewed)
+            if any(job.previous is not None and job.name in renewed for job in affected):
+                self._events.publish(CapacityFreed())
         for event in exhausted:
             self._events.publish(event)
-        if any(job.previous is not None for job in affected):
-            self._events.publish(CapacityFreed())
 
     def _with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:
         """The job in an epoch that none of its slots has seen, within a change. Raises EpochsExhaustedError."""

@@ -74,7 +74,8 @@ class JobRegistry:
         self._revisions = self._stored_revisions()
         self._quarantined: set[tuple[str, int]] = set()
         self._entries = AdmissionEntries(config.fabric)
-        self.ledger = TenantLedger(config.fabric, packet_model, store, self._jobs.values())
+        jobs, now = self._jobs.values(), self._clock.wall_s()
+        self.ledger = TenantLedger(config.fabric, packet_model, store, jobs, now)
         self.key = store.key
         self._is_replaced = False
         self._starts: dict[int, float] = {}

@@ -358,13 +358,17 @@ class Members:
             return
         for member in job.members:
             away = member.host in job.excluded and member.host not in job.rejoining
-            if member.joined and not member.left and not away:
+            has_ended = job.has_replaced(member.host, job.generation)
+            if member.joined and not member.left and not away and not has_ended:
                 seconds = max(self.lease_s(job.name), self._timeouts.start)
                 self._leases.renew(job.name, member.host, seconds)
         if job.interrupted:
             self._await_generation(job, self._registry.resolved_job(job.name).file.join_s)
         elif job.has_run:
-            left_s = self._registry.resolved_job(job.name).file.join_s - self._registry.ran_for_s(job)
+            ran_s = (
+                0.0 if job.generation else self._registry.ran_for_s(job)
+            )  # that of a later one is not stored
+            left_s = self._registry.resolved_job(job.name).file.join_s - ran_s
             self._expect(job, max(left_s, self._timeouts.start))
         if job.rejoining and not job.state.is_terminal:
             self._events.publish(MembersRejoining(job.name))
@@ -379,9 +383,12 @@ class Members:
         self._expect(job, self._registry.resolved_job(job.name).file.join_s)
 
     def on_lease_expired(self, event: LeaseExpired) -> None:
-        self._tasks.persist(self._expire, event.job, event.host, job=event.job)
+        generation = self._registry.get(event.job).generation
+        self._tasks.persist(self._expire, event.job, event.host, generation, job=event.job)
 
-    def _expire(self, name: str, host: str) -> None:
+    def _expire(self, name: str, host: str, generation: int) -> None:
+        if self._registry.get(name).has_replaced(host, generation):
+            return
         if not self._leases.held(name, host):  # it may have come back while the store refused the change
             seconds = self.lease_s(name)
             if self._held_s(host):
@@ -417,12 +424,13 @@ class Members:
 
     def _can_be_reconfigured(self, job: JobRecord, host: str) -> bool:
         """Whether the loss of the member ends no more than the part of the workers. Those that did not even come
-        together are not waited for again."""
+        together are not waited for again, and no other parameter server comes."""
         member = job.member(host)
         return (
             job.state.is_installed
             and not job.interrupted
             and member is not None
+            and not member.parameter_server
             and member.joined
             and self._on_worker_loss(job) is OnWorkerLoss.RECONFIGURE
         )

@@ -102,8 +102,11 @@ class Lifecycle:
         self.forget_members(name)
 
     def forget_members(self, name: str) -> None:
-        """Forget what is known of a job's workers, in whose place others come."""
-        self._leases.end_job(name)
+        """Forget what is known of a job's workers, in whose place others come. Parameter servers stay, and keep their
+        leases."""
+        for member in self._registry.get(name).members:
+            if not member.parameter_server:
+                self._leases.end(name, member.host)
         self._member_status.forget(name)
 
     def changed(self, *names: str) -> None:

@@ -22,7 +22,12 @@ class TenantLedger:
     """The usage of all tenants. Times are of the wall clock. `jobs`: all."""
 
     def __init__(
-        self, fabric: Fabric, packet_model: PacketModel, store: JobStore, jobs: Iterable[JobRecord]
+        self,
+        fabric: Fabric,
+        packet_model: PacketModel,
+        store: JobStore,
+        jobs: Iterable[JobRecord],
+        now: float,
     ) -> None:
         self._fabric = fabric
         self._packet_model = packet_model
@@ -35,18 +40,19 @@ class TenantLedger:
         """All slots of the fabric, and the rates of the links of all hosts."""
         self.rows: Mapping[str, TenantUsage] = {row.tenant: row for row in store.usage()}
         """By tenant. Each change makes a new mapping, so that the one before can take its place again."""
-        self._charge_earlier(jobs)
+        self._charge_earlier(jobs, now)
 
-    def _charge_earlier(self, jobs: Iterable[JobRecord]) -> None:
-        """Charge jobs that the version before has placed, which wrote no rows, from when they first ran."""
+    def _charge_earlier(self, jobs: Iterable[JobRecord], now: float) -> None:
+        """Charge jobs that the version before has placed, which wrote no rows, from when they first ran; from now where
+        that is not recorded."""
         installed = [j for j in jobs if j.state.is_installed]
         noted = {(row.tenant, seq) for row in self.rows.values() for seq in row.holders}
         rows, held = dict(self.rows), dict(self.held(j for j in installed if (j.tenant, j.seq) in noted))
-        missed = (j for j in installed if j.ran_since and (j.tenant, j.seq) not in noted)
-        for job in sorted(missed, key=lambda j: j.ran_since):
+        missed = ((j.ran_since or now, j) for j in installed if (j.tenant, j.seq) not in noted)
+        for since, job in sorted(missed, key=lambda found: found[0]):
             row, known = rows.get(job.tenant) or TenantUsage(tenant=job.tenant), held.get(job.tenant, NOTHING)
             holders = {"holders": (*row.holders, job.seq)}
-            rows[job.tenant] = row.until(max(row.at, job.ran_since), known).model_copy(update=holders)
+            rows[job.tenant] = row.until(max(row.at, since), known).model_copy(update=holders)
             held[job.tenant] = known + self.held_by(job)
         self.rows = rows
 

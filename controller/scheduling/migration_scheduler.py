@@ -60,11 +60,12 @@ take, and the next attempt."""
 @dataclass(frozen=True)
 class _Postponed:
     """A postponed step of a job: why it was not possible, and how it is tried again. `fail`: it is a repair without
-    which the job ends."""
+    which the job ends. `is_late`: its plan was not found in time, and a timer tries it again."""
 
     why: str
     retry: Callable[[], None]
     fail: bool = False
+    is_late: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class MigrationScheduler:
         self._renewing: set[str] = set()
         self._postponed: dict[tuple[str, str], _Postponed] = {}
         """Postponed steps by job and kind."""
+        self._freed = 0
+        """How often capacity was freed."""
         self._leaving: dict[str, bool] = {}
         """Jobs that are to leave drained elements; true: something has changed since the attempt began."""
         self._stays: dict[str, str] = {}
@@ -136,7 +139,10 @@ class MigrationScheduler:
 
     def on_capacity_freed(self, _: CapacityFreed) -> None:
         """Let jobs leave failed and drained elements that had no other plan before."""
-        self._retry_postponed()
+        self._freed += 1
+        for (name, kind), postponed in list(self._postponed.items()):
+            if not postponed.is_late:
+                self._retry(name, kind)
         self.leave_drained()
 
     def on_move_failed(self, event: MoveFailed) -> None:
@@ -279,7 +285,7 @@ class MigrationScheduler:
         is_late = isinstance(error, PlanTimeoutError)
         if not self._failures.awaited and not is_late:
             return False
-        self._postponed[name, kind] = _Postponed(str(error), retry, fail)
+        self._postponed[name, kind] = _Postponed(str(error), retry, fail, is_late)
         if is_late:
             self._tasks.call_later(PLAN_AGAIN_S, self._retry, name, kind, job=name)
         return True
@@ -302,17 +308,20 @@ class MigrationScheduler:
 
         async def work(_: bool) -> None:
             nonlocal latest
-            request, must_retry = self._repairs[name], False
+            request, must_retry, freed = self._repairs[name], False, self._freed
             try:
                 job, before = self._registry.get(name), conditions()
                 if not job.state.is_installed or not self._lifecycle.is_affected(job):
                     return  # it has ended, or an earlier migration has solved it
+                if job.interrupted:
+                    return  # its next workers get a plan when they come
                 if self._lifecycle.roll_back(job, request.why):
                     return  # only the placement that it moves to is affected
                 await self._move_off(job, request.why)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
-                must_retry = conditions() != before or self._failures.forgive_slow(name)
+                has_room = self._freed != freed and not isinstance(error, PlanTimeoutError)
+                must_retry = has_room or conditions() != before or self._failures.forgive_slow(name)
                 log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
                 if not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
                     self._end_or_postpone(name, latest, error)

@@ -65,6 +65,8 @@ class Reconfigurations:
             raise RefusedError(
                 f"{listing(strange)} is no worker of job '{name}'; its workers are {listing(known)}"
             )
+        if twice := [w for w in known if workers.count(w) > 1]:
+            raise RefusedError(f"{listing(twice)} is named twice; each host has one worker of job '{name}'")
         return job
 
     def _keeps_plan(self, job: JobRecord, workers: tuple[str, ...]) -> bool:

@@ -61,13 +61,13 @@ class RpcOutcome:
 
 
 class IdentifiedCall:
-    """The context of a call, with its caller, or the user that it is made for. Messages of refusals name no hidden
-    job."""
+    """The context of a call, with its caller, or the user that it is made for. `holder`: of the token. Messages of
+    refusals name no hidden job."""
 
     def __init__(self, context: Any, caller: Identity, service: JobsService) -> None:
         self._context = context
         self._service = service
-        self.caller = caller
+        self.caller = self.holder = caller
         self.outcome = RpcOutcome()
 
     def hidden(self) -> HiddenJobs:
@@ -94,8 +94,10 @@ def hidden_jobs_of(context: object) -> HiddenJobs:
 
 def submitter_of(context: object) -> Submitter:
     """The caller of a call. Without this interceptor it is the process itself."""
-    caller = context.caller if isinstance(context, IdentifiedCall) else LOCAL
-    return Submitter(caller.name, caller.tenant, caller.limits)
+    caller, holder = (
+        (context.caller, context.holder) if isinstance(context, IdentifiedCall) else (LOCAL, LOCAL)
+    )
+    return Submitter(caller.name, caller.tenant, caller.limits, holder.role is Role.OPERATOR)
 
 
 class AccessInterceptor(CallInterceptor):
@@ -176,7 +178,7 @@ class AccessInterceptor(CallInterceptor):
         name = job_in(rpc, request) or (answer.name if submits else "")
         job = self._job(name)
         tenant = call.caller.tenant if job is None else job.tenant
-        user = f" for {call.caller.name}" if call.caller is not caller else ""
+        user = f" for {call.caller.name}" if call.caller is not call.holder else ""
         elements = getattr(request, "elements", None) or getattr(request, "jobs", None) or ()
         self._events.add(
             Event(

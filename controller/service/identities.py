@@ -147,7 +147,10 @@ def read_identities(file: Path) -> Identities:
         raise IdentitiesError(f"{file}: expected at least one line NAME TENANT ROLE SHA256")
     tenants = {identity.tenant for identity in known.values()} | {i.options.tenant for i in issuers}
     strangers = limits.keys() - tenants
-    if strangers and not any(i.options.tenant_claim for i in issuers):
+    names_tenants = any(i.options.tenant_claim for i in issuers) or any(
+        identity.role is Role.OPERATOR for identity in known.values()
+    )  # an operator submits for users of any tenant
+    if strangers and not names_tenants:
         raise IdentitiesError(f"{file}: limits of '{min(strangers)}', a tenant that no identity has")
     return Identities(
         {digest: _limited(identity, limits) for digest, identity in found.items()},

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -36,7 +36,11 @@ app = typer.Typer()
 
 CALL_S = 30.0
 """Deadline of the calls of an epilog, of a sweep, and of what a prolog clears away: a controller may be starting."""
+RETRY_S = 0.5
+"""Pause before a prolog watches its job again, whose controller has gone."""
 SHOWN_HOSTS = 8
+HETEROGENEOUS = "SLURM_HET_JOB_ID"
+"""In the environment of a heterogeneous job's prologs. All its ranks have the SLURM_JOB_ID of its first part."""
 _ENDED = (pb.FAILED, pb.DONE, pb.CANCELED)
 
 Folder = Annotated[
@@ -74,6 +78,10 @@ def prolog(
     job = _job_of_environment()
     if job.options is None:
         return
+    if HETEROGENEOUS in os.environ:
+        _refuse(
+            job, BAD_INPUT, SlurmError("a heterogeneous job gets no netfold job: its parts have one name")
+        )
     try:
         nodes = scheduler.node_names(job.nodes)
         if len(nodes) < 2:
@@ -191,7 +199,7 @@ async def _place(
     try:
         async with asyncio.timeout_at(deadline):
             token = (await stub.SubmitJobFor(request)).member_token
-            async for latest in stub.WatchJob(pb.JobName(name=job.name)):
+            async for latest in _watched(stub, job.name):
                 if latest.state == pb.RUNNING:
                     return to, token
         why = "it ended before it ran"
@@ -207,6 +215,19 @@ async def _place(
     finally:
         await _cancel(stub, [job.number], why)
     raise CallFailedError(REFUSED, f"{why}: {reason}")
+
+
+async def _watched(stub: pb_grpc.ControllerStub, name: str) -> AsyncIterator[pb.Job]:
+    """The states of a job, also of one that outlives its controller. Raises AioRpcError."""
+    while True:
+        try:
+            async for job in stub.WatchJob(pb.JobName(name=name), wait_for_ready=True):
+                yield job
+            return
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+        await asyncio.sleep(RETRY_S)
 
 
 async def _check_nodes(stub: pb_grpc.ControllerStub, nodes: list[str]) -> None:

@@ -5,6 +5,7 @@ job's user can read one. TaskProlog prints it, and Slurm puts its variables into
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -13,14 +14,15 @@ from pathlib import Path
 from netfold.controller.slurm.request import PREFIX, SlurmError, SlurmJob
 from netfold.protocol.runtime import FolderError, check_own
 
+PART = ".part"
+
 
 def write(folder: Path, job: SlurmJob, variables: Mapping[str, str]) -> None:
     """Raises SlurmError. A file of the same job is replaced."""
     lines = [f"export {name}={value}\n" for name, value in variables.items()]
     if any(not line[:-1].isprintable() for line in lines):
         raise SlurmError("the controller's address or certificate has characters that Slurm cannot pass on")
-    path = _path(folder, job.number)
-    part = path.with_suffix(".part")
+    path, part = _paths(folder, job.number)
     try:
         check_own(folder)
         part.unlink(missing_ok=True)
@@ -30,34 +32,44 @@ def write(folder: Path, job: SlurmJob, variables: Mapping[str, str]) -> None:
         part.rename(path)
     except FolderError as error:
         raise SlurmError(
-            f"{folder}: others may write to it, or it is a link: no token is put there"
+            f"{folder}: others may write to it or to the folder above, or one is a link: no token is put there"
         ) from error
     except PermissionError as error:
-        part.unlink(missing_ok=True)
         raise SlurmError(f"{path} cannot be given to user {job.user}: run the prolog as root") from error
     except OSError as error:
         raise SlurmError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def remove(folder: Path, number: int) -> bool:
-    """Whether there was one. Raises SlurmError."""
-    try:
-        _path(folder, number).unlink()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise SlurmError(f"{_path(folder, number)} cannot be removed: {error.strerror}") from error
-    return True
+    """Whether there was one, or what a killed prolog had begun to write. Raises SlurmError."""
+    found = False
+    for path in _paths(folder, number):
+        try:
+            path.unlink()
+            found = True
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise SlurmError(f"{path} cannot be removed: {error.strerror}") from error
+    return found
 
 
 def numbers(folder: Path) -> frozenset[int]:
-    """The jobs that have a file. Raises SlurmError."""
+    """The jobs that have a file, or a begun one. Raises SlurmError."""
     try:
-        found = [re.fullmatch(rf"{PREFIX}([0-9]{{1,10}})", path.name) for path in folder.iterdir()]
+        found = [
+            re.fullmatch(rf"{PREFIX}([0-9]{{1,10}})({re.escape(PART)})?", path.name)
+            for path in folder.iterdir()
+        ]
     except OSError as error:
         raise SlurmError(f"{folder} cannot be read: {error.strerror}") from error
     return frozenset(int(name[1]) for name in found if name is not None)
 
 
-def _path(folder: Path, number: int) -> Path:
-    return folder / f"{PREFIX}{number}"
+def _paths(folder: Path, number: int) -> tuple[Path, Path]:
+    """The file, and what it is until it is whole."""
+    name = f"{PREFIX}{number}"
+    return folder / name, folder / f"{name}{PART}"

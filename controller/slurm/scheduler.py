@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 
@@ -31,8 +32,12 @@ def node_names(nodes: str) -> list[str]:
 
 def time_limit_s(number: int) -> float | None:
     """The time limit of a job; None: it has none. Raises SlurmError."""
-    lines = _run("squeue", "--noheader", "--all", f"--jobs={number}", "--format=%l").split()
-    text = lines[0] if lines else ""
+    lines = _run(
+        "squeue", "--noheader", "--all", "--array", f"--jobs={number}", "--format=%A %l"
+    ).splitlines()
+    # The number of one task is that of its whole array.
+    limits = dict(line.split(maxsplit=1) for line in lines if len(line.split()) == 2)
+    text = limits.get(str(number), "")
     if text in UNLIMITED:
         return None
     found = _LIMIT.fullmatch(text)
@@ -59,9 +64,21 @@ def note_reason(number: int, reason: str) -> None:
 
 
 def _run(*command: str) -> str:
+    # Without the caller's own filters, as SQUEUE_USERS: jobs that they leave out would seem over.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("SQUEUE_") and name != "SLURM_CLUSTERS"
+    }
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=COMMAND_S, check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMMAND_S,
+            check=False,
+            env=environment,
         )
     except OSError as error:
         raise SlurmError(f"{command[0]} cannot be run: {error.strerror}") from error

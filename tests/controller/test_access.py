@@ -31,6 +31,7 @@ from netfold.controller.service.security import Credentials, Security
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy, StandbyService
+from netfold.controller.slurm.request import SlurmJob
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -348,6 +349,20 @@ def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, tmp_pa
             ("operator for carol", "ok"),
             ("operator for carol", "resource_exhausted"),
         ]
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_user_takes_no_name_of_a_job_of_slurm(security, tmp_path):
+    async def scenario(access: Access) -> None:
+        environment = {"SLURM_JOB_ID": "5", "SLURM_JOB_UID": "1000"}
+        assert SlurmJob.of_environment(environment).name == "slurm-5"
+        with pytest.raises(grpc.aio.AioRpcError, match="'slurm-5' is kept for a job of Slurm") as caught:
+            await access.submit("alice", "slurm-5", "h5, h6")
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        for name in ("slurm", "slurm-5x", "my-slurm-5"):
+            await access.submit("alice", name, "h5, h6")
+        await access.submit("operator", "slurm-5", "h5, h6")
 
     run(tmp_path, security, scenario)
 

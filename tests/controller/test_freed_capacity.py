@@ -67,12 +67,29 @@ def test_a_link_is_back_as_another_one_fails(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_job_starts_a_new_epoch_while_it_moves(tmp_path):
+@pytest.mark.parametrize("is_refused", [False, True], ids=["", "and the store refuses that of the next one"])
+def test_a_job_starts_a_new_epoch_while_it_moves(is_refused, tmp_path, monkeypatch):
     async def scenario():
         async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=PATIENT) as deployment:
-            leaf = await _moving(deployment)
+            controller, leaf = deployment.controller, await _moving(deployment)
+            await controller.requests.submit(
+                "name: next\nworkers: [h3, h4]\nscheme: switchml\nrate: 20\n", queue=False
+            )
             await _late_waits(deployment, "h2, h4")
-            deployment.controller.jobs.epochs.on_registers_lost("leaf2")
+            write = controller.state.registry.write
+
+            def refuse(job: JobRecord) -> None:
+                if job.name == "next":
+                    raise StoreError("the disk is full")
+                write(job)
+
+            on_registers_lost = controller.jobs.epochs.on_registers_lost
+            if is_refused:
+                with monkeypatch.context() as full:
+                    full.setattr(controller.state.registry, "write", refuse)
+                    with pytest.raises(StoreError):
+                        on_registers_lost("leaf2")
+            on_registers_lost("leaf2")
             await leaf.start()
             await deployment.runs("late")
 

@@ -85,6 +85,12 @@ def test_a_bad_file_is_named_with_its_line(content, message, tmp_path):
         read_identities(written(tmp_path, content))
 
 
+def test_an_operator_may_submit_for_a_tenant_of_which_only_the_limits_are_known(tmp_path):
+    operator = identity_line(Identity("slurm", "site", Role.OPERATOR), "token-of-slurm")
+    known = read_identities(written(tmp_path, f"{operator}\nlimits vision jobs=1\n"))
+    assert known.limits["vision"] == TenantLimits(jobs=1)
+
+
 def test_a_file_that_every_user_writes_is_refused(tmp_path):
     file = written(tmp_path, LINE)
     file.chmod(0o666)

@@ -6,12 +6,18 @@ into what is broken already."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.events import FailuresChanged
+from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.withdrawal import Intent
+from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.job_planner import PlanRequest
@@ -24,6 +30,12 @@ FABRIC = leaf_spine(2, 2, 2)
 SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
 THREE = "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n"
 TIMEOUTS = ControllerTimeouts(reroute=0.1, restart=0.5, start=1.5, install=5.0)
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    raise StoreError("database or disk is full")
+    yield
 
 
 class HeldPlans(PlanThread):
@@ -293,6 +305,71 @@ def test_a_job_whose_link_is_down_moves_when_another_has_ended(tmp_path):
     asyncio.run(scenario())
 
 
+def test_a_repair_that_finds_no_plan_in_time_waits_its_time_though_capacity_is_freed(tmp_path, monkeypatch):
+    """Else the planner would make nothing but this plan while other jobs come and go."""
+    monkeypatch.setattr("netfold.controller.scheduling.migration_scheduler.PLAN_AGAIN_S", 3600.0)
+
+    async def scenario():
+        plans = NeverDone(FABRIC)
+        timeouts = ControllerTimeouts(restart=3600.0, repair=0.2)
+        async with deployed(FABRIC, tmp_path, plans=plans, timeouts=timeouts) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.requests.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            plans.held = True
+            spine = _spine_of(deployment)
+            controller.switches.failure_monitor.links_changed(frozenset((frozenset(("leaf1", spine)),)))
+            await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "postponed")
+            for _ in range(3):
+                controller.state.events.publish(CapacityFreed())
+                await deployment.idle()
+            assert plans.asked == 1
+
+    asyncio.run(scenario())
+
+
+class _Freeing(PlanThread):
+    """`free` is called after the first plan that there is not, before it is refused."""
+
+    free: Callable[[], object] | None = None
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        try:
+            return await super().plan(request)
+        except RefusedError:
+            if (free := self.free) is not None:
+                self.free = None
+                free()
+            raise
+
+
+@pytest.mark.parametrize("is_final", [False, True])
+def test_a_job_moves_when_another_ends_while_its_repair_looks_in_vain(tmp_path, is_final):
+    async def scenario():
+        plans = _Freeing(FABRIC)
+        timeouts = ControllerTimeouts(restart=3600.0)
+        async with deployed(FABRIC, tmp_path, plans=plans, timeouts=timeouts) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            for name, workers in (("job", "h1, h3"), ("other", "h2, h4")):
+                spec = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
+                await controller.requests.submit(spec, queue=False)
+                await deployment.runs(name)
+            spine = _spine_of(deployment)
+            plans.free = functools.partial(controller.requests.cancel, "other")
+            down = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
+            controller.state.failures.failed = down
+            controller.state.failures.awaited = frozenset() if is_final else down.links
+            controller.planning.migrations.repair("job", "a link is down", fail=is_final)
+            await deployment.idle()
+            assert not deployment.state("job").is_terminal
+            await deployment.runs("job")
+            assert _spine_of(deployment) != spine
+
+    asyncio.run(scenario())
+
+
 def test_a_job_that_cannot_stay_ends_though_a_switch_was_away_meanwhile(tmp_path):
     async def scenario():
         fabric = leaf_spine(2, 1, 2)
@@ -311,6 +388,30 @@ def test_a_job_that_cannot_stay_ends_though_a_switch_was_away_meanwhile(tmp_path
             controller.state.failures.awaited = frozenset()
             controller.state.events.publish(FailuresChanged())
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "ended")
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_was_given_up_is_waited_for_once_it_is_held(tmp_path, monkeypatch):
+    async def scenario():
+        timeouts = ControllerTimeouts(reroute=0.05, restart=0.4, start=10.0)
+        async with deployed(leaf_spine(2, 1, 2), tmp_path, timeouts=timeouts) as deployment:
+            controller, change = deployment.controller, deployment.store.change
+            await deployment.settled()
+            await controller.requests.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            monkeypatch.setattr(deployment.store, "change", _full_disk)
+            await deployment.switches["leaf1"].stop()
+            failures = controller.state.failures
+            await deployment.until(
+                lambda: "leaf1" in failures.failed.switches and not failures.awaited, "given up"
+            )
+            monkeypatch.setattr(deployment.store, "change", change)
+            controller.planning.maintenance.withdraw(["leaf1"], Intent.HOLD, "", 3600.0)
+            assert failures.awaited == {"leaf1"}
+            await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "waits")
+            controller.planning.maintenance.give_back(["leaf1"])
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "over")
 
     asyncio.run(scenario())
 

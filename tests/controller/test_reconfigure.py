@@ -5,20 +5,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import dataclasses
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import grpc
 import pytest
 
 from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.allocation import ranges_of
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.protocol import netfold_pb2 as pb
-from netfold.topologies.generators import single_switch
-from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+from netfold.topologies.generators import leaf_spine, single_switch
+from tests.controller.deployment import TIMEOUTS, Deployment, MemberStream, asked, deployed
+from tests.controller.test_races import HeldPlans
 
 HOSTS = ("h1", "h2", "h3")
 SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\non_worker_loss: reconfigure\njoin_s: {}\nlease_ms: {}\n"
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    raise StoreError("database or disk is full")
+    yield
 
 
 class Job:
@@ -38,7 +49,9 @@ class Job:
         self.streams = {host: MemberStream(self.stub, "job", host) for host in hosts}
         for stream in self.streams.values():
             await stream.say(generation=generation)
-        found = {host: (await stream.hear()).assignment for host, stream in self.streams.items()}
+        updates = {host: await stream.hear() for host, stream in self.streams.items()}
+        assert all(update.HasField("assignment") for update in updates.values()), updates
+        found = {host: update.assignment for host, update in updates.items()}
         assert len({(one.epoch, one.workers) for one in found.values()}) == 1
         return found
 
@@ -315,5 +328,174 @@ def test_workers_that_leave_end_the_job(tmp_path):
             for stream in job.streams.values():
                 await stream.say(leave=True)
             await job.becomes(JobState.DONE)
+
+    asyncio.run(scenario())
+
+
+def test_an_interrupted_job_outlives_another_start_of_the_controller(tmp_path):
+    """Its workers have left no leases that end it before `join_s`."""
+
+    async def scenario() -> None:
+        timeouts = dataclasses.replace(TIMEOUTS, start=0.2)
+        async with deployed(single_switch(4), tmp_path, timeouts=timeouts) as deployment:
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await deployment.controller.requests.submit(SPEC.format(60, 300), queue=False)
+                await deployment.runs("job")
+                job = Job(deployment, stub)
+                await job.join()
+                await job.reconfigure()
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                assert not deployment.controller.jobs.lifecycle.lease_holders
+                job = Job(deployment, stub)
+                await job.reconfigure(HOSTS)
+                await job.join(generation=1)
+
+    asyncio.run(scenario())
+
+
+def test_a_loss_that_is_stored_late_is_not_of_the_next_workers(tmp_path):
+    """The store refuses the end of their part, and the next workers are to join before it takes it."""
+
+    async def scenario() -> None:
+        async with running(tmp_path, lease_ms=300) as job:
+            deployment = job.deployment
+            change = deployment.store.change
+            deployment.store.change = _full_disk
+            lifecycle = deployment.controller.jobs.lifecycle
+            await deployment.until(lambda: not lifecycle.lease_holders, "leases end")
+            deployment.store.change = change
+            await job.reconfigure(HOSTS)
+            await asyncio.sleep(STORE_RETRY_S + 0.3)
+            assert job.record.state is JobState.RUNNING
+            await job.join(generation=1)
+
+    asyncio.run(scenario())
+
+
+def test_a_host_is_named_once(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            with pytest.raises(grpc.aio.AioRpcError, match="h1 is named twice"):
+                await job.reconfigure(("h1", "h1", "h2"))
+            assert job.record.generation == 0
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_lost_parameter_server_ends_the_job(tmp_path, is_interrupted):
+    """No other one comes in its place."""
+
+    async def scenario() -> None:
+        fabric = single_switch(2, parameter_servers=1)
+        async with deployed(fabric, tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            spec = (
+                "name: job\nworkers: 2\nscheme: none\nrate: 20\non_worker_loss: reconfigure\nlease_ms: {}\n"
+            )
+            await deployment.controller.requests.submit(spec.format(1000), queue=False)
+            await deployment.runs("job")
+            job = Job(deployment, stub)
+            await job.join(("h1", "h2", "ps1"))
+            workers = [job.streams["h1"], job.streams["h2"]]
+            if is_interrupted:
+                await job.reconfigure()
+                await job.reconfigure(("h1", "h2"))
+                workers = [MemberStream(stub, "job", host) for host in ("h1", "h2")]
+            while job.record.state is not JobState.FAILED:
+                for worker in workers:
+                    await worker.say(generation=job.record.generation)
+                await asyncio.sleep(0.2)
+                assert not job.record.interrupted
+            assert "the lease of ps1 expired" in job.record.reason
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_a_controller_that_starts_gives_the_next_workers_their_time(tmp_path):
+    """The time of the generation before does not count."""
+
+    async def scenario() -> None:
+        timeouts = dataclasses.replace(TIMEOUTS, start=0.1)
+        async with deployed(single_switch(4), tmp_path, timeouts=timeouts) as deployment:
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await deployment.controller.requests.submit(SPEC.format(2, 20_000), queue=False)
+                await deployment.runs("job")
+                job = Job(deployment, stub)
+                await job.join()
+                await asyncio.sleep(2)
+                await job.reconfigure(HOSTS)
+                await deployment.settled()
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await asyncio.sleep(0.5)
+                await Job(deployment, stub).join(generation=1)
+
+    asyncio.run(scenario())
+
+
+def test_a_broken_link_does_not_end_a_job_without_workers(tmp_path):
+    """The host behind it may be the one that the next workers do without."""
+
+    async def scenario() -> None:
+        timeouts = dataclasses.replace(TIMEOUTS, restart=0.2)
+        async with (
+            deployed(single_switch(4), tmp_path, timeouts=timeouts) as deployment,
+            asked(deployment) as stub,
+        ):
+            await deployment.settled()
+            await deployment.controller.requests.submit(SPEC.format(60, 20_000), queue=False)
+            await deployment.runs("job")
+            job = Job(deployment, stub)
+            await job.join()
+            await job.reconfigure()
+            down = frozenset((frozenset(("s1", "h2")),))
+            deployment.controller.switches.failure_monitor.links_changed(down)
+            await asyncio.sleep(1)
+            await deployment.idle()
+            await job.reconfigure(("h1", "h3"))
+            await job.join(("h1", "h3"), generation=1)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("workers", [("h1", "h3"), ("h1", "h4")])
+def test_workers_are_replaced_while_their_job_is_planned_anew(tmp_path, workers):
+    """The job leaves a drained spine meanwhile."""
+
+    async def scenario() -> None:
+        fabric = leaf_spine(2, 2, 2)
+        plans = HeldPlans(fabric)
+        async with deployed(fabric, tmp_path, plans=plans) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            spec = (
+                "name: job\nscheme: switchml\nworkers: [h1, h3, h4]\nrate: 20\non_worker_loss: reconfigure\n"
+            )
+            await deployment.controller.requests.submit(spec, queue=False)
+            await deployment.runs("job")
+            job = Job(deployment, stub)
+            await job.join(("h1", "h3", "h4"))
+            await job.reconfigure(("h1", "h3"))
+            await job.join(("h1", "h3"), generation=1)
+            (spine,) = (n for n in job.record.nodes if n.startswith("spine"))
+            await plans.held()
+            deployment.controller.planning.maintenance.withdraw([spine], Intent.DRAIN)
+            await plans.made()
+            replaced = asyncio.create_task(job.reconfigure(workers, generation=1))
+            await asyncio.sleep(0.2)
+            plans.gate.set()
+            await replaced
+            await job.join(workers, generation=2)
+            await deployment.idle()
+            assert spine not in job.record.nodes
+            assert (job.record.generation, job.record.state) == (2, JobState.RUNNING)
+            assert set(job.record.workers) == set(workers)
 
     asyncio.run(scenario())

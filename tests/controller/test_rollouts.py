@@ -14,7 +14,7 @@ import grpc
 import pytest
 from finsy.proto import p4r
 
-from netfold.controller.health import rollouts
+from netfold.controller.health import link_probes, rollouts
 from netfold.controller.jobs.program_records import RolloutRecord, RolloutState, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
@@ -168,6 +168,41 @@ def test_a_switch_whose_slots_stay_full_fails_its_check(tmp_path):
         assert set(_blobs(deployment).values()) == {OWN.blob}
 
     _run(tmp_path, scenario)
+
+
+class _LinksOf:
+    """The links of the first spine, which are cut while it has another program than its own."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+
+    def __contains__(self, link: object) -> bool:
+        assert isinstance(link, frozenset)
+        return "spine1" in link and _blobs(self._deployment)["spine1"] == NEXT.blob
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_switch_whose_links_are_down_with_its_program_fails_its_check(tmp_path, monkeypatch, restarts):
+    """It answers the controller. Its links count as down long before the check ends, or the next controller starts."""
+
+    async def scenario():
+        async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
+            await deployment.settled()
+            await _runs(deployment)
+            deployment.cut = _LinksOf(deployment)
+            deployment.controller.planning.rollouts.start(NEXT)
+            await deployment.until(lambda: _blobs(deployment)["spine1"] == NEXT.blob, "it has the program")
+            if restarts:
+                await deployment.kill()
+                deployment.start()
+            assert await _has_ended(deployment) is RolloutState.STOPPED
+            assert "no probe got through" in deployment.controller.planning.rollouts.record.reason
+            await deployment.settled()
+            assert set(_blobs(deployment).values()) == {OWN.blob}
+
+    monkeypatch.setattr(link_probes, "LINKS_S", 1.5)
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -334,6 +369,29 @@ def test_what_an_operator_has_withdrawn_is_so_again_when_the_disk_is_full_at_the
         assert (stays.intent, stays.reason) == (Intent.CORDON, "cables")
 
     _run(tmp_path, scenario, leaf_spine(2, 1, 2))
+
+
+def test_a_switch_that_was_given_back_is_freed_again_before_it_gets_its_program_back(tmp_path, monkeypatch):
+    """The disk is full as the switch is done, and its next check fails."""
+
+    async def scenario(deployment, stub):
+        put, failures, requests = deployment.store.put_rollout, list[StoreError](), list[str]()
+        deployment.controller.state.events.subscribe(MaintenanceRequested, lambda e: requests.append(e.text))
+
+        def put_late(record: RolloutRecord) -> None:
+            if record.done and not failures:
+                failures.append(StoreError("the disk is full"))
+                deployment.slot = lambda switch, slot: (5 << 20, 1)
+                raise failures[0]
+            put(record)
+
+        monkeypatch.setattr(deployment.store, "put_rollout", put_late)
+        assert await _rolled_out(deployment, stub, NEXT) is RolloutState.STOPPED
+        assert failures
+        assert requests == ["a rollout has asked to drain spine1", "a rollout has given spine1 back"] * 2
+        assert _nothing_is_withdrawn(deployment)
+
+    _run(tmp_path, scenario)
 
 
 def test_a_fabric_without_the_next_switch_does_not_end_the_controller(tmp_path):

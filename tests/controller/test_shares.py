@@ -281,6 +281,26 @@ def test_shares_count_a_job_of_an_interlude_of_the_version_before_from_when_it_r
         assert more == pytest.approx(50 * 2 * 50e6)
 
 
+def test_shares_count_no_time_before_a_job_that_the_version_before_was_installing(tmp_path):
+    fabric, clock = single_switch(4), VirtualClock()
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        place(registry, fabric, "a", "h1, h2")
+        with registry.change():
+            registry.write(registry.with_end_state(registry.get("a"), JobState.DONE, ""))
+        noted = registry.usage()["vision"]
+        clock.now += HOUR_S
+        place(registry, fabric, "b", "h3, h4")
+        with registry.change():
+            changes = {"state": JobState.INSTALLING, "ran_since": 0.0}
+            registry.write(registry.get("b").model_copy(update=changes))
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db")) as database, database:
+        database.execute("UPDATE tenants SET body = ?", (noted.model_dump_json(),))
+    with registry_of(tmp_path / "state.db", fabric, clock) as registry:
+        assert registry.usage()["vision"].promised_bits == noted.promised_bits
+        clock.now += 50
+        assert registry.usage()["vision"].promised_bits == pytest.approx(50 * 2 * 50e6)
+
+
 def test_shares_of_tenants_without_a_job_for_a_month_are_deleted(tmp_path):
     fabric, clock = single_switch(4), VirtualClock()
     with registry_of(tmp_path / "state.db", fabric, clock) as registry:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -32,9 +33,12 @@ from netfold.controller.slurm.request import (
 from netfold.controller.slurm.scheduler import live_jobs, node_names, time_limit_s
 from netfold.protocol.connection import Connection
 from netfold.protocol.job_token import verified_job
+from netfold.protocol.runtime import is_only_user
 from netfold.topologies.generators import single_switch
-from netfold.traffic.membership.jobs import submit_job
+from netfold.traffic.membership.jobs import cancel_job, submit_job
 from tests.controller.deployment import Deployment, deployed
+from tests.docs.blocks import blocks
+from tests.house.imports import REPOSITORY
 
 JOB = {
     "SLURM_JOB_ID": "7",
@@ -44,6 +48,7 @@ JOB = {
     "SLURM_JOB_NODELIST": "h[1-2]",
 }
 DEADLINE_S = 60.0
+GUIDE = REPOSITORY / "docs/how-to/slurm.md"
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,10 @@ class Slurm:
         self.ranks = folder / "ranks"
         self.ranks.mkdir(mode=0o711)
         (folder / "bin").mkdir()
-        self.answer("squeue", 'case "$*" in *--format=%l*) echo 10:00 ;; *) cat "${0%/*}/queue" ;; esac')
+        self.answer(
+            "squeue",
+            'case "$*" in *%l*) echo 7 10:00; echo 8 10:00; echo 9 10:00 ;; *) cat "${0%/*}/queue" ;; esac',
+        )
         self.answer(
             "scontrol", 'case "$1" in show) echo h1; echo h2 ;; *) echo "$@" >> "${0%/*}/updates" ;; esac'
         )
@@ -178,6 +186,7 @@ def test_a_prolog_that_runs_again_replaces_its_job(tmp_path):
 @pytest.mark.parametrize(
     ("environment", "answers", "code", "reason"),
     [
+        ({PLUGIN_OPTION: "", "SLURM_HET_JOB_ID": "7"}, {}, 2, "heterogeneous"),
         ({PLUGIN_OPTION: "rate:fast"}, {}, 2, "netfold's option 'rate:fast'; expected KEY:VALUE of rate,"),
         ({PLUGIN_OPTION: "name:x"}, {}, 2, "netfold's option 'name:x'"),
         ({PLUGIN_OPTION: "scheme:nosuch"}, {}, 2, "nosuch"),
@@ -185,7 +194,7 @@ def test_a_prolog_that_runs_again_replaces_its_job(tmp_path):
         ({PLUGIN_OPTION: ""}, {"scontrol": "echo h1; echo 'h9;x'"}, 2, "no hosts of the fabric: h9;x"),
         ({PLUGIN_OPTION: "min_rate:9999"}, {}, 2, "min_rate is 9999"),
         ({PLUGIN_OPTION: ""}, {"squeue": "echo broken >&2; exit 1"}, 4, "squeue failed: broken"),
-        ({PLUGIN_OPTION: ""}, {"squeue": "echo soon"}, 4, "the time limit 'soon'"),
+        ({PLUGIN_OPTION: ""}, {"squeue": "echo 7 soon"}, 4, "the time limit 'soon'"),
     ],
 )
 def test_a_refusal_has_its_reason_and_leaves_nothing(tmp_path, environment, answers, code, reason):
@@ -218,6 +227,31 @@ def test_a_job_that_finds_no_place_in_time_is_canceled_and_names_no_job_of_other
     run(tmp_path, scenario)
 
 
+def test_a_prolog_waits_on_while_the_controller_starts_again(tmp_path):
+    async def scenario(site: Site) -> None:
+        whole = {"name": "of-others", "workers": ["h1", "h2"], "scheme": "switchml", "parameter_servers": 0}
+        await asyncio.to_thread(submit_job, Connection(site.address), whole, False, 20)
+        watched = asyncio.Event()
+        service = service_of(site.deployment.controller)
+        watch = service.WatchJob
+
+        def noted_watch(request, context):
+            watched.set()
+            return watch(request, context)
+
+        service.WatchJob = noted_watch
+        async with serving(service, f"unix:{tmp_path}/again.sock", None) as site.address:
+            asks = {PLUGIN_OPTION: "min_rate:50,scheme:switchml"}
+            waiting = asyncio.ensure_future(site.run("prolog", **asks))
+            await asyncio.wait_for(watched.wait(), DEADLINE_S)
+        async with serving(service, f"unix:{tmp_path}/again.sock", None):
+            await asyncio.to_thread(cancel_job, Connection(site.address), "of-others", "a test", 20)
+            assert await waiting == Done(0, "", "")
+        assert site.state("slurm-7") is JobState.RUNNING
+
+    run(tmp_path, scenario)
+
+
 def test_a_prolog_without_a_controller_ends_at_its_deadline(tmp_path):
     async def scenario(site: Site) -> None:
         site.address = f"unix:{tmp_path}/none.sock"
@@ -228,13 +262,37 @@ def test_a_prolog_without_a_controller_ends_at_its_deadline(tmp_path):
     run(tmp_path, scenario)
 
 
-def test_a_folder_that_others_write_to_gets_no_token(tmp_path):
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_folder_that_others_write_to_gets_no_token(tmp_path, mode):
     async def scenario(site: Site) -> None:
-        site.slurm.ranks.chmod(0o777)
+        site.slurm.ranks.chmod(mode)
         done = await site.run("prolog", **ASKS)
         assert done.code == 4
         assert "others may write to it" in done.err
         assert site.state("slurm-7") is JobState.CANCELED
+
+    run(tmp_path, scenario)
+
+
+def test_what_a_killed_prolog_has_begun_to_write_is_removed(tmp_path):
+    async def scenario(site: Site) -> None:
+        for command in ("epilog", "sweep"):
+            (site.slurm.ranks / "slurm-7.part").write_text("export NETFOLD_JOB_TOKEN=secret\n")
+            assert (await site.run(command, **ASKS)).code == 0
+            assert site.files == []
+
+    run(tmp_path, scenario)
+
+
+def test_the_callers_filters_of_squeue_end_no_job(tmp_path):
+    async def scenario(site: Site) -> None:
+        assert (await site.run("prolog", **ASKS)).code == 0
+        site.slurm.answer(
+            "squeue", 'test "${SQUEUE_USERS-}${SQUEUE_PARTITION-}${SLURM_CLUSTERS-}" || echo "7 RUNNING"'
+        )
+        for variable in ("SQUEUE_USERS", "SQUEUE_PARTITION", "SLURM_CLUSTERS"):
+            assert (await site.run("sweep", **{variable: "x"})).out == "canceled: none\n"
+        assert _is_live(site, "slurm-7")
 
     run(tmp_path, scenario)
 
@@ -337,9 +395,60 @@ def test_a_job_without_a_time_limit_has_no_end():
 )
 def test_time_limits(tmp_path, monkeypatch, shown, seconds):
     slurm = Slurm(tmp_path)
-    slurm.answer("squeue", f"echo {shown}")
+    slurm.answer("squeue", f"echo 70 1:00; echo 7 {shown}")  # the other tasks of its array are shown, too
     monkeypatch.setenv("PATH", slurm.environment["PATH"])
     assert time_limit_s(7) == seconds
+
+
+def script_prints(name: str, changes: dict[str, str], **environment: str) -> str:
+    """What a script of the guide prints for job 7."""
+    (text,) = (block.text for block in blocks(GUIDE) if block.value == name)
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return subprocess.check_output(
+        ["sh"], input=text, text=True, env={**environment, "SLURM_JOB_ID": "7", "PATH": os.environ["PATH"]}
+    )
+
+
+def rank_prints(folder: Path, **environment: str) -> str:
+    return script_prints("task-prolog", {"/shared/netfold": str(folder)}, **environment)
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_asked"),
+    [
+        ({}, False),
+        ({"SLURM_JOB_COMMENT": "my netfold"}, False),
+        ({"SLURM_JOB_COMMENT": "netfold:rate:1;\n'"}, True),
+        ({"SLURM_JOB_COMMENT": "netfold"}, True),
+        ({PLUGIN_OPTION: "(null)"}, True),
+        ({PLUGIN_OPTION: ""}, True),
+        ({PLUGIN_OPTION: "rate:1", "SLURM_JOB_COMMENT": "mine"}, True),
+    ],
+)
+def test_the_guides_prolog_needs_netfold_only_for_jobs_that_ask_for_it(environment, is_asked):
+    changes = {"/opt/netfold/bin/netfold": "echo asked", "2>> /var/log/slurm/netfold.log": ""}
+    assert script_prints("prolog", changes, **environment).startswith("asked") is is_asked
+
+
+def test_a_task_prolog_prints_the_file_of_its_user(tmp_path):
+    file = tmp_path / "slurm-7"
+    file.write_text("export NETFOLD_JOB=slurm-7\n")
+    assert rank_prints(tmp_path) == file.read_text()
+    if os.geteuid() == 0 and not is_only_user():
+        os.chown(file, 1, 1)
+        assert rank_prints(tmp_path) == ""
+
+
+def test_a_job_that_another_has_submitted_does_not_inherit_its_netfold_job(tmp_path):
+    assert rank_prints(tmp_path, NETFOLD_JOB="slurm-6").split("\n") == [
+        "unset NETFOLD_JOB",
+        "unset NETFOLD_JOB_TOKEN",
+        "",
+    ]
+    assert rank_prints(tmp_path, NETFOLD_JOB="digits") == ""
+    assert rank_prints(tmp_path) == ""
 
 
 def test_slurm_that_is_not_there(tmp_path, monkeypatch):

@@ -131,7 +131,7 @@ class Liveness:
                 raise ViolationError(f"{name} stays over drained elements, though there is a plan")
 
     def _check_members(self) -> None:
-        """Each worker that the controller hears of takes part in its job, if that runs."""
+        """Each worker that the controller hears of takes part in its job, if that runs. Others wait with the job."""
         world = self._world
         assert world.controller is not None
         apart = [
@@ -139,12 +139,18 @@ class Liveness:
             for name, program in world.programs.items()
             for member in program.alive
             if program.state == JobState.RUNNING and member.host in program.workers
-            if member.stream is not None and self._is_apart(member)
+            if member.stream is not None and self._is_apart(member) and not self._is_over_dead_switch(name)
         ]
         for name, host, epoch, _ in self._apart.update(apart, STAY_S):
             raise ViolationError(
                 f"{host} waits for {STAY_S:g} s for its part in epoch {epoch} of {name}, which runs"
             )
+
+    def _is_over_dead_switch(self, name: str) -> bool:
+        assert self._world.controller is not None
+        placement = self._world.controller.state.registry.get(name).placement
+        down = FailedElements(switches=frozenset(n for n, s in self._world.switches.items() if not s.is_up))
+        return placement is not None and uses_failed(placement.plan, down, ())
 
     def _is_apart(self, member: Member) -> bool:
         assert self._world.controller is not None

@@ -202,8 +202,8 @@ MUTANTS = (
     Mutant(
         "leases of an ended job stay",
         STATES,
-        "        self._leases.end_job(name)\n",
-        "",
+        "        self._failures.forget(name)\n        self._leases.end_job(name)\n",
+        "        self._failures.forget(name)\n",
     ),
     Mutant(
         "a change is awaited one step later, and may be missed",

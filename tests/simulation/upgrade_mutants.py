@@ -14,7 +14,7 @@ UPGRADE_MUTANTS = (
     Mutant(
         "a switch with another program is not checked",
         ROLLOUTS,
-        "        if fault := await self._fault(switch):",
+        "        if fault := await self._fault(switch, record.down):",
         '        if fault := "":',
         "a program answers nothing",
     ),

@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -21,7 +24,8 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 import torch.distributed as dist  # noqa: E402
 
 from netfold.traffic.errors import TrafficError  # noqa: E402
-from netfold.traffic.pytorch import create_group  # noqa: E402
+from netfold.traffic.membership import process_jobs  # noqa: E402
+from netfold.traffic.pytorch import create_group, joining  # noqa: E402
 from netfold.traffic.pytorch.flight_recorder import FlightRecorder  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
@@ -117,6 +121,25 @@ def test_the_group_s_timeout_bounds_the_wait_for_the_host_s_first_rank(patient_s
     layout = RankLayout("s", "", (0, 0))
     with pytest.raises(TrafficError, match="timeout: no rank set 'leader0' within the group's timeout"):
         open_session(layout, patient_store, 1, FlightRecorder("", "0", (0, 1), 1), SHORT_S)
+
+
+def test_a_rank_that_does_not_join_leaves_its_kept_job_to_those_that_follow(
+    tmp_path: Path, patient_store: dist.Store, monkeypatch: pytest.MonkeyPatch
+):
+    """Another rank of the attempt has ended before this one has joined."""
+
+    def fails(*_: object) -> None:
+        raise TrafficError("the job has no workers of this generation")
+
+    monkeypatch.setenv("NETFOLD_CONTROLLER", f"unix:{tmp_path}/c")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(process_jobs, "watch_process", lambda *_, variables: -1)
+    monkeypatch.setattr(joining, "_open_reducer", fails)
+    layout = RankLayout("s", "kept", (0, 1), names=("h1", "h2"), is_kept=True)
+    with pytest.raises(TrafficError, match="no workers of this generation"):
+        open_session(layout, patient_store, 0, FlightRecorder("", "0", (0, 1), 0), SHORT_S, run="run")
+    (file,) = tmp_path.glob("netfold-*/*.json")
+    assert json.loads(file.read_text())["run"] == "run"
 
 
 def test_steps_of_making_a_group_share_its_timeout(

@@ -16,6 +16,7 @@ import pytest
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection
+from netfold.protocol.job_token import job_token
 from netfold.traffic.membership.jobs import KeptJob
 from netfold.traffic.pytorch.kept_job import KEPT, JoinedAgain, Succession, end_jobs, join_again
 
@@ -30,6 +31,7 @@ class Jobs(rpc.ControllerServicer):
     def __init__(self) -> None:
         self.running: dict[str, int] = {}
         self.spec = {**KEYS, **KEPT, "name": "kept", "workers": ["h1", "h2", "h3"]}
+        self.file = ""
         self.added: list[str] = []
 
     def GetJob(self, request: pb.JobName, context: Any) -> pb.Job:
@@ -41,7 +43,7 @@ class Jobs(rpc.ControllerServicer):
             state=pb.RUNNING,
             members=[pb.Member(host=host) for host in hosts],
             generation=self.running[request.name],
-            spec_yaml=json.dumps(self.spec),
+            spec_yaml=self.file or json.dumps(self.spec),
         )
 
     def AddWorkers(self, request: pb.AddWorkersRequest, context: Any) -> pb.Job:
@@ -107,6 +109,19 @@ def test_one_job_of_several_is_taken_over_and_the_others_end(jobs: tuple[Jobs, C
     assert again is not None
     assert again.job.name == "kept"
     assert controller.running == {"kept": 1}
+
+
+def test_ranks_that_were_given_a_job_take_it_over_whatever_its_file_says(jobs: tuple[Jobs, Connection]):
+    """As Slurm's prolog does: they have no other one, and no options of theirs made it."""
+    controller, where = jobs
+    controller.running = {"slurm-7": 0}
+    controller.file = "# made by netfold slurm\n" + json.dumps(controller.spec)
+    token = job_token(b"key", "slurm-7", "1")
+    keys = {**KEYS, "name": "slurm-7"}
+    again = join_again(where.as_member(token), [KeptJob("slurm-7", 0, token)], keys, ["h1", "h3"], 10)
+    assert again is not None
+    assert again.job.generation == 1
+    assert controller.running == {"slurm-7": 1}
 
 
 @pytest.mark.parametrize(

@@ -219,3 +219,32 @@ def test_of_a_full_disk_no_file_is_left(
     assert not list(process_jobs._folder().iterdir())
     assert "No space left on device" in caplog.text
     entered.leave()
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_watch_interrupts_no_job_that_those_that_follow_have_taken(
+    jobs: tuple[Jobs, Connection], run_member: RunMember, is_taken: bool
+):
+    """They may have ended it, and have another one of its name."""
+    controller, where = jobs
+    controller.running = {"train": False}
+    run_member(where, "train", generation=0, run="run")
+    (path,) = process_jobs._folder().iterdir()
+    text = path.read_text()
+    if is_taken:
+        assert take_kept_job(where, "run") == KeptJob("train", 0)
+    process_jobs.cancel_entered(str(path), text)
+    assert controller.running == ({"train": False} if is_taken else {})
+
+
+def test_each_generation_of_a_process_has_a_file(
+    jobs: tuple[Jobs, Connection], monkeypatch: pytest.MonkeyPatch
+):
+    """torchft's process may leave the one before when it has entered the next."""
+    monkeypatch.setattr(process_jobs, "watch_process", lambda *_, variables: -1)
+    first, second = (EnteredJob(jobs[1], "kept", "h1", "rank 0", generation=number) for number in range(2))
+    first.leave()
+    (path,) = process_jobs._folder().iterdir()
+    assert '"generation": 1' in path.read_text()
+    second.leave()
+    assert not list(process_jobs._folder().iterdir())

@@ -118,13 +118,15 @@ class EnteredJob:
 
 def cancel_entered(path: str, text: str) -> None:
     """Cancels the job of a process that has ended. `text`: of its file. If the file is gone, the program that followed
-    may have canceled the job, and one of the same name may be its own: it is canceled only if this member is lost."""
+    may have canceled the job, and one of the same name may be its own: it is canceled only if this member is lost. A
+    job that was kept is theirs then."""
     entry = ProcessJob(**json.loads(text))
     by = f"the watch of {entry.member}: its process {entry.pid} has ended"
     where = connection(entry.controller)
     if entry.generation is not None:
-        interrupt_job(where, entry.job, entry.generation, by, _CANCEL_S)
-        _forget_when_taken(where, Path(path), entry)
+        if not path or Path(path).exists():
+            interrupt_job(where, entry.job, entry.generation, by, _CANCEL_S)
+            _forget_when_taken(where, Path(path), entry)
         return
     is_own = path != "" and Path(path).exists()
     has_ended = is_own and cancel_job(where, entry.job, by, _CANCEL_S)
@@ -212,7 +214,8 @@ def _forget_old_folders() -> None:
 
 def _write_file(entry: ProcessJob) -> Path:
     """Raises OSError."""
-    path = _folder() / f"{entry.pid}-{urllib.parse.quote(entry.job, safe='')}.json"
+    generation = "" if entry.generation is None else f"-{entry.generation}"
+    path = _folder() / f"{entry.pid}{generation}-{urllib.parse.quote(entry.job, safe='')}.json"
     part = path.with_suffix(".part")
     try:
         part.touch(mode=0o600)

@@ -11,6 +11,7 @@ not start, no rank makes a call before all have the same decision:
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import secrets
 import threading
@@ -68,10 +69,10 @@ class Joined:
     has_targets: bool = False
     fallback_reason: str = ""
 
-    def close(self) -> None:
+    def close(self, *, has_failed: bool = False) -> None:
         self.reducer.close()
         if self.job is not None:
-            self.job.leave()
+            self.job.leave(has_failed=has_failed)
 
 
 def join_or_agree_on_gloo(
@@ -91,7 +92,7 @@ def join_or_agree_on_gloo(
     try:
         reason = _agree(layout, store, rank, failure, start_deadline)
     except BaseException:
-        _leave(joined)
+        _leave(joined, has_failed=True)
         raise
     if joined is not None and not reason:
         return joined
@@ -125,10 +126,11 @@ def _agree(layout: RankLayout, store: Any, rank: int, failure: str, start_deadli
     return reason
 
 
-def _leave(joined: Joined | None) -> None:
+def _leave(joined: Joined | None, *, has_failed: bool = False) -> None:
     """Leaves in the background where the controller is away, which a member waits for."""
     if joined is not None:
-        thread = threading.Thread(target=joined.close, name="netfold leaves the job", daemon=True)
+        close = functools.partial(joined.close, has_failed=has_failed)
+        thread = threading.Thread(target=close, name="netfold leaves the job", daemon=True)
         thread.start()
         thread.join(_LEAVE_S)
 
@@ -142,7 +144,7 @@ def _join(layout: RankLayout, store: Any, rank: int, deadline: float, run: str) 
         first = layout.ranks_on_host(rank)[0]
         has_targets = bool(layout.job) and _agree_on_targets(store, rank, first, worker, deadline)
     except BaseException:
-        _leave(Joined(reducer, job))
+        _leave(Joined(reducer, job), has_failed=True)
         raise
     return Joined(reducer, job, has_targets)
 

@@ -17,6 +17,7 @@ from typing import Self
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.connection import Connection
+from netfold.protocol.job_token import job_of_token
 from netfold.traffic.errors import ControllerUnreachableError, JobRefusedError
 from netfold.traffic.membership.jobs import KeptJob, cancel_job, live_generation, reconfigure_job
 from netfold.traffic.membership.process_jobs import take_kept_job
@@ -75,7 +76,8 @@ def join_again(
     hosts: Sequence[str],
     timeout: float,
 ) -> JoinedAgain | None:
-    """The first of the jobs that takes these hosts with these keys; None: none does. The other jobs end."""
+    """The first of the jobs that takes these hosts with these keys; None: none does. The other jobs end. The job whose
+    token this program was given, as in Slurm, may have other keys."""
     deadline = time.monotonic() + timeout
     joined = None
     for job in _newest(found):
@@ -102,7 +104,8 @@ def _join(
         log.info("%s", error)
         return None
     again = KeptJob(job.name, answer.generation, job.token)
-    if not _is_as(answer, keys):
+    is_given = job_of_token(where.token) == job.name
+    if not is_given and not _is_as(answer, keys):
         _end(where, again)
         return None
     present = set(hosts)

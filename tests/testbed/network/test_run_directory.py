@@ -70,6 +70,16 @@ def test_a_folder_that_a_stranger_made_is_not_used(
         holder_of("t")
 
 
+def test_strangers_may_write_beside_a_folder_in_tmp_but_not_into_it(folder: Path) -> None:
+    for at in (folder.parent, folder):
+        at.mkdir(exist_ok=True)
+    folder.parent.chmod(0o1777)
+    check_own(folder)
+    folder.chmod(0o1777)
+    with pytest.raises(FolderError):
+        check_own(folder)
+
+
 @pytest.mark.parametrize("umask", [0, 0o022])
 def test_a_network_makes_each_level_for_its_user_whatever_the_umask_is(
     umask: int, folder: Path, monkeypatch: pytest.MonkeyPatch
