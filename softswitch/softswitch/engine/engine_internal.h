@@ -70,7 +70,7 @@ void ss_batch_finish(struct ss_engine *engine);
 bool ss_batch_run(struct ss_engine *engine);
 /* The ss_handover_fn of the core. */
 void ss_batch_on_handover(void *context, uint32_t shard, uint32_t number, const uint8_t *data, uint32_t length);
-/* The ss_tx_fn of the core. */
+/* The ss_buffer_fn and the ss_tx_fn of the core. */
 uint8_t *ss_batch_buffer(void *context, uint32_t number, uint32_t length);
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length);
 
