@@ -365,9 +365,8 @@ class Members:
         if job.interrupted:
             self._await_generation(job, self._registry.resolved_job(job.name).file.join_s)
         elif job.has_run:
-            ran_s = (
-                0.0 if job.generation else self._registry.ran_for_s(job)
-            )  # that of a later one is not stored
+            # Only the first generation's start is stored.
+            ran_s = 0.0 if job.generation else self._registry.ran_for_s(job)
             left_s = self._registry.resolved_job(job.name).file.join_s - ran_s
             self._expect(job, max(left_s, self._timeouts.start))
         if job.rejoining and not job.state.is_terminal:
