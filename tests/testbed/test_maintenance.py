@@ -46,7 +46,7 @@ def _jobs_at(system: Testbed, switch: str) -> list[str]:
 def test_twenty_jobs_leave_a_drained_spine_and_wait_for_a_held_leaf(tmp_path):
     with (
         Testbed(
-            leaf_spine(2, 2, 4), target="softswitch", lanes=64, name="care", first_grpc_port=9860
+            leaf_spine(2, 2, 4), target="softswitch", lanes=64, name="care", first_grpc_port=9750
         ) as system,
         ExitStack() as stack,
     ):
