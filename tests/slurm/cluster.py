@@ -159,8 +159,9 @@ class Cluster:
         self.start("slurmctld", self.head, f"{self.folder}/bin/slurmctld", "-D")
 
     def restart_slurmctld(self) -> None:
-        """Kill it, like a crash, and start it again."""
-        os.kill(int((self.folder / "slurmctld.pid").read_text()), signal.SIGKILL)
+        """End it, and start it again. One that is killed may forget that a job is over, and waits until the nodes
+        register again."""
+        os.kill(int((self.folder / "slurmctld.pid").read_text()), signal.SIGTERM)
         self.daemons["slurmctld"].wait(READY_S)
         self.start_slurmctld()
 

@@ -101,7 +101,7 @@ def test_a_refused_srun_ends_and_a_refused_batch_job_waits_both_with_the_reason(
     check_nothing_is_left(cluster)
 
 
-def test_200_jobs_of_which_a_tenth_is_killed_leave_nothing_after_a_crash_of_slurmctld(cluster: Cluster):
+def test_200_jobs_of_which_a_tenth_is_killed_leave_nothing_though_slurmctld_restarts(cluster: Cluster):
     before = set(cluster.netfold_jobs(every=True))
     (cluster.folder / "out").mkdir()
     (cluster.folder / "out").chmod(0o777)
