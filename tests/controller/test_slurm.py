@@ -401,7 +401,7 @@ def test_time_limits(tmp_path, monkeypatch, shown, seconds):
 
 
 def script_prints(name: str, changes: dict[str, str], **environment: str) -> str:
-    """What a script of the guide prints for job 7."""
+    """Return the output of a script of the guide for job 7."""
     (text,) = (block.text for block in blocks(GUIDE) if block.value == name)
     for old, new in changes.items():
         assert old in text

@@ -87,7 +87,7 @@ class Nodes:
         return self._folder / f"{host}.json"
 
     def attempt(self, size: int, after: int = -1) -> dict[str, dict[str, Any]]:
-        """What each host has in an attempt of `size` ranks, of a generation later than `after`."""
+        """Return the findings of each host in an attempt of `size` ranks, of a generation later than `after`."""
 
         def read() -> dict[str, dict[str, Any]]:
             self._system.check()

@@ -65,7 +65,7 @@ def test_twenty_jobs_leave_a_drained_spine_and_wait_for_a_held_leaf(tmp_path):
 
         _fabric(system, "hold", "leaf1", "--for", "10m")
         system.kill("leaf1")
-        time.sleep(AWAY_S)
+        time.sleep(AWAY_S)  # the absence itself
         system.restore("leaf1")
         until_more_calls(tmp_path, JOBS, 3, system.check)
         _fabric(system, "undrain", "leaf1")

@@ -82,7 +82,7 @@ class Replicas:
         (self._folder / f"{host}.json").unlink()
 
     def steps(self, replicas: int, generation: int = 0) -> dict[str, Any]:
-        """A step with the sum of all replicas that run, so many of them, in this generation or a later one."""
+        """A step with the sum of this number of replicas, all that run, in this generation or a later one."""
         found: dict[int, dict[str, Any]] = {}
 
         def are_together() -> bool:
