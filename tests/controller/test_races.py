@@ -69,6 +69,13 @@ def _spine_of(deployment: Deployment) -> str:
     return next(n for link in used for n in link if n.startswith("spine"))
 
 
+async def _two_with_a_spine_each(deployment: Deployment) -> None:
+    for name, workers in (("job", "h1, h3"), ("other", "h2, h4")):
+        spec = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
+        await deployment.controller.requests.submit(spec, queue=False)
+        await deployment.runs(name)
+
+
 def _assert_avoids(deployment: Deployment, name: str = "job") -> None:
     assert not deployment.controller.jobs.lifecycle.is_affected(
         deployment.controller.state.registry.get(name)
@@ -291,10 +298,7 @@ def test_a_job_whose_link_is_down_moves_when_another_has_ended(tmp_path):
         async with deployed(FABRIC, tmp_path, timeouts=timeouts) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            for name, workers in (("job", "h1, h3"), ("other", "h2, h4")):
-                spec = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
-                await controller.requests.submit(spec, queue=False)
-                await deployment.runs(name)
+            await _two_with_a_spine_each(deployment)
             spine = _spine_of(deployment)
             controller.switches.failure_monitor.links_changed(frozenset((frozenset(("leaf1", spine)),)))
             await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "postponed")
@@ -352,10 +356,7 @@ def test_a_job_moves_when_another_ends_while_its_repair_looks_in_vain(tmp_path, 
         async with deployed(FABRIC, tmp_path, plans=plans, timeouts=timeouts) as deployment:
             controller = deployment.controller
             await deployment.settled()
-            for name, workers in (("job", "h1, h3"), ("other", "h2, h4")):
-                spec = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
-                await controller.requests.submit(spec, queue=False)
-                await deployment.runs(name)
+            await _two_with_a_spine_each(deployment)
             spine = _spine_of(deployment)
             plans.free = functools.partial(controller.requests.cancel, "other")
             down = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
