@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's Slurm and MUNGE, unpacked beside the virtual environment and not installed: `python -m tests.slurm.packages`
+"""Unpacks Debian's Slurm and MUNGE in the virtual environment, and installs nothing: `python -m tests.slurm.packages`
 brings them, and `make test-slurm` calls it before its tests lose the way to Debian's mirrors."""
 
 from __future__ import annotations

@@ -22,7 +22,9 @@ from tests.slurm.packages import COMPLETE
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.root,
-    pytest.mark.skipif(not COMPLETE.exists(), reason="needs Debian's Slurm: make test-slurm unpacks it"),
+    pytest.mark.skipif(
+        not COMPLETE.exists(), reason="SKIPPED: needs Debian's Slurm: make test-slurm unpacks it"
+    ),
 ]
 
 RANK = (sys.executable, "-P", str(Path(__file__).with_name("rank.py")))
