@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Time of one tenant's GetJob while another tenant calls without a pause, beside the time alone, in turns.
+"""Measures one tenant's GetJob alone and while another tenant calls without a pause, in turns.
 
 python -m netfold.evaluation.speed.call_flood [--limits 0,20] [--parallel 64] [--rounds 10]
 """

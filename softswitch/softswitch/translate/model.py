@@ -83,7 +83,7 @@ class HeaderType:
 
     @property
     def is_read_exactly(self) -> bool:
-        """Whether no field is read with bytes beside it: the header may then end where readable memory ends."""
+        """Whether each field is read without its neighbors. The header may then end where readable memory ends."""
         return all(f.width <= 64 and f.width % 8 == f.offset % 8 == 0 for f in self.fields)
 
     @property
