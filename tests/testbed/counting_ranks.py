@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from netfold.testbed.network.network import Network
 from netfold.testbed.processes import HostTask, ProcessGroup
 from netfold.testbed.testbed import Testbed
 from tests.testbed.test_scenarios import until
@@ -30,18 +31,31 @@ def files_of(folder: Path, job: str) -> list[object]:
     return ["--progress", progress_of(folder, job), "--stop", stop_file(folder)]
 
 
-def python_ranks(
-    system: Testbed, job: str, hosts: Sequence[str], folder: Path, *, prefix: Sequence[object] = ()
+def ranks_of(
+    net: Network,
+    controller: str,
+    job: str,
+    hosts: Sequence[str],
+    folder: Path,
+    *,
+    prefix: Sequence[object] = (),
 ) -> ProcessGroup:
-    """Python workers of a job that was submitted. `prefix`: of the command of each."""
+    """Python workers of a job that was submitted. `controller`: its address. `prefix`: of the command of each."""
     tasks = []
     for number, host in enumerate(hosts):
         result = folder / f"{job}-{host}.json"
-        member = ["--job", job, "--host", host, "--controller", system.controller.address]
+        member = ["--job", job, "--host", host, "--controller", controller]
         own = ["--ranks", len(hosts), "--number", number, "--out", result]
         command = [*prefix, sys.executable, "-P", RANK, *files_of(folder, job), *member, *own]
         tasks.append(HostTask(host, command, result))
-    return ProcessGroup(system.net, tasks)
+    return ProcessGroup(net, tasks)
+
+
+def python_ranks(
+    system: Testbed, job: str, hosts: Sequence[str], folder: Path, *, prefix: Sequence[object] = ()
+) -> ProcessGroup:
+    """Python workers of a job of the system's own controller."""
+    return ranks_of(system.net, system.controller.address, job, hosts, folder, prefix=prefix)
 
 
 def until_more_calls(folder: Path, jobs: Collection[str], more: int, check: Callable[[], None]) -> None:
