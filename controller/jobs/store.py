@@ -182,7 +182,7 @@ class Store:
 
     def version(self) -> int:
         """A number that differs whenever another process has changed the store."""
-        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+        return int(self._rows("PRAGMA data_version")[0][0])
 
     # ---- the fabric ------------------------------------------------------------------------------
 
@@ -225,13 +225,13 @@ class Store:
 
     def jobs(self) -> list[JobRecord]:
         """All jobs, in the order of submission. Raises StoreError for one that this version cannot read."""
-        rows = self._db.execute("SELECT body FROM jobs ORDER BY seq").fetchall()
+        rows = self._rows("SELECT body FROM jobs ORDER BY seq")
         jobs = [self._read(JobRecord, body) for (body,) in rows]
         newer: dict[str, dict[str, Member]] = defaultdict(dict)
-        for job, host, body in self._db.execute("SELECT job, host, body FROM members"):
+        for job, host, body in self._rows("SELECT job, host, body FROM members"):
             newer[job][host] = self._read(Member, body)
         registered: dict[str, dict[str, QueuePairs]] = defaultdict(dict)
-        for job, host, body in self._db.execute("SELECT job, host, body FROM queue_pairs"):
+        for job, host, body in self._rows("SELECT job, host, body FROM queue_pairs"):
             registered[job][host] = self._read(QueuePairs, body)
         jobs = [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
         return [_with_queue_pairs(j, registered[j.name]) if j.name in registered else j for j in jobs]
@@ -279,7 +279,7 @@ class Store:
     def withdrawals(self) -> list[Withdrawal]:
         """The elements that operators have withdrawn, by name. Raises StoreError for one that this version cannot
         read."""
-        rows = self._db.execute("SELECT body FROM withdrawals ORDER BY element").fetchall()
+        rows = self._rows("SELECT body FROM withdrawals ORDER BY element")
         return [self._read(Withdrawal, body) for (body,) in rows]
 
     def put_withdrawal(self, withdrawal: Withdrawal) -> None:
@@ -295,19 +295,19 @@ class Store:
 
     @property
     def has_live_jobs(self) -> bool:
-        return self._db.execute("SELECT 1 FROM jobs WHERE NOT over LIMIT 1").fetchone() is not None
+        return bool(self._rows("SELECT 1 FROM jobs WHERE NOT over LIMIT 1"))
 
     def switch_programs(self) -> dict[str, SwitchProgram]:
         """The programs that switches have to run, as far as they are known."""
-        rows = self._db.execute("SELECT switch, digest, was_rolled_out FROM switch_programs")
+        rows = self._rows("SELECT switch, digest, was_rolled_out FROM switch_programs")
         return {switch: SwitchProgram(digest, bool(was)) for switch, digest, was in rows}
 
     def program(self, digest: str) -> StoredProgram:
         """The program of a digest. Raises StoreError for one that this version cannot read."""
         try:
-            name, p4info, blob, abilities = self._db.execute(
-                "SELECT name, p4info, blob, abilities FROM programs WHERE digest = ?", (digest,)
-            ).fetchone()
+            [(name, p4info, blob, abilities)] = self._rows(
+                "SELECT name, p4info, blob, abilities FROM programs WHERE digest = ?", digest
+            )
             return StoredProgram(name, p4info, zlib.decompress(blob), Program.model_validate_json(abilities))
         except (TypeError, ValueError, zlib.error) as error:
             raise StoreError(f"{self.path}: program {digest[:12]} cannot be read: {error}") from error
@@ -342,7 +342,7 @@ class Store:
     def usage(self) -> list[TenantUsage]:
         """The usage of all tenants that ever held something. Raises StoreError for one that this version cannot
         read."""
-        rows = self._db.execute("SELECT body FROM tenants ORDER BY tenant").fetchall()
+        rows = self._rows("SELECT body FROM tenants ORDER BY tenant")
         return [self._read(TenantUsage, body) for (body,) in rows]
 
     def put_usage(self, usage: TenantUsage) -> None:
@@ -358,7 +358,7 @@ class Store:
 
     def epochs(self, switch: str) -> dict[int, int]:
         """The greatest epoch that each block of slots has seen."""
-        return dict(self._db.execute("SELECT block, epoch FROM epochs WHERE switch = ?", (switch,)))
+        return dict(self._rows("SELECT block, epoch FROM epochs WHERE switch = ?", switch))
 
     def use_slots(self, used: Mapping[str, Iterable[Range]], epoch: int) -> None:
         """Note that ranges are used in an epoch, which makes a new revision of each switch's slots."""
@@ -366,9 +366,7 @@ class Store:
         self._db.executemany("INSERT OR REPLACE INTO epochs VALUES (?, ?, ?)", rows)
         term = int(self._fact("term"))
         for switch in used:
-            (last,) = self._db.execute(
-                "SELECT max(number) FROM revisions WHERE switch = ?", (switch,)
-            ).fetchone()
+            [(last,)] = self._rows("SELECT max(number) FROM revisions WHERE switch = ?", switch)
             row = (switch, term, (last or 0) + 1)
             self._db.execute("INSERT OR REPLACE INTO revisions VALUES (?, ?, ?)", row)
             self._db.execute(
@@ -379,7 +377,7 @@ class Store:
 
     def revisions(self, switch: str) -> dict[int, int]:
         """The last revision of the switch's slots in each term in which they were used."""
-        return dict(self._db.execute("SELECT term, number FROM revisions WHERE switch = ?", (switch,)))
+        return dict(self._rows("SELECT term, number FROM revisions WHERE switch = ?", switch))
 
     def registers_empty(self, switch: str, blocks: Iterable[int] | None = None) -> None:
         """Note that the registers of the switch (of all blocks or of some) are zero, so that their epochs count from
@@ -390,11 +388,18 @@ class Store:
             rows = [(switch, b) for b in blocks]
             self._db.executemany("DELETE FROM epochs WHERE switch = ? AND block = ?", rows)
 
-    # ---- facts -----------------------------------------------------------------------------------
+    # ---- rows and facts -------------------------------------------------------------------------
+
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        """The answer to a query. Raises StoreError if the database cannot be read."""
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {error}") from error
 
     def _fact(self, name: str, default: int | None = None) -> Any:
-        row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return default if row is None else row[0]
+        rows = self._rows("SELECT value FROM facts WHERE name = ?", name)
+        return rows[0][0] if rows else default
 
     def _set(self, name: str, value: str | int) -> None:
         self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import grpc
 
-from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.store import Store, StoreError
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel
@@ -257,9 +257,7 @@ class ServiceProxy(JobsService):
         """Answer a call that has one request and one answer."""
         while True:
             current = self._current
-            answer = await self._unless_replaced(
-                getattr(current.service, name)(request, context), current, context
-            )
+            answer = await self._unless_replaced(_answer(current, name, request, context), current, context)
             if answer is not None:
                 return answer
 
@@ -328,6 +326,14 @@ class ServiceProxy(JobsService):
         updates = current.service.JoinJob(request_iterator, context)
         async for update in self._whole_stream(updates, current, context):
             yield update
+
+
+async def _answer(current: _Generation, name: str, request: Any, context: Context) -> Any:
+    """The answer of a service. Any call may have to read the store, whose disk may be gone."""
+    try:
+        return await getattr(current.service, name)(request, context)
+    except StoreError as error:
+        await refuse(context, error)
 
 
 async def _next(updates: AsyncIterator[Answer]) -> Answer | None:

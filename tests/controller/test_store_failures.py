@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -42,6 +42,30 @@ def test_a_full_disk_is_an_error_of_the_store_and_changes_nothing(tmp_path):
     with store.change():
         store.put_withdrawal(kept := Withdrawal(element="h1", intent=Intent.CORDON))
     assert store.withdrawals() == [kept]
+
+
+READS: dict[str, Callable[[Store], object]] = {
+    "fact": lambda store: store.primary,
+    "version": Store.version,
+    "jobs": Store.jobs,
+    "withdrawals": Store.withdrawals,
+    "programs": Store.switch_programs,
+    "program": lambda store: store.program("none"),
+    "live jobs": lambda store: store.has_live_jobs,
+    "rollout": lambda store: store.rollout,
+    "usage": Store.usage,
+    "epochs": lambda store: store.epochs("s1"),
+    "revisions": lambda store: store.revisions("s1"),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_read_that_fails_is_an_error_of_the_store(read, tmp_path):
+    """Timers repeat what raises one, and callers get its reason."""
+    store = Store(tmp_path / "db", "f")
+    store.close()
+    with pytest.raises(StoreError, match=f"{tmp_path}/db: "):
+        read(store)
 
 
 def test_a_lost_switch_is_one_commit_a_job(tmp_path):
