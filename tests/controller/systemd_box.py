@@ -146,6 +146,14 @@ class BoxError(Exception):
     """systemd cannot be started in namespaces here."""
 
 
+SUDO = """#!/bin/sh
+[ "$1" = -u ] || exec "$@"
+user=$2; shift 2
+exec setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups "$@"
+"""
+"""The box has root's rights and no sudo."""
+
+
 class SystemdBox:
     """`pid`: of the first process, as numbered outside."""
 
@@ -255,7 +263,7 @@ def _write_files(files: Path) -> None:
     for name in LINKED_UNITS:
         (files / "trial" / name).symlink_to(f"/usr/lib/systemd/system/{name}")
     scripts = {name: COMMAND.format(module=module) for name, module in COMMANDS.items()}
-    for name, text in {**scripts, "sudo": '#!/bin/sh\nexec "$@"\n'}.items():
+    for name, text in {**scripts, "sudo": SUDO}.items():
         (files / "bin" / name).write_text(text)
         (files / "bin" / name).chmod(0o755)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ pytestmark = [
 ]
 
 BLOCKS = list(blocks(REPOSITORY / "docs/how-to/operate.md"))
+CLUSTER_BLOCKS = list(blocks(REPOSITORY / "docs/how-to/another-machine.md"))
 UNIT = "netfold-controller"
 STANDBY = "netfold-standby"
 UNITS = "/etc/systemd/system"
@@ -144,14 +144,36 @@ def test_a_service_that_cannot_start_is_tried_again(installed: SystemdBox):
         )
 
 
-@pytest.mark.skipif(not shutil.which("sqlite3"), reason="SKIPPED: sqlite3 is not on PATH")
 def test_a_copy_of_the_store_is_restored(box: SystemdBox):
     box.run("systemctl", "stop", STANDBY)
     wait_until(lambda: box.show(UNIT, "StatusText").startswith("serving at"), box, UNIT)
     box.write("/tmp/job.yaml", "name: digits\nworkers: 2\n")
     box.run(*OPERATOR, "job", "submit", "--queue", "/tmp/job.yaml")
-    box.shell(page("sqlite3"))
+    box.shell(page("controller backup"))
     box.shell("systemctl kill --signal=KILL netfold-controller; rm /var/lib/netfold/fabric.db")
-    box.shell(page("systemctl stop"))
+    box.run("systemctl", "stop", UNIT)
+    box.shell("cd /var/lib/netfold; sudo -u netfold netfold controller restore backup-*.db fabric.db")
+    box.run("systemctl", "start", UNIT)
     jobs = json.loads(box.run(*OPERATOR, "job", "list", "--all", "--json"))
     assert [job["name"] for job in jobs] == ["digits"]
+
+
+def test_a_unit_of_a_cluster_manager_does_not_start_without_its_disk(installed: SystemdBox):
+    """It would make a new store, and empty the switches."""
+    (mounted,) = [block.text for block in CLUSTER_BLOCKS if block.value == "mounted.conf"]
+    file = f"{UNITS}/{UNIT}.service.d/mounted.conf"
+    installed.run("systemctl", "stop", UNIT, STANDBY)
+    installed.write(file, mounted + "\n")
+    installed.run("systemctl", "daemon-reload")
+    try:
+        code, output = installed.result("systemctl", "start", UNIT)
+        assert code != 0, output
+        assert installed.show(UNIT, "ActiveState") == "inactive"
+        installed.shell("mount -t tmpfs store /var/lib/netfold")
+        installed.run("systemctl", "start", UNIT)
+        assert installed.show(UNIT, "StatusText").startswith("serving at")
+        assert installed.shell("stat --format %U /var/lib/netfold/fabric.db").strip() == "netfold"
+        installed.run("systemctl", "stop", UNIT)
+        installed.run("umount", "/var/lib/netfold")
+    finally:
+        installed.shell(f"rm {file}; systemctl daemon-reload")
