@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The controller goes on at another machine, as a cluster manager moves it (docs/how-to/another-machine.md): the store's
-file and a floating address come along, and no call of a job fails."""
+"""The controller goes on at another machine, as a cluster manager moves it (docs/how-to/another-machine.md).
+
+The store's file and a floating address come along, and no call of a job fails."""
 
 from __future__ import annotations
 
