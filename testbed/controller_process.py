@@ -21,6 +21,7 @@ from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
 from netfold.testbed.errors import ProcessFailedError, RunError, RunTimeoutError
 from netfold.testbed.managed import ManagedResource
+from netfold.testbed.network.processes import wait_or_kill
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import last_line
 
@@ -139,11 +140,7 @@ class ControllerProcess(ManagedResource):
 
     def _end(self) -> None:
         self._process.terminate()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        wait_or_kill(self._process, 5.0)
 
     def _bring_up(self) -> None:
         ready = grpc.channel_ready_future(self._channel)

@@ -14,6 +14,7 @@ from netfold.controller.switches.port_counters import PORT_RX, cell
 from netfold.protocol.wire import Verdict
 from netfold.testbed.network.network import Network
 from netfold.testbed.network.processes import open_channel
+from netfold.testbed.network.switch_entries import read_p4info
 
 VERDICTS_PER_TREE = 32
 _TIMEOUT_S = 10.0
@@ -56,14 +57,7 @@ def _read(net: Network, counter: str) -> dict[str, dict[int, int]]:
 
 
 def _cells(stub: p4r_grpc.P4RuntimeStub, device_id: int, counter: str) -> dict[int, int]:
-    config = stub.GetForwardingPipelineConfig(
-        p4r.GetForwardingPipelineConfigRequest(
-            device_id=device_id,
-            response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE,
-        ),
-        timeout=_TIMEOUT_S,
-    )
-    counters = {c.preamble.name: c.preamble.id for c in config.config.p4info.counters}
+    counters = {c.preamble.name: c.preamble.id for c in read_p4info(stub, device_id).counters}
     entity = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counters[f"SwitchIngress.{counter}"]))
     return {
         one.counter_entry.index.index: one.counter_entry.data.packet_count

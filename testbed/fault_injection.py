@@ -34,7 +34,7 @@ class FaultInjection:
         Faults(loss=self.loss)
 
     def start_loss(self, net: Network) -> None:
-        """Starts the loss."""
+        """Starts the loss, with a seed of its own for each direction of a link."""
         if self.loss > 0:
             directions = [ends for x in net.fabric.links for ends in ((x.a, x.b), (x.b, x.a))]
             for seed, ends in enumerate(directions, 1):

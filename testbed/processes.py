@@ -16,6 +16,7 @@ from typing import Any
 
 from netfold.testbed.errors import ProcessFailedError, RunTimeoutError
 from netfold.testbed.network.network import Network
+from netfold.testbed.network.processes import wait_or_kill
 
 POLL_S = 0.1  # interval of polling the processes
 MAX_ERRORS, MAX_CHARACTERS = 3, 160  # hosts whose errors are told beside that of the first, and of each error
@@ -75,11 +76,7 @@ class ProcessGroup:
         for process in self._running.values():
             process.terminate()
         for process in self._running.values():
-            try:
-                process.wait(timeout=3)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            wait_or_kill(process, 3.0)
 
     def kill(self, host: str) -> None:
         """Kill one process, like a crash."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from netfold.testbed.errors import ProcessFailedError, RunTimeoutError
 from netfold.testbed.managed import ManagedResource
+from netfold.testbed.network.processes import wait_or_kill
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import last_line
 
@@ -52,8 +53,4 @@ class WebPage(ManagedResource):
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
-    try:
-        process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    wait_or_kill(process, 5.0)

@@ -32,8 +32,7 @@ from netfold.evaluation.core.command import (
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.progress import one_by_one
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
-from netfold.testbed.network.faults import Faults
-from netfold.testbed.network.network import Network
+from netfold.testbed.fault_injection import FaultInjection
 from netfold.testbed.processor_load import processor_seconds
 from netfold.testbed.submitted_job import Results
 from netfold.testbed.testbed import Testbed
@@ -206,7 +205,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
         flags += ["--iterations", self.iterations, "--volume", "8M", "--timeout", CALL_TIMEOUT_S]
         fabric = self._fabric(rate_mbps, workers, lanes)
         with Testbed(fabric, target=self.target, lanes=lanes, on_step=notify) as system:
-            set_loss(system.net, self.loss)
+            FaultInjection(self.loss).start_loss(system.net)
             # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
             available = min(switch.slots for switch in system.fabric.switches)
             slots = min(available, self.slots * SLOT_LANES // lanes)
@@ -248,14 +247,6 @@ def break_even(rows: Sequence[AllReduceRow]) -> list[BreakEven]:
         wins = list(takewhile(lambda r: r.over_ring is not None and r.over_ring >= 1, own))
         found.append(BreakEven(*case, wins[-1].rate_mbps if wins else None))
     return found
-
-
-def set_loss(net: Network, loss: float) -> None:
-    """Set the loss of every link, in both directions."""
-    if loss:
-        for seed, link in enumerate(net.fabric.links):
-            net.set_faults(link.a, link.b, Faults(loss=loss, seed=2 * seed + 1))
-            net.set_faults(link.b, link.a, Faults(loss=loss, seed=2 * seed + 2))
 
 
 def frame_bytes(lanes: int) -> int:

@@ -6,22 +6,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import grpc
-from finsy.proto import p4r, p4r_grpc
 
 from netfold.evaluation.speed.switch_loads import WORKERS, SwitchLoad
 from netfold.testbed.network.blueprint import DEFAULT_MTU
+from netfold.testbed.network.processes import open_channel, wait_or_kill
+from netfold.testbed.network.program import write_program
 
 COMMAND_TIMEOUT_S = 60
 ENGINE_PARTS = ("checksum.c", "packet_ring.c", "segments.c", "xsk.c")
@@ -76,12 +75,8 @@ def process(*command: object, **options: Any) -> Iterator[subprocess.Popen[str]]
     try:
         yield started
     finally:
-        started.send_signal(signal.SIGTERM)
-        try:
-            started.wait(10)
-        except subprocess.TimeoutExpired:
-            started.kill()
-            started.wait()
+        started.terminate()
+        wait_or_kill(started, 10.0)
 
 
 def compiled(name: str, folder: Path, flags: Sequence[str] = ("-O2", "-march=native")) -> Path:
@@ -195,31 +190,7 @@ def bmv2_v1model(space: str, load: SwitchLoad, folder: Path) -> Iterator[subproc
 
 
 def push(address: str, load: SwitchLoad) -> None:
-    """Sends the program and its entries."""
-    options = [("grpc.max_send_message_length", -1)]
-    with ExitStack() as stack:
-        channel = stack.enter_context(grpc.insecure_channel(address, options=options))
+    """Sends the program and its entries, once the switch answers."""
+    with open_channel(address) as channel:
         grpc.channel_ready_future(channel).result(timeout=COMMAND_TIMEOUT_S)
-        stub = p4r_grpc.P4RuntimeStub(channel)
-        election = p4r.Uint128(low=1)
-        hello = p4r.StreamMessageRequest(
-            arbitration=p4r.MasterArbitrationUpdate(device_id=1, election_id=election)
-        )
-        stream = stub.StreamChannel(endless(hello))
-        stack.callback(stream.cancel)
-        next(iter(stream))
-        request = p4r.SetForwardingPipelineConfigRequest
-        stub.SetForwardingPipelineConfig(
-            request(device_id=1, election_id=election, action=request.VERIFY_AND_COMMIT, config=load.config),
-            timeout=COMMAND_TIMEOUT_S,
-        )
-        for update in load.updates:
-            stub.Write(
-                p4r.WriteRequest(device_id=1, election_id=election, updates=[update]),
-                timeout=COMMAND_TIMEOUT_S,
-            )
-
-
-def endless(first: p4r.StreamMessageRequest) -> Iterator[p4r.StreamMessageRequest]:
-    yield first
-    threading.Event().wait()
+    write_program(address, 1, load.config, load.updates, COMMAND_TIMEOUT_S)

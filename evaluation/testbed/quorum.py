@@ -29,7 +29,7 @@ from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, 
 from netfold.evaluation.core.progress import one_by_one
 from netfold.traffic.errors import StragglerError, TrafficError
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
-from netfold.traffic.membership.base import Stats
+from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
@@ -141,37 +141,23 @@ class EpochCoordinator:
             notify()
 
 
-class CoordinatedMembership:
-    """A worker's membership (`netfold.traffic.membership.base.Membership`)."""
+class CoordinatedMembership(StaticMembership):
+    """A worker's membership whose assignment is the coordinator's newest one."""
 
     def __init__(self, coordinator: EpochCoordinator, rank: int) -> None:
+        super().__init__(coordinator.part(rank))
         self._coordinator = coordinator
         self._rank = rank
-
-    def wait(self, seconds: float) -> Assignment:
-        return self.current()
 
     def current(self) -> Assignment:
         return self._coordinator.part(self._rank)
 
-    def on_change(self, notify: Callable[[], None] | None) -> None:
-        self._coordinator.set_listener(self._rank, notify)
+    def on_change(self, callback: Callable[[], None] | None) -> None:
+        self._coordinator.set_listener(self._rank, callback)
 
     def request_new_epoch(self, epoch: int, seconds: float) -> bool:
         self._coordinator.start_new_epoch(epoch)
         return True
-
-    def describe_stall(self) -> str:
-        return ""
-
-    def report(self, stats: Stats) -> None:
-        pass
-
-    def interrupt(self) -> None:
-        pass
-
-    def close(self, *, is_done: bool = True) -> None:
-        pass
 
 
 def _label(case: tuple[float, int]) -> str:

@@ -89,12 +89,8 @@ class SwitchProcess:
 
     def end(self, grace_s: float) -> None:
         """Wait for its end; kill it after `grace_s`."""
-        if self._process is None:
-            return
-        try:
-            self._process.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        if self._process is not None:
+            wait_or_kill(self._process, grace_s)
 
     def kill(self) -> None:
         if self._process is not None:
@@ -120,6 +116,15 @@ class SwitchProcess:
         except OSError:
             return ""
         return "\n".join(lines[-LOG_TAIL:])
+
+
+def wait_or_kill(process: subprocess.Popen[Any], grace_s: float) -> None:
+    """Wait for the end of a process; kill it after `grace_s`."""
+    try:
+        process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def wait_ready(switches: Iterable[SwitchProcess], timeout_s: float) -> None:

@@ -6,7 +6,7 @@ the exercise may become primary."""
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import finsy as fy
@@ -35,27 +35,39 @@ def program_switch(name: str, address: str, device_id: int, runtime: Runtime) ->
         updates = list(_updates(runtime, schema))
     except (ValueError, TypeError, KeyError, LookupError) as error:
         raise SwitchProgramError(name, runtime, f"an entry does not match the program: {error}") from error
+    config = p4r.ForwardingPipelineConfig(p4info=schema.p4info, p4_device_config=runtime.program.read_bytes())
+    try:
+        write_program(address, device_id, config, updates, _TIMEOUT_S)
+    except grpc.RpcError as error:
+        raise SwitchProgramError(name, runtime, f"the switch rejected it: {error.details()}") from error
+
+
+def write_program(
+    address: str,
+    device_id: int,
+    config: p4r.ForwardingPipelineConfig,
+    updates: Iterable[p4r.Update],
+    timeout_s: float,
+) -> None:
+    """Writes a program and its entries as the primary controller. Raises grpc.RpcError."""
     requests: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
+    identity: dict[str, Any] = {"device_id": device_id, "election_id": p4r.Uint128(low=_ELECTION_ID)}
     with open_channel(address) as channel:
         stub = p4r_grpc.P4RuntimeStub(channel)
-        identity = {"device_id": device_id, "election_id": p4r.Uint128(low=_ELECTION_ID)}
-        arbitration = p4r.MasterArbitrationUpdate(**identity)  # type: ignore[arg-type]
+        arbitration = p4r.MasterArbitrationUpdate(**identity)
         requests.put(p4r.StreamMessageRequest(arbitration=arbitration))
         try:
-            answers = stub.StreamChannel(iter(requests.get, None), timeout=_TIMEOUT_S)
+            answers = stub.StreamChannel(
+                iter(requests.get, None), timeout=timeout_s
+            )  # it leads while this lives
             next(iter(answers))
             action = p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
-            config = p4r.ForwardingPipelineConfig(
-                p4info=schema.p4info, p4_device_config=runtime.program.read_bytes()
-            )
             stub.SetForwardingPipelineConfig(
-                p4r.SetForwardingPipelineConfigRequest(action=action, config=config, **identity),  # type: ignore[arg-type]
-                timeout=_TIMEOUT_S,
+                p4r.SetForwardingPipelineConfigRequest(action=action, config=config, **identity),
+                timeout=timeout_s,
             )
             for update in updates:  # one by one: an error then names its entry
-                stub.Write(p4r.WriteRequest(updates=[update], **identity), timeout=_TIMEOUT_S)  # type: ignore[arg-type]
-        except grpc.RpcError as error:
-            raise SwitchProgramError(name, runtime, f"the switch rejected it: {error.details()}") from error
+                stub.Write(p4r.WriteRequest(updates=[update], **identity), timeout=timeout_s)
         finally:
             requests.put(None)
 

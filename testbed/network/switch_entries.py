@@ -9,7 +9,7 @@ from typing import Any
 
 import finsy as fy
 import grpc
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import p4i, p4r, p4r_grpc
 
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
 from netfold.testbed.network.processes import open_channel
@@ -35,18 +35,23 @@ def read_entries(switch: str, address: str, device_id: int, table: str = "") -> 
     with open_channel(address) as channel:
         stub = p4r_grpc.P4RuntimeStub(channel)
         try:
-            config = stub.GetForwardingPipelineConfig(
-                p4r.GetForwardingPipelineConfigRequest(
-                    device_id=device_id,
-                    response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE,
-                ),
-                timeout=_TIMEOUT_S,
-            )
-            schema = fy.P4Schema(config.config.p4info)
+            schema = fy.P4Schema(read_p4info(stub, device_id))
             names = [t.alias for t in schema.tables] if not table else [_known(schema, switch, table)]
             return [entry for name in names for entry in _read(stub, device_id, schema, name)]
         except grpc.RpcError as error:
             raise NetworkError(f"switch '{switch}' at {address}: {error.details()}") from error
+
+
+def read_p4info(stub: p4r_grpc.P4RuntimeStub, device_id: int) -> p4i.P4Info:
+    """Returns that of the running program. Raises grpc.RpcError."""
+    answer = stub.GetForwardingPipelineConfig(
+        p4r.GetForwardingPipelineConfigRequest(
+            device_id=device_id,
+            response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE,
+        ),
+        timeout=_TIMEOUT_S,
+    )
+    return answer.config.p4info
 
 
 def _known(schema: fy.P4Schema, switch: str, table: str) -> str:

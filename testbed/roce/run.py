@@ -13,7 +13,7 @@ from typing import Any
 
 from netfold.testbed.counters import read_contributions, read_verdicts
 from netfold.testbed.errors import RunError
-from netfold.testbed.network.faults import Faults
+from netfold.testbed.fault_injection import FaultInjection
 from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
 from netfold.testbed.roce.lab import CallReport, Lab
 from netfold.testbed.submitted_job import Results
@@ -120,7 +120,8 @@ class RoceRun:
         self._without_machines(lab, report)
         lab.boot()
         for loss in options.losses:
-            self._set_loss(lab, loss)
+            lab.testbed.net.clear_faults()
+            FaultInjection(loss).start_loss(lab.testbed.net)
             most = options.most_with_loss if loss else max(options.sizes)
             what = f"{loss:.1%} loss" if loss else NO_LOSS
             self._step(lab, report, what, [s for s in options.sizes if s <= most])
@@ -141,14 +142,6 @@ class RoceRun:
         report.rows += _rows_of(UDP, job.result(options.timeout_s))
         group, _ = testbed.start_ring("tcp", flags, RING_PORT, lab.hosts)
         report.rows += _rows_of(RING, group.wait(options.timeout_s, testbed.check))
-
-    def _set_loss(self, lab: Lab, loss: float) -> None:
-        """Sets the loss of all links in both directions."""
-        net = lab.testbed.net
-        for seed, link in enumerate(lab.testbed.fabric.links):
-            faults = Faults(loss=loss, seed=1 + seed)
-            net.set_faults(link.a, link.b, faults)
-            net.set_faults(link.b, link.a, faults)
 
     def _step(self, lab: Lab, report: RoceReport, what: str, sizes: Sequence[int]) -> None:
         name = f"roce-{len(report.counters)}"

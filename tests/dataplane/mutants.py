@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -39,25 +39,41 @@ def changed_copy(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, right
     monkeypatch.setattr(p4build, "REPOSITORY", folder)
 
 
-def compiled_with(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    path: str,
-    right: str,
-    wrong: str,
+def proofs(
+    mutants: Sequence[Mutant],
+    explore: Callable[[Path], None],
     *flags: str,
     lanes: int = LANES,
     form: Form = Form.V1MODEL,
-) -> Path:
-    skip_without_compiler()
-    changed_copy(folder, monkeypatch, path, right, wrong)
-    return p4build.compile_one(p4build.Profile(lanes, form=form), folder, *flags)[0]
+    once: bool = False,
+) -> tuple[Callable[..., None], ...]:
+    """Tests that each mutant is another program than the one that stands, that this one passes `explore`, and that
+    `explore` finds each mutant. `flags`: the compiler's, beside those of every program; `once`: a mutant changes one
+    place alone."""
 
+    def compiled(folder: Path) -> Path:
+        skip_without_compiler()
+        return p4build.compile_one(p4build.Profile(lanes, form=form), folder, *flags)[0]
 
-def compiled(folder: Path, *flags: str, lanes: int = LANES, form: Form = Form.V1MODEL) -> Path:
-    """As it stands; `flags`: the compiler's, beside those of every program."""
-    skip_without_compiler()
-    return p4build.compile_one(p4build.Profile(lanes, form=form), folder, *flags)[0]
+    @each_of(mutants)
+    def is_another(path: str, right: str, wrong: str) -> None:
+        check_that_it_differs(path, right, wrong, once)
+
+    @pytest.mark.long
+    @pytest.mark.p4c
+    def passes(tmp_path: Path) -> None:
+        explore(compiled(tmp_path))
+
+    @pytest.mark.long
+    @pytest.mark.p4c
+    @each_of(mutants)
+    def is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str) -> None:
+        changed_copy(tmp_path, monkeypatch, path, right, wrong)
+        program = compiled(tmp_path)
+        with pytest.raises(AssertionError):
+            explore(program)
+
+    return is_another, passes, is_found
 
 
 def skip_without_compiler() -> None:

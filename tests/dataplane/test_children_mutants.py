@@ -8,13 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
 from tests.dataplane.fixtures import SETTINGS
 from tests.dataplane.frames import LANES
-from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
+from tests.dataplane.mutants import proofs
 from tests.dataplane.test_children import Size, node, send_any_packets
 
 CHILDREN = 128
@@ -33,28 +31,6 @@ MUTANTS = [
 ]  # fmt: skip
 
 
-@each_of(MUTANTS)
-def test_a_mutant_is_another_program(path: str, right: str, wrong: str):
-    check_that_it_differs(path, right, wrong, once=True)
-
-
-@pytest.mark.p4c
-@pytest.mark.long
-def test_the_program_as_it_is_is_the_oracle_s(tmp_path: Path):
-    explore(compiled(tmp_path, FLAG))
-
-
-@pytest.mark.p4c
-@pytest.mark.long
-@each_of(MUTANTS)
-def test_a_mutant_is_found(
-    path: str, right: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, FLAG)
-    with pytest.raises(AssertionError):
-        explore(program)
-
-
 def explore(program: Path) -> None:
     """Sums, duplicates, stale chunks, quorums and reads of a node as wide as its bitmap."""
     with SoftDevice(program, cache=program.parent, children=CHILDREN) as device:
@@ -66,3 +42,8 @@ def explore(program: Path) -> None:
                 at = replace(at, quorum=quorum if is_root or quorum is None else 0)
                 bench.install(*SETTINGS, at)
                 send_any_packets(bench, at, 16 * CHILDREN)
+
+
+test_a_mutant_is_another_program, test_the_program_as_it_is_passes, test_a_mutant_is_found = proofs(
+    MUTANTS, explore, FLAG, once=True
+)

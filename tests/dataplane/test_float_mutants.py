@@ -7,12 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
 from tests.dataplane.fixtures import SETTINGS
-from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
+from tests.dataplane.mutants import proofs
 from tests.dataplane.test_floats import EDGES, KINDS, LANES, ROOT, added, copies, random_bits, rows, sum_of
 
 SUM = "v1model/lanes_float.p4"
@@ -41,29 +40,6 @@ MUTANTS = [
     ),
     ("duplicates are added", "v1model/lanes.p4", " && meta.slot.own_bit_seen == 0", ""),
 ]
-CASES = each_of(MUTANTS)
-
-
-@CASES
-def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
-    check_that_it_differs(path, right, wrong, once=True)
-
-
-@pytest.mark.long
-@pytest.mark.p4c
-@CASES
-def test_a_program_with_one_thing_of_floats_wrong_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str
-):
-    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, lanes=LANES)
-    with pytest.raises(AssertionError):
-        explore(program)
-
-
-@pytest.mark.long
-@pytest.mark.p4c
-def test_the_program_as_it_is_passes(tmp_path: Path):
-    explore(compiled(tmp_path, lanes=LANES))
 
 
 def explore(program: Path) -> None:
@@ -76,3 +52,8 @@ def explore(program: Path) -> None:
     for number, kind in enumerate(KINDS * 5, 100):
         sum_of(bench, [random_bits(random, kind) for _ in ROOT.children], number)
     copies(bench)
+
+
+test_a_mutant_is_another_program, test_the_program_as_it_is_passes, test_a_mutant_is_found = proofs(
+    MUTANTS, explore, lanes=LANES, once=True
+)

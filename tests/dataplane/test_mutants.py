@@ -7,12 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
 from tests.dataplane.frames import LANES
-from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
+from tests.dataplane.mutants import proofs
 from tests.dataplane.test_stateful import SWITCHES, new_world
 
 WORLDS, EVENTS = 60, 600
@@ -174,29 +172,6 @@ MUTANTS = [
     ("the TTL stays", "common/delivery.p4", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
     ("other traffic is forwarded with an expired TTL", "common/forwarding.p4", " || hdr.ipv4.ttl == 1", ""),
 ]
-CASES = each_of(MUTANTS)
-
-
-@CASES
-def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
-    check_that_it_differs(path, right, wrong)
-
-
-@pytest.mark.long
-@pytest.mark.p4c
-@CASES
-def test_a_program_with_one_thing_wrong_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str
-):
-    program = compiled_with(tmp_path, monkeypatch, path, right, wrong)
-    with pytest.raises(AssertionError):
-        explore(program)
-
-
-@pytest.mark.long
-@pytest.mark.p4c
-def test_the_program_as_it_is_passes(tmp_path: Path):
-    explore(compiled(tmp_path))
 
 
 def explore(program: Path) -> None:
@@ -215,3 +190,8 @@ def explore(program: Path) -> None:
                 world.raise_epoch(random.choice(world.jobs), random)
         world.finish()
         world.check_counters()
+
+
+test_a_mutant_is_another_program, test_the_program_as_it_is_passes, test_a_mutant_is_found = proofs(
+    MUTANTS, explore
+)

@@ -7,11 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
-from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
+from tests.dataplane.mutants import proofs
 from tests.dataplane.rc_world import RcWorld
 from tests.dataplane.test_roce_isolation import RoceSiege
 
@@ -48,29 +46,6 @@ MUTANTS = [
     ("nodes drop the BTH bits", BOTH, "hdr.netfold.reserved & BTH_PRESENT != 0", "false"),
     ("a padded packet is taken", f"{ROCE}/roce_parser.p4", "(SEND_ONLY,   0, 0)", "(SEND_ONLY,   _, 0)"),
 ]
-CASES = each_of(MUTANTS)
-
-
-@CASES
-def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
-    check_that_it_differs(path, right, wrong)
-
-
-@pytest.mark.long
-@pytest.mark.p4c
-@CASES
-def test_a_program_with_one_thing_of_roce_wrong_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str
-):
-    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, lanes=LANES)
-    with pytest.raises(AssertionError):
-        explore(program)
-
-
-@pytest.mark.long
-@pytest.mark.p4c
-def test_the_program_as_it_is_passes(tmp_path: Path):
-    explore(compiled(tmp_path, lanes=LANES))
 
 
 def explore(program: Path) -> None:
@@ -91,3 +66,8 @@ def explore(program: Path) -> None:
             if number % (EVENTS // BURSTS) == 0:
                 siege.attack(20)
         world.finish()
+
+
+test_a_mutant_is_another_program, test_the_program_as_it_is_passes, test_a_mutant_is_found = proofs(
+    MUTANTS, explore, lanes=LANES
+)

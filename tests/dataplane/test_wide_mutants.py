@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from netfold.p4src.manifest import Form
 from netfold.protocol.target import LaneTarget
 from netfold.protocol.wire import LANE_MAX, LANE_MIN, Flag
@@ -17,7 +15,7 @@ from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner, root
 from tests.dataplane.frames import Ip, Netfold, gradient
-from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
+from tests.dataplane.mutants import proofs
 
 LANES, CHUNKS, SEED = 256, 60, 45
 WORDS = "v1model/lanes_wide.p4"
@@ -26,7 +24,7 @@ READ = "overflows.read(overflow, meta.slot.index);"
 SIGN = "((held ^ hdr.lanes.v##n) & SIGNS)"
 SUM = f"CARRIES(held, hdr.lanes.v##n) ^ {SIGN}"
 
-MUTANTS = [
+CHANGES = [
     ("carries reach the next lane", SUM, "held + hdr.lanes.v##n"),
     ("no carry reaches the sign", SUM, f"(CARRIES(held, hdr.lanes.v##n) & ~SIGNS) ^ {SIGN}"),
     ("signs are not added", f" ^ {SIGN}", ""),
@@ -43,29 +41,7 @@ MUTANTS = [
     ("a claim forgets the lanes", "WORD_CLAIM(n) lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", "WORD_CLAIM(n)"),
     ("a sum is not kept", " \\\n        lanes_##n.write(meta.slot.index, hdr.lanes.v##n);", ""),
 ]  # fmt: skip
-CASES = each_of([(what, WORDS, right, wrong) for what, right, wrong in MUTANTS])
-
-
-@CASES
-def test_a_mutant_is_another_program(path: str, right: str, wrong: str):
-    check_that_it_differs(path, right, wrong, once=True)
-
-
-@pytest.mark.p4c
-@pytest.mark.long
-def test_the_program_as_it_is_is_the_oracle_s(tmp_path: Path):
-    explore(compiled(tmp_path, lanes=LANES, form=Form.BMV2))
-
-
-@pytest.mark.p4c
-@pytest.mark.long
-@CASES
-def test_a_mutant_is_found(
-    path: str, right: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, lanes=LANES, form=Form.BMV2)
-    with pytest.raises(AssertionError):
-        explore(program)
+MUTANTS = [(what, WORDS, right, wrong) for what, right, wrong in CHANGES]
 
 
 def explore(program: Path) -> None:
@@ -96,3 +72,8 @@ def send(bench: Bench, worker: int, round_: int, lanes: list[int], is_scatter: b
         flags = 0 if is_short else Flag.DATA
         header = replace(header, flags=flags, lanes=[] if is_short else lanes, lane_count=LaneTarget(1).field)
     bench.send(worker, gradient(header, Ip(src=f"10.0.0.{worker}")))
+
+
+test_a_mutant_is_another_program, test_the_program_as_it_is_passes, test_a_mutant_is_found = proofs(
+    MUTANTS, explore, lanes=LANES, form=Form.BMV2, once=True
+)

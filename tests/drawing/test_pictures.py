@@ -167,7 +167,8 @@ def test_an_svg_follows_the_readers_screen_and_is_the_same_each_time():
     plot = fabric_plot(fabric := load_fabric("single"), _planned(fabric, "single"))
     svg = render(plot, "svg")
     assert svg == render(plot, "svg")
-    ET.fromstring(svg)
+    texts = {text.text for text in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
+    assert texts >= {"h1", "s1"}, "letters are no outlines"
     assert b"prefers-color-scheme: dark" in svg
     for light, dark in (LOAD_COLORS[5], LOAD_COLORS[0]):
         assert f'[style*="stroke: {light}"]{{stroke:{dark} !important}}'.encode() in svg

@@ -7,7 +7,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent import futures
 from pathlib import Path
 
 import grpc
@@ -34,6 +33,7 @@ from netfold.traffic.agent.messages import (
 from netfold.traffic.agent.worker_stream import Message, WorkerEndedError, WorkerMessageError, WorkerStream
 from netfold.traffic.roce import agent
 from netfold.traffic.roce.agent import Agent
+from tests.traffic.scripted_controller import serve
 
 DEADLINE_S = 20.0
 HELLO = bytes(HelloMessage(version=VERSION))
@@ -70,11 +70,8 @@ def assigned(epoch: int, **more: object) -> pb.Assignment:
 
 @pytest.fixture
 def controller(tmp_path: Path) -> Iterator[Controller]:
-    server = grpc.server(futures.ThreadPoolExecutor(4))
     one = Controller()
-    rpc.add_ControllerServicer_to_server(one, server)
-    server.add_insecure_port(f"unix:{tmp_path}/c")
-    server.start()
+    server = serve(one, f"unix:{tmp_path}/c")
     yield one
     server.stop(0)
 
@@ -196,10 +193,7 @@ def test_an_agent_tells_the_next_controller_that_its_worker_has_left(tmp_path):
     """The worker ends while no controller is there."""
     address = f"unix:{tmp_path}/c"
     before, after = Controller(), Controller()
-    first, second = grpc.server(futures.ThreadPoolExecutor(4)), grpc.server(futures.ThreadPoolExecutor(4))
-    rpc.add_ControllerServicer_to_server(before, first)
-    first.add_insecure_port(address)
-    first.start()
+    first = serve(before, address)
     before.notices.append(pb.ControllerUpdate(assignment=assigned(1)))
     before.has_notices.set()
     after.has_notices.set()
@@ -212,9 +206,7 @@ def test_an_agent_tells_the_next_controller_that_its_worker_has_left(tmp_path):
         first.stop(0).wait()
         end.send(MessageType.LEAVE, report(5))
         ours.shutdown(socket.SHUT_WR)
-        rpc.add_ControllerServicer_to_server(after, second)
-        second.add_insecure_port(address)
-        second.start()
+        second = serve(after, address)
         attending.join(60)
         assert not attending.is_alive()
     second.stop(0).wait()

@@ -98,7 +98,7 @@ def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(
         job.name, workers=workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000
     )
     pauses = ("--late-calls", LATE_CALLS, "--late", 0.7)
-    with losses(system, loss, seed=11):
+    with losses(system, loss):
         told = job.run(
             [job.task(h, "--op", "average", *(pauses if h == workers[3] else ())) for h in workers]
         )

@@ -14,7 +14,7 @@ import pytest
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.testbed.errors import ProcessFailedError, RunError
-from netfold.testbed.network.faults import Faults
+from netfold.testbed.fault_injection import FaultInjection
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
 from netfold.testbed.submitted_job import Results, SubmittedJob
@@ -62,16 +62,13 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> 
 
 
 @contextmanager
-def losses(system: Testbed, loss: float, seed: int) -> Iterator[None]:
-    """Of each direction of each link."""
-    directions = [pair for link in system.fabric.links for pair in ((link.a, link.b), (link.b, link.a))]
-    for sender, receiver in directions:
-        system.net.set_faults(sender, receiver, Faults(loss=loss, seed=seed))
+def losses(system: Testbed, loss: float) -> Iterator[None]:
+    """In each direction of each link."""
+    FaultInjection(loss).start_loss(system.net)
     try:
         yield
     finally:
-        for sender, receiver in directions:
-            system.net.set_faults(sender, receiver, Faults())
+        system.net.clear_faults()
 
 
 def assert_exact(results: Results) -> None:
@@ -82,7 +79,7 @@ def assert_exact(results: Results) -> None:
 
 @pytest.mark.slow
 def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Testbed) -> None:
-    with losses(unharmed, 0.05, seed=7):
+    with losses(unharmed, 0.05):
         job = unharmed.submit("lossy", ["--workload", "digits", "--epochs", 1], scheme="panama")
         results = job.result(FINISH_S)
     assert_exact(results)
@@ -155,7 +152,7 @@ def test_a_server_that_is_started_again_at_once_costs_an_epoch_and_no_sum(
     unharmed: Testbed, quorum: int
 ) -> None:
     name = f"server-again-{quorum}"
-    with losses(unharmed, 0.01, seed=5):
+    with losses(unharmed, 0.01):
         job = unharmed.submit(
             name,
             LONG,

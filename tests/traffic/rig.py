@@ -17,7 +17,7 @@ import numpy as np
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.errors import JobFailedError
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
-from netfold.traffic.membership.base import Stats
+from netfold.traffic.membership.base import StaticMembership, Stats
 from netfold.traffic.numerics import BlockFloat, ReduceOp, Scheme
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.worker.worker import Worker
@@ -31,11 +31,11 @@ SERVER = f"{NETWORK}.254"
 _PORTS = itertools.cycle(range(61440, 61696))
 
 
-class Members:
+class Members(StaticMembership):
     """A membership that a test drives: a new epoch, or the end of the job."""
 
     def __init__(self, assignment: Assignment) -> None:
-        self._assignment = assignment
+        super().__init__(assignment)
         self._over = ""
         self._wake: Callable[[], None] | None = None
         self._changed = threading.Condition()
@@ -43,16 +43,13 @@ class Members:
         self.unusable: list[int] = []
         self.on_request: Callable[[int], None] = lambda epoch: None
 
-    def wait(self, seconds: float) -> Assignment:
-        return self.current()
-
     def current(self) -> Assignment:
         if self._over:
             raise JobFailedError(self._over)
         return self._assignment
 
-    def on_change(self, wake: Callable[[], None] | None) -> None:
-        self._wake = wake
+    def on_change(self, callback: Callable[[], None] | None) -> None:
+        self._wake = callback
 
     def request_new_epoch(self, epoch: int, seconds: float) -> bool:
         self.unusable.append(epoch)
@@ -62,17 +59,8 @@ class Members:
                 lambda: bool(self._over) or self._assignment.epoch != epoch, max(0.0, seconds)
             )
 
-    def describe_stall(self) -> str:
-        return ""
-
     def report(self, stats: Stats) -> None:
         self.reports.append(stats.calls)
-
-    def interrupt(self) -> None:
-        pass
-
-    def close(self, *, is_done: bool = True) -> None:
-        pass
 
     def change(self, assignment: Assignment) -> None:
         self._assignment = assignment

@@ -60,6 +60,14 @@ class Controller(rpc.ControllerServicer):
             yield notice
 
 
+def serve(servicer: rpc.ControllerServicer, target: str) -> grpc.Server:
+    server = grpc.server(ThreadPoolExecutor(8))
+    rpc.add_ControllerServicer_to_server(servicer, server)
+    server.add_insecure_port(target)
+    server.start()
+    return server
+
+
 @contextmanager
 def controller(tls: Tls | None = None) -> Iterator[tuple[Controller, str]]:
     """At a unix socket; with `tls` at TCP, where it wants the token "Bearer a-token"."""

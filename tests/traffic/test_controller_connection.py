@@ -6,18 +6,15 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
-import grpc
 import pytest
 
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.traffic.errors import ControllerUnreachableError, JobFailedError
 from netfold.traffic.membership.base import Stats
 from netfold.traffic.membership.membership import ControllerMembership
-from tests.traffic.scripted_controller import Controller, assignment, controller
+from tests.traffic.scripted_controller import Controller, assignment, controller, serve
 from tests.traffic.tls import reached
 
 
@@ -117,11 +114,8 @@ def test_no_controller_for_too_long_is_an_error_that_names_its_address():
 
 def test_a_waiting_member_outlives_a_controller_that_is_away_for_longer_than_a_lease(tmp_path):
     target = f"unix:{tmp_path}/s"
-    first = grpc.server(ThreadPoolExecutor(2))
     queued, running = Controller(), Controller()
-    rpc.add_ControllerServicer_to_server(queued, first)
-    first.add_insecure_port(target)
-    first.start()
+    first = serve(queued, target)
     queued.notices.put(pb.ControllerUpdate(lease_ms=300))
     member = ControllerMembership(target, "j", "h1")
     queued.heard.get(timeout=10)
@@ -129,10 +123,7 @@ def test_a_waiting_member_outlives_a_controller_that_is_away_for_longer_than_a_l
     queued.notices.put(None)
     first.stop(0).wait()
     time.sleep(1)
-    second = grpc.server(ThreadPoolExecutor(2))
-    rpc.add_ControllerServicer_to_server(running, second)
-    second.add_insecure_port(target)
-    second.start()
+    second = serve(running, target)
     running.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=300))
     assert member.wait(20).epoch == 1
     running.notices.put(None)
@@ -143,10 +134,7 @@ def test_a_waiting_member_outlives_a_controller_that_is_away_for_longer_than_a_l
 def test_a_member_that_ends_while_the_controller_is_away_leaves_when_it_is_back(tmp_path, caplog):
     target = f"unix:{tmp_path}/s"
     before, after = Controller(), Controller()
-    first, second = grpc.server(ThreadPoolExecutor(2)), grpc.server(ThreadPoolExecutor(2))
-    rpc.add_ControllerServicer_to_server(before, first)
-    first.add_insecure_port(target)
-    first.start()
+    first = serve(before, target)
     before.notices.put(pb.ControllerUpdate(assignment=assignment(epoch=4), lease_ms=300))
     member = ControllerMembership(target, "j", "h1")
     member.wait(10)
@@ -158,9 +146,7 @@ def test_a_member_that_ends_while_the_controller_is_away_leaves_when_it_is_back(
     closing.join(member.CLOSE_TIMEOUT_S + 0.5)
     assert closing.is_alive(), "it did not wait for the controller"
     assert f"waits up to 600 s for the controller at {target}" in caplog.text
-    rpc.add_ControllerServicer_to_server(after, second)
-    second.add_insecure_port(target)
-    second.start()
+    second = serve(after, target)
     last = after.heard.get(timeout=20)
     assert (last.leave, last.epoch, last.report.next_call) == (True, 4, 9)
     closing.join(20)

@@ -19,11 +19,25 @@ from tests.traffic.cores import LANES, Core, Fabric, assignment
 RESUME = -1  # place of the resume chunk, the first one of the control stream
 
 
-def team(workers: int, congestion: Congestion = Congestion.FIXED, **shape: object) -> list[Core]:
+def team(
+    workers: int,
+    seed: int = 1,
+    congestion: Congestion = Congestion.FIXED,
+    loss: float = 0.0,
+    duplicate: float = 0.0,
+    two_levels: bool = False,
+    **shape: object,
+) -> Fabric:
     cores = [Core(congestion) for _ in range(workers)]
-    for rank, core in enumerate(cores):
-        core.assign(assignment(rank, workers, **shape))  # type: ignore[arg-type]
-    return cores
+    fabric = Fabric(cores, random.Random(seed), loss, duplicate, two_levels=two_levels)
+    into_epoch(fabric, 1, **shape)
+    return fabric
+
+
+def into_epoch(fabric: Fabric, epoch: int, **shape: object) -> None:
+    """Starts an epoch at all workers at once."""
+    workers = len(fabric.cores)
+    fabric.begin([assignment(rank, workers, epoch=epoch, **shape) for rank in range(workers)])  # type: ignore[arg-type]
 
 
 def run(fabric: Fabric, calls: list[list[int]], steps: int = 200_000) -> None:
@@ -65,10 +79,8 @@ def numbers(rng: np.random.Generator, dtype: str, size: int) -> np.ndarray:
 def test_all_workers_have_the_same_right_sums_despite_losses_and_new_epochs(
     workers, sizes, slots, shares, dtype, scheme, congestion, two_levels, loss, duplicate, epochs, seed
 ):
-    rng, draw = random.Random(seed), np.random.default_rng(seed)
-    cores = team(workers, congestion, lanes=LANES, slots=slots, shares=shares)
-    fabric = Fabric(cores, rng, loss, duplicate, two_levels)
-    fabric.assign([assignment(rank, workers, LANES, slots, shares) for rank in range(workers)])
+    fabric = team(workers, seed, congestion, loss, duplicate, two_levels, slots=slots, shares=shares)
+    cores, rng, draw = fabric.cores, fabric.rng, np.random.default_rng(seed)
     before = [[numbers(draw, dtype, size) for size in sizes] for _ in range(workers)]
     after = [[array.copy() for array in arrays] for arrays in before]
     calls = [
@@ -117,9 +129,8 @@ def test_all_workers_have_the_same_right_sums_despite_losses_and_new_epochs(
     seed=st.integers(0, 1000),
 )
 def test_different_calls_end_in_an_error_at_every_worker(one, other, shares, scheme, loss, seed):
-    cores = team(3, lanes=LANES, shares=shares)
-    fabric = Fabric(cores, random.Random(seed), loss)
-    fabric.assign([assignment(rank, 3, LANES, shares=shares) for rank in range(3)])
+    fabric = team(3, seed, loss=loss, shares=shares)
+    cores = fabric.cores
     kinds = [one, other, one]
     arrays = [np.ones(size, dtype) for size, dtype, _ in kinds]
     calls = [
@@ -137,8 +148,7 @@ def test_different_calls_end_in_an_error_at_every_worker(one, other, shares, sch
 def test_a_sum_of_negative_zeros_is_a_positive_zero(scheme, dtype):
     if dtype == "float64" and scheme != BlockFloat():
         pytest.skip("float64 has one scheme")
-    fabric = Fabric([Core() for _ in range(2)], random.Random(1))
-    fabric.begin([assignment(rank, 2) for rank in range(2)])
+    fabric = team(2)
     for _ in range(6):  # quarter is of predicted calls
         arrays = [np.full(5, -0.0, dtype) for _ in fabric.cores]
         calls = [
@@ -149,22 +159,14 @@ def test_a_sum_of_negative_zeros_is_a_positive_zero(scheme, dtype):
         assert not np.signbit(arrays).any()
 
 
-def into_epoch(fabric: Fabric, epoch: int, **shape: object) -> None:
-    """Starts an epoch at all workers at once."""
-    workers = len(fabric.cores)
-    parts = [assignment(rank, workers, epoch=epoch, **shape) for rank in range(workers)]  # type: ignore[arg-type]
-    fabric.begin(parts)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("lacks", [{0}, {2}, {0, 1}])
 def test_a_result_that_some_workers_lack_is_handed_over_bit_by_bit(lacks, dtype):
     """Three calls are in flight. Some workers have finished two of them when the epoch changes. With the trees of the
     new epoch the sums would have other bits."""
     workers, shape = 3, {"lanes": 12, "slots": 64}
-    cores = team(workers, **shape)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, workers, **shape) for rank in range(workers)])
+    fabric = team(workers, **shape)
+    cores = fabric.cores
     draw = np.random.default_rng(3)
     sizes = (61, 7, 300)
     arrays = [[(draw.standard_normal(size) * 999).astype(dtype) for size in sizes] for _ in range(workers)]
@@ -186,9 +188,8 @@ def test_a_result_that_some_workers_lack_is_handed_over_bit_by_bit(lacks, dtype)
 def test_workers_without_a_call_hand_over_retained_results():
     """All but one have finished the last call and have no other; they take part in its handover in the next two epochs,
     the first of which ends too early."""
-    cores = team(3, lanes=12, slots=64)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, 3, lanes=12, slots=64) for rank in range(3)])
+    fabric = team(3, lanes=12, slots=64)
+    cores = fabric.cores
     arrays = [np.full(40, 1.5 + rank, np.float32) for rank in range(3)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
     fabric.accepted = {1: {RESUME, 0}.__contains__}
@@ -208,9 +209,8 @@ def test_workers_without_a_call_hand_over_retained_results():
 
 
 def test_a_sum_overflow_is_handed_over_as_such():
-    cores = team(2, lanes=12, slots=64)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
+    fabric = team(2, lanes=12, slots=64)
+    cores = fabric.cores
     arrays = [np.array([1, 2**31 - 1 - rank, 3], np.int32) for rank in range(2)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
     fabric.accepted = {1: lambda place: place >= RESUME}  # not the repetition
@@ -226,9 +226,8 @@ def test_a_sum_overflow_is_handed_over_as_such():
 
 def test_the_result_of_a_failed_call_is_not_handed_over_as_that_of_the_next():
     """One worker has finished a call that timed out at the other, whose next call must not be taken for the same."""
-    cores = team(2, lanes=12, slots=64)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
+    fabric = team(2, lanes=12, slots=64)
+    cores = fabric.cores
     first, second = (
         cores[0].submit(np.ones(5, np.float32)),
         cores[1].submit(np.ones(5, np.float32), deadline=0.5),
@@ -245,9 +244,8 @@ def test_the_result_of_a_failed_call_is_not_handed_over_as_that_of_the_next():
 
 
 def test_a_large_call_ends_with_a_closing_chunk_and_survives_a_new_epoch_before_its_result():
-    cores = team(2, lanes=256, slots=1024)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, 2, lanes=256, slots=1024) for rank in range(2)])
+    fabric = team(2, lanes=256, slots=1024)
+    cores = fabric.cores
     arrays = [np.full((1 << 19) + 1, rank + 1, np.int32) for rank in range(2)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
     fabric.accepted = dict.fromkeys(range(2), lambda place: place >= RESUME)
@@ -263,9 +261,8 @@ def test_a_large_call_ends_with_a_closing_chunk_and_survives_a_new_epoch_before_
 
 def test_a_first_bucket_of_pytorch_ends_without_a_closing_chunk():
     """It is 1 MiB and the tensor that exceeds it. Of the control stream only the resume chunk has a result."""
-    cores = team(2, lanes=256, slots=1024)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, 2, lanes=256, slots=1024) for rank in range(2)])
+    fabric = team(2, lanes=256, slots=1024)
+    cores = fabric.cores
     arrays = [np.full(300_000, rank + 1, np.int32) for rank in range(2)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
     fabric.accepted = dict.fromkeys(range(2), lambda place: place >= RESUME)
@@ -274,9 +271,8 @@ def test_a_first_bucket_of_pytorch_ends_without_a_closing_chunk():
 
 
 def test_rows_wait_for_the_exponents_of_the_opening_where_nothing_predicts_them():
-    cores = team(2, lanes=12, slots=64)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
+    fabric = team(2, lanes=12, slots=64)
+    cores = fabric.cores
     arrays = [np.full(100, rank + 1, np.float32) for rank in range(2)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
     opening, places = 0, set()
@@ -297,9 +293,8 @@ def test_rows_wait_for_the_exponents_of_the_opening_where_nothing_predicts_them(
 
 @pytest.mark.parametrize("loss", [0.0, 0.2])
 def test_calls_end_in_the_order_in_which_they_were_submitted(loss: float):
-    cores = team(3, lanes=12, slots=64)
-    fabric = Fabric(cores, random.Random(2), loss)
-    fabric.assign([assignment(rank, 3, lanes=12, slots=64) for rank in range(3)])
+    fabric = team(3, 2, loss=loss, lanes=12, slots=64)
+    cores = fabric.cores
     sizes = (400, 3, 90, 1, 700, 2, 5)
     arrays = [[np.ones(size, np.float32) for size in sizes] for _ in cores]
     calls = [[core.submit(a) for a in mine] for core, mine in zip(cores, arrays, strict=True)]
@@ -313,9 +308,8 @@ def test_calls_end_in_the_order_in_which_they_were_submitted(loss: float):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_a_small_call_takes_one_round_trip_in_steady_state(dtype):
     """All packets of the call are sent before its first result: an opening and the data."""
-    cores = team(3, lanes=12, slots=64)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, 3, lanes=12, slots=64) for rank in range(3)])
+    fabric = team(3, lanes=12, slots=64)
+    cores = fabric.cores
     draw = np.random.default_rng(5)
     for call in range(12):
         arrays = [(draw.standard_normal(100) * 100).astype(dtype) for _ in range(3)]
@@ -337,9 +331,8 @@ def test_a_small_call_takes_one_round_trip_in_steady_state(dtype):
 @pytest.mark.parametrize("loss_beside", [False, True])
 def test_buckets_of_one_size_are_predicted_apart(scales, loss_beside):
     """A training step: several buckets of one size, all in flight at once, and perhaps the loss after them."""
-    cores = team(2, lanes=12, slots=64)
-    fabric = Fabric(cores, random.Random(3))
-    fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
+    fabric = team(2, 3, lanes=12, slots=64)
+    cores = fabric.cores
     draw = np.random.default_rng(5)
     repeated = []
     for _ in range(20):
@@ -355,10 +348,9 @@ def test_buckets_of_one_size_are_predicted_apart(scales, loss_beside):
 @pytest.mark.parametrize("size", [100, 700])  # all chunks at predicted scales; and some after these
 def test_a_jump_in_magnitude_costs_a_reencoding_but_no_accuracy(factor, size):
     """The bound of docs/reference/protocol.md, section 6, holds whatever was predicted."""
-    workers, lanes, slots = 3, 12, 64
-    cores = team(workers, lanes=lanes, slots=slots, shares=(0.3, 0.7))
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, workers, lanes, slots, (0.3, 0.7)) for rank in range(workers)])
+    workers, lanes = 3, 12
+    fabric = team(workers, lanes=lanes, slots=64, shares=(0.3, 0.7))
+    cores = fabric.cores
     draw = np.random.default_rng(7)
     for call in range(8):
         arrays = [draw.standard_normal(size).astype(np.float32) for _ in range(workers)]
@@ -394,14 +386,12 @@ def test_a_jump_in_magnitude_costs_a_reencoding_but_no_accuracy(factor, size):
 
 def test_a_worker_in_another_call_is_detected_in_the_next_epoch():
     """One worker restarted: it is in its first call, the other one in its third."""
-    cores = team(2)
-    fabric = Fabric(cores, random.Random(1))
-    fabric.assign([assignment(rank, 2) for rank in range(2)])
+    fabric = team(2)
+    cores = fabric.cores
     for _ in range(2):
         run(fabric, [[core.submit(np.ones(5, np.float32))] for core in cores])
     cores[1] = fabric.cores[1] = Core()
-    parts = [assignment(rank, 2, epoch=2) for rank in range(2)]
-    fabric.begin(parts)
+    into_epoch(fabric, 2)
     calls = [[core.submit(np.ones(5, np.float32))] for core in cores]
     run(fabric, calls)
     assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.CALL_DESYNC] * 2

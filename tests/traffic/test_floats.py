@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,7 +21,7 @@ from netfold.traffic.numerics import (
     floats_error_bound,
 )
 from tests.slot_oracle import SlotPool, add_floats
-from tests.traffic.cores import LANES, Fabric, assignment
+from tests.traffic.cores import LANES
 from tests.traffic.rig import rig
 from tests.traffic.test_core import into_epoch, run, team
 
@@ -44,9 +42,9 @@ from tests.traffic.test_core import into_epoch, run, team
 def test_all_workers_have_the_same_bits_near_the_exact_sum(
     workers, sizes, slots, shares, dtype, op, two_levels, loss, epochs, seed
 ):
-    rng, draw = random.Random(seed), np.random.default_rng(seed)
-    fabric = Fabric(team(workers, lanes=LANES, slots=slots, shares=shares), rng, loss, loss, two_levels)
-    fabric.assign([assignment(rank, workers, LANES, slots, shares) for rank in range(workers)])
+    draw = np.random.default_rng(seed)
+    shape = {"slots": slots, "shares": shares}
+    fabric = team(workers, seed, loss=loss, duplicate=loss, two_levels=two_levels, **shape)
     before = [[(draw.standard_normal(n) * 100).astype(dtype) for n in sizes] for _ in range(workers)]
     after = [[array.copy() for array in arrays] for arrays in before]
     calls = [
@@ -55,7 +53,7 @@ def test_all_workers_have_the_same_bits_near_the_exact_sum(
     for number, packets in enumerate(epochs):
         for _ in range(packets):
             fabric.step()
-        into_epoch(fabric, number + 2, lanes=LANES, slots=slots, shares=shares)
+        into_epoch(fabric, number + 2, **shape)
     run(fabric, calls)
     for number in range(len(sizes)):
         results = [arrays[number] for arrays in after]
@@ -127,10 +125,10 @@ def test_nodes_that_cannot_add_floats_are_detected(monkeypatch: pytest.MonkeyPat
         def gradient(self, tag, slot, child_bit, flags, exponent, lanes):  # type: ignore[no-untyped-def]
             return super().gradient(tag, slot, child_bit, flags & FLAGS & ~Flag.FLOATS, exponent, lanes)
 
-    cores = team(2)
-    fabric = Fabric(cores, random.Random(1))
+    fabric = team(2)
+    cores = fabric.cores
     monkeypatch.setattr(fabric, "pool", lambda slots, n, root: Whole(slots, LANES, n, root))
-    fabric.assign([assignment(rank, 2) for rank in range(2)])
+    fabric.assign(fabric.parts)
     arrays = [np.ones(8, np.float32) for _ in cores]
     calls = [[core.submit(array, scheme=Float32Sum())] for core, array in zip(cores, arrays, strict=True)]
     run(fabric, calls)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from netfold.protocol.connection import Connection
 from netfold.protocol.job_token import job_token
 from netfold.traffic.membership.jobs import KeptJob
 from netfold.traffic.pytorch.kept_job import KEPT, JoinedAgain, Succession, end_jobs, join_again
+from tests.traffic.scripted_controller import serve
 
 KEYS = {"name": "new", "workers": ["h3", "h1"], "lease_ms": 3000}
 
@@ -63,11 +63,9 @@ class Jobs(rpc.ControllerServicer):
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Iterator[tuple[Jobs, Connection]]:
-    found, server = Jobs(), grpc.server(ThreadPoolExecutor(4))
-    rpc.add_ControllerServicer_to_server(found, server)
-    server.add_insecure_port(f"unix:{tmp_path}/c")
-    server.start()
-    yield found, Connection(f"unix:{tmp_path}/c")
+    found, target = Jobs(), f"unix:{tmp_path}/c"
+    server = serve(found, target)
+    yield found, Connection(target)
     server.stop(0).wait()
 
 

@@ -9,7 +9,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from netfold.protocol.connection import Connection
 from netfold.traffic.membership import process_jobs
 from netfold.traffic.membership.jobs import KeptJob
 from netfold.traffic.membership.process_jobs import EnteredJob, cancel_abandoned_jobs, take_kept_job
+from tests.traffic.scripted_controller import serve
 
 RunMember = Callable[..., None]
 
@@ -53,11 +53,9 @@ class Jobs(rpc.ControllerServicer):
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Jobs, Connection]]:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    found, server = Jobs(), grpc.server(ThreadPoolExecutor(4))
-    rpc.add_ControllerServicer_to_server(found, server)
-    server.add_insecure_port(f"unix:{tmp_path}/c")
-    server.start()
-    yield found, Connection(f"unix:{tmp_path}/c")
+    found, target = Jobs(), f"unix:{tmp_path}/c"
+    server = serve(found, target)
+    yield found, Connection(target)
     server.stop(0).wait()
 
 

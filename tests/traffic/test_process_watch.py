@@ -11,12 +11,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
 from netfold.protocol import netfold_pb2 as pb
@@ -25,6 +23,7 @@ from netfold.protocol.connection import Connection
 from netfold.traffic.membership.process_jobs import CANCELED_BY, cancel_abandoned_jobs
 from netfold.traffic.membership.process_watch import watch_process
 from tests.process_watches import await_no_watch, watches
+from tests.traffic.scripted_controller import serve
 
 DEADLINE_S = 60.0
 
@@ -83,10 +82,8 @@ class Jobs(rpc.ControllerServicer):
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    found, server = Jobs(), grpc.server(ThreadPoolExecutor(4))
-    rpc.add_ControllerServicer_to_server(found, server)
-    server.add_insecure_port(f"unix:{tmp_path}/c")
-    server.start()
+    found = Jobs()
+    server = serve(found, f"unix:{tmp_path}/c")
     yield found
     server.stop(0).wait()
 

@@ -2,21 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from softswitch.testing.ports import free_port
 
 from netfold.traffic.errors import AllReduceTimeoutError
 from netfold.traffic.workloads.ring import RingError, RingWorker
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.66.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])

@@ -104,13 +104,13 @@ class Membership(Protocol):
 
 
 class StaticMembership:
-    """A membership without a controller: one assignment that never changes."""
+    """A membership without a controller: one assignment that never changes, unless a subclass changes it."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
 
     def wait(self, seconds: float) -> Assignment:
-        return self._assignment
+        return self.current()
 
     def current(self) -> Assignment:
         return self._assignment
