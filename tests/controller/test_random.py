@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from netfold.controller.core import Controller
@@ -117,6 +117,9 @@ async def _whole(steps: list[tuple]) -> None:
             for step in steps:
                 await _step(deployment, step)
             await deployment.idle()
+            failures = deployment.controller.state.failures
+            await deployment.until(lambda: not failures.awaited, "given up, or back")
+            await deployment.idle()
             assert not watching.done(), watching.exception()
             watching.cancel()
             deployment.assert_exact()
@@ -181,7 +184,16 @@ def _assert_carries(deployment: Deployment) -> None:
             assert walk.results == dict.fromkeys(workers, 1)
 
 
+LEFT_WITHOUT_A_PATH = [
+    ("link", frozenset(("leaf2", "spine1")), True),
+    ("submit", "b", ["h3", "h1"], "none", False, False),
+    ("link", frozenset(("leaf2", "spine2")), True),
+]
+"""The job runs until its last link is given up."""
+
+
 @settings(max_examples=12, print_blob=True, suppress_health_check=list(HealthCheck))
+@example(LEFT_WITHOUT_A_PATH)
 @given(st.lists(STEPS, min_size=2, max_size=10))
 def test_random_sequences(steps):
     asyncio.run(_whole(steps))
