@@ -12,7 +12,14 @@ from netfold.controller.jobs.records import Placement
 from netfold.controller.lifecycle.job_registry import JobRegistry
 
 MAX_PROBES_PER_S = 500
-"""Maximum probes per second in the whole fabric."""
+"""Probes per second in the whole fabric, unless jobs use more links than these leave room for."""
+
+USED_TURN_S = 1.2
+"""Seconds in which each hop that a job uses gets a probe, unless MAX_USED_PER_S is too few for that. A dead link is
+then found in 3 s."""
+
+MAX_USED_PER_S = 1000
+"""Maximum probes per second of the hops that jobs use."""
 
 ROUND_S = 50.0
 """Seconds in which each hop gets a probe, whether a job uses it or not, up to 20,000 hops."""
@@ -31,16 +38,20 @@ class ProbeOrder:
         self._used_turn = deque[Hop]()
         self._registry = registry
         self._links: dict[str, tuple[tuple[Placement, ...], set[frozenset[str]]]] = {}
+        self._period_s = period_s
         self._budget = max(1, int(MAX_PROBES_PER_S * period_s))
         self._in_round = min(math.ceil(len(self._turn) * period_s / ROUND_S), math.ceil(0.8 * self._budget))
 
     def next_hops(self, late: list[Hop]) -> list[Hop]:
         """The hops to probe in this period. `late`: they miss an answer."""
         self._find_used()
-        chosen = dict.fromkeys([hop for hop in late if hop in self._used][: self._budget - self._in_round])
-        _take(chosen, self._used_turn, self._budget - self._in_round)
-        chosen.update(dict.fromkeys(late[: (self._budget - len(chosen)) // 2]))
-        _take(chosen, self._turn, self._budget)
+        in_turn = math.ceil(len(self._used) * self._period_s / USED_TURN_S)
+        for_used = max(self._budget - self._in_round, min(in_turn, int(MAX_USED_PER_S * self._period_s)))
+        budget = for_used + self._in_round
+        chosen = dict.fromkeys([hop for hop in late if hop in self._used][:for_used])
+        _take(chosen, self._used_turn, for_used)
+        chosen.update(dict.fromkeys(late[: (budget - len(chosen)) // 2]))
+        _take(chosen, self._turn, budget)
         return list(chosen)
 
     def move_first(self, hops: Iterable[Hop]) -> None:

@@ -32,6 +32,8 @@ FABRIC = leaf_spine(2, 2, 1)
 LINK = frozenset(("leaf1", "spine1"))
 HALF = frozenset(frozenset((f"leaf{i}", f"spine{j}")) for i in range(1, 181) for j in range(1, 26))
 """Half of the links of 180 leaves and 50 spines."""
+MANY = frozenset(frozenset((f"leaf{i}", f"spine{j}")) for i in range(1, 21) for j in range(1, 26))
+"""500 of them."""
 PERIOD_S = 0.3
 MAX_PERIODS = 200
 
@@ -172,12 +174,13 @@ def test_hosts_links_take_no_turn_and_a_lost_probe_is_followed_up_at_once(tmp_pa
     ("jobs_use", "within_s"),
     [
         pytest.param(frozenset((LINK,)), 3, id="it alone"),
+        pytest.param(MANY, 3, id="it and others"),
         pytest.param(frozenset(), 60, id="none"),
         pytest.param(HALF, 60, id="half", marks=pytest.mark.slow),
     ],
 )
 def test_a_dead_link_is_found_among_9000_links(tmp_path: Path, jobs_use, within_s: float):
-    """The links of jobs share what a round over all links leaves: 42 probes in each period."""
+    """Half of the links, in both directions, are more than a turn of 1.2 s has room for."""
     switches = Switches(tmp_path, leaf_spine(180, 50, 1), jobs_use=jobs_use)
     switches.run()
     assert switches.down == {LINK}
