@@ -57,7 +57,7 @@ class _Busy(rpc.ControllerServicer):
     def __init__(self, refusals: int) -> None:
         self.left = refusals
 
-    def ListHosts(self, request: pb.ListHostsRequest, context: Any) -> pb.ListHostsResponse:
+    def ListHosts(self, request: pb.ListHostsRequest, context: Any) -> pb.ListHostsResponse:  # noqa: N802
         self.left -= 1
         if self.left >= 0:
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "its limit is calls=20")
