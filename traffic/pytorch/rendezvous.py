@@ -287,6 +287,15 @@ def _check_fallbacks(infos: Sequence[HostInfo]) -> None:
             )
 
 
+def own_address() -> str:
+    """This host's address in the fabric; "": no controller answers, or it has no such host."""
+    try:
+        return _find_hosts(connection(), [HostInfo.of_this_process()], _LOOK_UP_S)[0].address
+    except (TrafficError, ConnectError) as error:
+        log.info("Gloo binds to the address of this machine's name: %s", error)
+        return ""
+
+
 def _find_hosts(where: Connection, infos: Iterable[HostInfo], timeout: float) -> list[MemberHost]:
     known = fabric_hosts(where, timeout)
     found = [pick_host(known, info.addresses, info.host) for info in infos]
