@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Programs of test_killed_programs.py, one after the other: the ranks of each are forked, on hosts, and killed at a
-random moment. Runs in .venv-torch. After each program it writes a line, a JSON object, and waits for one.
+random moment: in their start, or in their calls. Runs in .venv-torch. After each program it writes a line, a JSON
+object, and waits for one.
 
     python killed_programs.py --hosts PID:ADDRESS,... --controller ADDRESS --temporary FOLDER --seed N --rounds N
 """
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -50,20 +52,35 @@ def main() -> None:
         ranks = [*hosts, hosts[-1]][: draw.choice((2, 3))]
         victims = draw.choice(([0], [1], [len(ranks) - 1], [*range(len(ranks))]))
         kill = draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM))
-        after_s = draw.uniform(0, LAST_KILL_S)
+        in_calls, after_s = draw.random() < 0.5, draw.uniform(0, LAST_KILL_S)
+        started, start = os.pipe()
         pids = []
         for rank, (pid, _) in enumerate(ranks):
             if not (child := os.fork()):
                 enter(pid)
-                run_rank(f"tcp://{hosts[0][1]}:{PORT + number}", rank, len(ranks))
+                run_rank(f"tcp://{hosts[0][1]}:{PORT + number}", rank, len(ranks), start)
                 return
             pids.append(child)
+        if in_calls:
+            select.select([started], [], [], GROUP_S)
         time.sleep(after_s)
         for victim in victims:
             os.kill(pids[victim], kill)
         codes = [ended(pid) for pid in pids]
+        os.close(started)
+        os.close(start)
         sys.stdout.write(
-            json.dumps({"victims": victims, "signal": kill.name, "after_s": after_s, "codes": codes}) + "\n"
+            json.dumps(
+                {
+                    "ranks": len(ranks),
+                    "victims": victims,
+                    "signal": kill.name,
+                    "in_calls": in_calls,
+                    "after_s": after_s,
+                    "codes": codes,
+                }
+            )
+            + "\n"
         )
         sys.stdout.flush()
         sys.stdin.readline()
@@ -82,10 +99,11 @@ def ended(pid: int) -> int | None:
     return None
 
 
-def run_rank(store: str, rank: int, size: int) -> None:
+def run_rank(store: str, rank: int, size: int, start: int) -> None:
     dist.init_process_group(
         "netfold", init_method=store, rank=rank, world_size=size, timeout=timedelta(seconds=GROUP_S)
     )
+    os.write(start, b"\0")
     tensor = torch.ones(20_000)
     for _ in range(CALLS):
         dist.all_reduce(tensor)
