@@ -134,7 +134,7 @@ def reconfigure_job(where: Connection, job: KeptJob, hosts: Sequence[str], timeo
                     raise JobRefusedError(
                         f"job {job.name} takes no other workers: {error.details()}"
                     ) from error
-            time.sleep(_RETRY_S)
+            time.sleep(_RETRY_S)  # a controller that starts again has no event
 
 
 def _reconfigure(stub: Any, own_stub: Any, request: pb.ReconfigureJobRequest, deadline: float) -> pb.Job:
