@@ -196,6 +196,7 @@ class JobRecord(Record):
     submitted_by, tenant  of the caller that submitted it; "": it has no name, or no tenant
     generation   of its workers: how often all of them were replaced at once
     interrupted  the part of its workers has ended; the job waits for the next generation
+    request_id   of the request that started the generation; "": it had none
     random     tells it from a later job of its name and seq, which a restored store may give again; "": an earlier
                version accepted it
     """
@@ -225,6 +226,7 @@ class JobRecord(Record):
     tenant: str = ""
     generation: int = 0
     interrupted: bool = False
+    request_id: str = ""
     random: str = ""
     ended: float = 0.0
 
@@ -287,7 +289,7 @@ class JobRecord(Record):
         """The job without its workers, whose part ends. It keeps its placement."""
         return self.model_copy(update={"interrupted": True, "reason": why, "rejoining": ()})
 
-    def next_generation(self, workers: Iterable[str]) -> JobRecord:
+    def next_generation(self, workers: Iterable[str], request_id: str) -> JobRecord:
         """The job with these workers, none of which has joined yet. Processes of an earlier generation are no members
         any more."""
         present = frozenset(workers)
@@ -302,6 +304,7 @@ class JobRecord(Record):
             "newcomers": False,
             "generation": self.generation + 1,
             "interrupted": False,
+            "request_id": request_id,
         }
         return self.model_copy(update=changes)
 

@@ -35,16 +35,28 @@ class Reconfigurations:
         self._planning = planning
         self._plan_scheduler = plan_scheduler
 
-    async def reconfigure(self, name: str, generation: int, workers: tuple[str, ...]) -> JobRecord:
-        """Start the generation after this one, of these workers of the job. Raises UnknownJobError, StoreError, and
-        RefusedError: then the job is as before."""
-        job = self._checked(name, generation, workers)
-        if not self._keeps_plan(job, workers):
+    async def reconfigure(
+        self, name: str, generation: int, workers: tuple[str, ...], request_id: str
+    ) -> JobRecord:
+        """Start the generation after this one, of these workers of the job. A request that has started it already,
+        whose answer was lost, changes nothing. Raises UnknownJobError, StoreError, and RefusedError: then the job is as
+        before."""
+        try:
+            job = self._checked(name, generation, workers)
+            if not self._keeps_plan(job, workers, request_id):
 
-            async def work(_: bool) -> None:
-                await self._move(name, generation, workers)
+                async def work(_: bool) -> None:
+                    await self._move(name, generation, workers, request_id)
 
-            await self._plan_scheduler.run(PlanPriority.REPAIR, work)
+                await self._plan_scheduler.run(PlanPriority.REPAIR, work)
+        except RefusedError:
+            job = self._registry.get(name)
+            is_repeated = request_id != "" and (generation + 1, request_id) == (
+                job.generation,
+                job.request_id,
+            )
+            if not is_repeated or not job.state.is_installed:
+                raise
         return self._registry.get(name)
 
     def _checked(self, name: str, generation: int, workers: tuple[str, ...]) -> JobRecord:
@@ -69,14 +81,14 @@ class Reconfigurations:
             raise RefusedError(f"{listing(twice)} is named twice; each host has one worker of job '{name}'")
         return job
 
-    def _keeps_plan(self, job: JobRecord, workers: tuple[str, ...]) -> bool:
+    def _keeps_plan(self, job: JobRecord, workers: tuple[str, ...], request_id: str) -> bool:
         """Start the next generation on the plan and the slots of the job. False: they are of other workers, pass
         failed elements, or have no epoch left."""
         assert job.placement is not None
         planned = {e.child for tree in job.placement.plan.trees for e in tree.edges}
         if set(workers) != planned & set(_workers_of(job)) or self._lifecycle.is_affected(job):
             return False
-        following = job.next_generation(workers)
+        following = job.next_generation(workers, request_id)
         try:
             self._epochs.start(following, _why(following))
         except EpochsExhaustedError:
@@ -84,14 +96,14 @@ class Reconfigurations:
         self._lifecycle.forget_members(job.name)
         return True
 
-    async def _move(self, name: str, generation: int, workers: tuple[str, ...]) -> None:
+    async def _move(self, name: str, generation: int, workers: tuple[str, ...], request_id: str) -> None:
         """Start the next generation on a new plan, which may take the slots of the one before: that one has no workers
         any more. Raises UnknownJobError, StoreError, RefusedError."""
         job, resolved = self._checked(name, generation, workers), self._registry.resolved_job(name)
-        absent = frozenset(job.next_generation(workers).excluded)
+        absent = frozenset(job.next_generation(workers, request_id).excluded)
         bound = unavoidable(self._fabric, workers)
         plan = await self._planning.plan(resolved, lambda: absent, (), is_urgent=True, may_use=lambda: bound)
-        following = self._checked(name, generation, workers).next_generation(workers)
+        following = self._checked(name, generation, workers).next_generation(workers, request_id)
         with self._registry.change():
             placed = self._registry.with_placement(following, resolved, plan, gives_up_slots=True)
             self._registry.write(placed.model_copy(update={"previous": None, "reason": _why(following)}))

@@ -136,7 +136,9 @@ class Service(JobsService):
             if not request.workers:
                 return self._job(self._members.interrupt(name, generation, by or "an operator"))
             return self._job(
-                await self._reconfigurations.reconfigure(name, generation, tuple(request.workers))
+                await self._reconfigurations.reconfigure(
+                    name, generation, tuple(request.workers), request.request_id
+                )
             )
         except REFUSALS as error:
             await refuse(context, error)

@@ -55,9 +55,13 @@ class Job:
         assert len({(one.epoch, one.workers) for one in found.values()}) == 1
         return found
 
-    async def reconfigure(self, workers=(), generation: int = 0) -> pb.Job:
+    async def reconfigure(self, workers=(), generation: int = 0, request_id: str = "") -> pb.Job:
         request = pb.ReconfigureJobRequest(
-            name="job", generation=generation, workers=workers, interrupted_by="the test"
+            name="job",
+            generation=generation,
+            workers=workers,
+            interrupted_by="the test",
+            request_id=request_id,
         )
         return await self.stub.ReconfigureJob(request)
 
@@ -272,6 +276,59 @@ def test_of_two_requests_at_once_one_is_refused(tmp_path):
             assert len(refused) == 1
             assert "has workers of generation 1" in refused[0].details()
             assert (job.record.generation, job.record.epoch, len(job.record.workers)) == (1, 2, 2)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("workers", [HOSTS, ("h1", "h2")], ids=["same plan", "another plan"])
+def test_a_repeated_request_has_the_answer_of_the_first(tmp_path, workers):
+    """The first answer was lost; a request of another caller is refused meanwhile."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            first = await job.reconfigure(workers, request_id="one")
+            again = await job.reconfigure(workers, request_id="one")
+            assert (again.generation, again.epoch) == (first.generation, first.epoch) == (1, 2)
+            for other in ("two", ""):
+                with pytest.raises(grpc.aio.AioRpcError, match="has workers of generation 1"):
+                    await job.reconfigure(workers, request_id=other)
+            found = await job.join(workers, generation=1)
+            assert {one.epoch for one in found.values()} == {2}
+            await job.reconfigure(workers, generation=1, request_id="three")
+            with pytest.raises(grpc.aio.AioRpcError, match="has workers of generation 2"):
+                await job.reconfigure(workers, request_id="one")
+
+    asyncio.run(scenario())
+
+
+def test_a_request_is_repeated_while_it_is_planned(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as job:
+            both = (job.reconfigure(("h1", "h2"), request_id="one") for _ in range(2))
+            first, second = await asyncio.gather(*both)
+            assert first.epoch == second.epoch == 2
+            assert (job.record.generation, job.record.epoch) == (1, 2)
+
+    asyncio.run(scenario())
+
+
+def test_another_controller_knows_the_request(tmp_path):
+    async def scenario() -> None:
+        async with deployed(single_switch(4), tmp_path) as deployment:
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await deployment.controller.requests.submit(SPEC.format(60, 20_000), queue=False)
+                await deployment.runs("job")
+                job = Job(deployment, stub)
+                await job.join()
+                await job.reconfigure(HOSTS, request_id="one")
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                job = Job(deployment, stub)
+                assert (await job.reconfigure(HOSTS, request_id="one")).generation == 1
+                await job.join(generation=1)
 
     asyncio.run(scenario())
 

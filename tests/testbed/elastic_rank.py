@@ -16,6 +16,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from netfold.traffic.pytorch.collectives import collectives_of
+
 SIZE = 5000
 
 
@@ -42,14 +44,15 @@ def main() -> None:
         group = dist.new_group(ranks)
         if rank in ranks:
             found.append((group, ranks))
-    jobs = [getattr(getattr(group, "layout", None), "job", "") for group, _ in found]  # "": a group of Gloo
+    layouts = [getattr(collectives_of(group), "layout", None) for group, _ in found]
+    jobs = [getattr(layout, "job", "") for layout in layouts]  # "": a group of Gloo
     wrong = [ranks for group, ranks in found if not is_right(group, ranks)]
     attempt = {
         "rank": rank,
         "size": size,
         "pid": os.getpid(),
         "jobs": jobs,
-        "generation": dist.group.WORLD.layout.generation,
+        "generation": getattr(layouts[0], "generation", 0),
         "wrong": wrong,
     }
     written = options.out.with_suffix(".part")

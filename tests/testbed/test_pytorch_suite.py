@@ -58,6 +58,7 @@ SOURCE_TESTS = (
     "_tensor/test_redistribute.py",
     "tensor/parallel/test_tp_examples.py",
     "test_device_mesh.py",
+    "test_c10d_fault_tolerance.py",
 )
 """In the sources' test/distributed. PyTorch 2.7 and later have tensor instead of _tensor."""
 

@@ -118,6 +118,27 @@ def test_a_rank_that_stands_still_holds_up_the_job_and_does_not_end_it(tmp_path:
         assert len(fabric.controller.live()) == 1
 
 
+def test_a_rank_that_dies_while_it_submits_leaves_no_job(tmp_path: Path):
+    """Its job would have no member that ends it, and hold the links until its members are late."""
+    hosts, worlds = ["h1", "h2"], list[World]()
+    fabric = Fabric(hosts, tmp_path)
+
+    def kill() -> None:
+        worlds[0].processes[0].kill()
+
+    fabric.controller.on_submit = kill
+    worlds.append(World(hosts, fabric.environment))
+    try:
+        ((good, _),) = worlds[0].answers([1])
+        assert not good
+        (job,) = fabric.controller.jobs
+        assert fabric.controller.await_end(job["name"])
+        assert "the watch of rank 0 at host h1: its process" in fabric.controller.reason(job["name"])
+    finally:
+        worlds[0].close()
+        fabric.close()
+
+
 def summed() -> float:
     one = torch.ones(1000)
     dist.all_reduce(one)

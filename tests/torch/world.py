@@ -53,6 +53,8 @@ class Controller(rpc.ControllerServicer):
         self.has_leases = False
         """The job of a silent member ends by `expire_leases`, not at once."""
         self.has_targets = True
+        self.on_submit: Callable[[], None] = lambda: None
+        """Called when a job is there, before its submitter gets the answer."""
         self._start_root = start_root
         self._ended: dict[str, str] = {}  # reasons
         self._left: set[tuple[str, str]] = set()
@@ -74,6 +76,7 @@ class Controller(rpc.ControllerServicer):
                 context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"job {blocker} takes all of the links")
             self._start_root(len(self.jobs), job["workers"])
             self.jobs.append(job)
+        self.on_submit()
         return pb.Job(name=job["name"], state=pb.QUEUED if blocker else pb.RUNNING)
 
     def _blocker(self, job: Mapping[str, Any]) -> str:

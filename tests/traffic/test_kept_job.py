@@ -33,6 +33,8 @@ class Jobs(rpc.ControllerServicer):
         self.spec = {**KEYS, **KEPT, "name": "kept", "workers": ["h1", "h2", "h3"]}
         self.file = ""
         self.added: list[str] = []
+        self.answered: set[str] = set()
+        self.lost_answers = 0
 
     def GetJob(self, request: pb.JobName, context: Any) -> pb.Job:
         if request.name not in self.running:
@@ -51,9 +53,14 @@ class Jobs(rpc.ControllerServicer):
         return self.GetJob(pb.JobName(name=request.name), context)
 
     def ReconfigureJob(self, request: pb.ReconfigureJobRequest, context: Any) -> pb.Job:
-        if request.generation != self.running.get(request.name):
-            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "expected another generation")
-        self.running[request.name] += 1
+        if request.request_id not in self.answered:
+            if request.generation != self.running.get(request.name):
+                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "expected another generation")
+            self.running[request.name] += 1
+            self.answered.add(request.request_id)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
         return self.GetJob(pb.JobName(name=request.name), context)
 
     def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
@@ -82,6 +89,21 @@ def test_hosts_that_are_no_workers_are_added(jobs: tuple[Jobs, Connection]):
     controller.running = {"kept": 0}
     again = join_again(where, [KeptJob("kept", 0)], KEYS, ["h5", "h1", "h4"], 10)
     assert again == JoinedAgain(KeptJob("kept", 1), ("h1", "h4", "h5"))
+
+
+def test_a_request_whose_answer_is_lost_is_repeated(jobs: tuple[Jobs, Connection]):
+    """Without its answer rank 0 would submit another job, beside this one."""
+    controller, where = jobs
+    controller.running, controller.lost_answers = {"kept": 0}, 2
+    again = join_again(where, [KeptJob("kept", 0)], KEYS, ["h1", "h3"], 10)
+    assert again == JoinedAgain(KeptJob("kept", 1), ("h1", "h3"))
+    assert len(controller.answered) == 1
+
+
+def test_a_controller_that_never_answers_ends_the_wait(jobs: tuple[Jobs, Connection]):
+    controller, where = jobs
+    controller.running, controller.lost_answers = {"kept": 0}, 100
+    assert join_again(where, [KeptJob("kept", 0)], KEYS, ["h1", "h3"], 1) is None
 
 
 def test_a_job_with_other_options_ends(jobs: tuple[Jobs, Connection]):

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.connection import PASSING, Connection, open_channel
 from netfold.protocol.job_token import job_of_token
 from netfold.traffic.errors import ControllerUnreachableError, JobRefusedError
 
 log = logging.getLogger(__name__)
 
 ENDED = (pb.DONE, pb.FAILED, pb.CANCELED)
+_RETRY_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -115,21 +118,32 @@ def live_generation(where: Connection, name: str, timeout: float) -> int | None:
 
 def reconfigure_job(where: Connection, job: KeptJob, hosts: Sequence[str], timeout: float) -> pb.Job:
     """Starts the next generation of a job's workers, at these hosts. `where`: of a caller that may add hosts to the
-    job. Raises JobRefusedError: then the job has its old workers, or none."""
+    job. A request whose answer is lost is repeated. Raises JobRefusedError: then the job has its old workers, or
+    none."""
     deadline = time.monotonic() + timeout
-    member = where.as_member(job.token)
-    try:
-        with open_channel(member) as channel, open_channel(where) as own_channel:
-            stub = rpc.ControllerStub(channel)
-            known = stub.GetJob(pb.JobName(name=job.name), timeout=timeout, wait_for_ready=True)
-            if added := set(hosts) - {member.host for member in known.members}:
-                addition = pb.AddWorkersRequest(name=job.name, hosts=sorted(added))
-                rpc.ControllerStub(own_channel).AddWorkers(addition, timeout=_seconds_to(deadline))
-            request = pb.ReconfigureJobRequest(name=job.name, generation=job.generation, workers=hosts)
-            answer: pb.Job = stub.ReconfigureJob(request, timeout=_seconds_to(deadline))
-            return answer
-    except grpc.RpcError as error:
-        raise JobRefusedError(f"job {job.name} takes no other workers: {error.details()}") from error
+    request = pb.ReconfigureJobRequest(
+        name=job.name, generation=job.generation, workers=hosts, request_id=secrets.token_hex(8)
+    )
+    with open_channel(where.as_member(job.token)) as channel, open_channel(where) as own_channel:
+        stub, own_stub = rpc.ControllerStub(channel), rpc.ControllerStub(own_channel)
+        while True:
+            try:
+                return _reconfigure(stub, own_stub, request, deadline)
+            except grpc.RpcError as error:
+                if error.code() not in PASSING or _seconds_to(deadline) < _RETRY_S:
+                    raise JobRefusedError(
+                        f"job {job.name} takes no other workers: {error.details()}"
+                    ) from error
+            time.sleep(_RETRY_S)  # a controller that starts again has no event
+
+
+def _reconfigure(stub: Any, own_stub: Any, request: pb.ReconfigureJobRequest, deadline: float) -> pb.Job:
+    known = stub.GetJob(pb.JobName(name=request.name), timeout=_seconds_to(deadline), wait_for_ready=True)
+    if added := set(request.workers) - {member.host for member in known.members}:
+        addition = pb.AddWorkersRequest(name=request.name, hosts=sorted(added))
+        own_stub.AddWorkers(addition, timeout=_seconds_to(deadline))
+    answer: pb.Job = stub.ReconfigureJob(request, timeout=_seconds_to(deadline))
+    return answer
 
 
 def _seconds_to(deadline: float) -> float:

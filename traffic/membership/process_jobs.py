@@ -77,7 +77,7 @@ class EnteredJob:
         generation: int | None = None,
         run: str = "",
     ) -> None:
-        """To be called before this process joins the job."""
+        """To be called before this process joins the job, or submits it."""
         self._process = process = os.getpid()
         self._run = run
         entry = ProcessJob(
@@ -88,6 +88,7 @@ class EnteredJob:
         text = json.dumps(asdict(entry))
         token = where.token if job_of_token(where.token) is not None else ""
         self._watch = -1
+        self._entry = entry
         self._path: Path | None = None
         try:
             self._path = _write_file(replace(entry, token=token))
@@ -100,6 +101,11 @@ class EnteredJob:
             self._watch = watch_process(str(self._path or ""), text, variables=variables)
         except OSError as error:
             log.warning("job %s has no watch, and may end with its lease if %s dies: %s", name, member, error)
+
+    def add_token(self, token: str) -> None:
+        """Put the token of the job's members, which its submission returned, into the file."""
+        with contextlib.suppress(OSError):
+            self._path = self._path and _write_file(replace(self._entry, token=token))
 
     def leave(self, *, has_failed: bool = False) -> None:
         """To be called after this process has left the job. A forked child, which is no member, leaves nothing. Nor

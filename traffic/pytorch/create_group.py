@@ -23,7 +23,8 @@ from netfold.traffic.pytorch.flight_recorder import FlightRecorder
 from netfold.traffic.pytorch.group import NetfoldGroup
 from netfold.traffic.pytorch.kept_job import Succession
 from netfold.traffic.pytorch.options import TorchOptions
-from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous
+from netfold.traffic.pytorch.reconfigurable import ReconfigurableGroup
+from netfold.traffic.pytorch.rendezvous import RankLayout, own_address, rendezvous
 from netfold.traffic.pytorch.session import open_session
 
 log = logging.getLogger("netfold.torch")
@@ -36,6 +37,8 @@ def create(options: Any, program_options: Any) -> Any:
     """Called by `init_process_group` and `new_group` with torch's _DistributedBackendOptions and the program's
     pg_options. Raises DistBackendError."""
     _shut_down_when_destroyed()
+    if getattr(options, "enable_reconfigure", False):  # from 2.14 on
+        return ReconfigurableGroup(options, program_options, _create_reconfigurable_gloo(options), open_group)
     group = dist.distributed_c10d.GroupMember.WORLD
     if group is None:
         return create_with_job(options, program_options, Succession.of_torchrun())
@@ -92,8 +95,15 @@ def _shut_down_when_destroyed() -> None:
 
 
 def create_with_job(options: Any, program_options: Any, succession: Succession | None = None) -> Collectives:
-    """The world, or a group that requests a job of its own by options. The group's timeout bounds it as a whole.
-    `succession`: by default its job ends with its ranks."""
+    """The world, or a group that requests a job of its own by options."""
+    return _make(options, *open_group(options, program_options, succession))
+
+
+def open_group(
+    options: Any, program_options: Any, succession: Succession | None = None, gloo: Any = None
+) -> tuple[Any, ...]:
+    """Join a job, and return the parts of Collectives. The group's timeout bounds it as a whole. `succession`: by
+    default the job ends with its ranks. `gloo`: by default another one. Raises DistBackendError."""
     seconds = options.timeout.total_seconds()
     deadline = time.monotonic() + seconds
     rank, size = options.group_rank, options.group_size
@@ -115,13 +125,21 @@ def create_with_job(options: Any, program_options: Any, succession: Succession |
         where = f"job {layout.job} over {layout.hosts} hosts" if layout.job else "one host, in shared memory"
         log.info("%d ranks: %s", size, where)
     try:
-        gloo = _create_gloo(options, store, layout, rank, deadline - time.monotonic())
+        gloo = gloo or _create_gloo(options, store, layout, rank, deadline - time.monotonic())
     except BaseException as error:
         session.close()
         if isinstance(error, RuntimeError):  # of Gloo
             raise dist.DistBackendError(f"netfold: rank {rank}: Gloo does not connect: {error}") from error
         raise
-    return _make(options, layout, session, gloo, job_options, True)
+    return layout, session, gloo, job_options, True
+
+
+def _create_reconfigurable_gloo(options: Any) -> Any:
+    """A Gloo backend without ranks yet, at this host's address in the fabric."""
+    gloo_options = dist.ProcessGroupGloo._Options()
+    gloo_options._timeout, gloo_options.enable_reconfigure = options.timeout, True
+    gloo_options._devices = _gloo_devices(own_address())
+    return dist.ProcessGroupGloo(options.store, options.group_rank, options.group_size, gloo_options)
 
 
 def _create_gloo(
@@ -133,19 +151,19 @@ def _create_gloo(
     gloo_options._timeout = options.timeout
     if seconds is not None:
         gloo_options._timeout = timedelta(seconds=max(_MIN_GLOO_S, seconds))
-    gloo_options._devices = _gloo_devices(layout, rank)
+    own = layout.addresses[layout.places[rank]] if layout.addresses else "127.0.0.1"
+    gloo_options._devices = _gloo_devices(own)
     gloo = dist.ProcessGroupGloo(store, options.group_rank, options.group_size, gloo_options)
     gloo._set_default_timeout(options.timeout)
     return gloo
 
 
-def _gloo_devices(layout: RankLayout, rank: int) -> list[Any]:
+def _gloo_devices(own: str) -> list[Any]:
     """GLOO_SOCKET_IFNAME's interfaces; by default the host's address in the fabric, because its name may resolve to
-    another network."""
+    another network. `own`: this address; "": unknown."""
     gloo = dist.ProcessGroupGloo
     interfaces = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
     if interfaces:
         return [gloo.create_device(interface=name) for name in interfaces]
-    own = layout.addresses[layout.places[rank]] if layout.addresses else "127.0.0.1"
     address = bindable(own) if own else "0.0.0.0"
     return [gloo.create_default_device() if address == "0.0.0.0" else gloo.create_device(hostname=address)]

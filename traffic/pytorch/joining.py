@@ -165,6 +165,8 @@ def _agree_on_targets(
 
 
 def _enter_job(layout: RankLayout, rank: int, run: str) -> EnteredJob:
+    if layout.entered is not None:
+        return layout.entered
     host = layout.names[layout.places[rank]]
     generation = layout.generation if layout.is_kept else None
     where, member = layout.connection(), f"rank {rank} at host {host}"

@@ -29,7 +29,7 @@ from netfold.protocol.environment import Variable
 from netfold.traffic.errors import DifferentFallbacksError, JobRefusedError, TrafficError, UnknownHostError
 from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
 from netfold.traffic.membership.jobs import KeptJob, submit_job
-from netfold.traffic.membership.process_jobs import cancel_abandoned_jobs
+from netfold.traffic.membership.process_jobs import EnteredJob, cancel_abandoned_jobs
 from netfold.traffic.pytorch.kept_job import KEPT, Succession, end_jobs, join_again
 from netfold.traffic.pytorch.options import Fallback, TorchOptions
 
@@ -81,7 +81,8 @@ class RankLayout:
     needs no network, or go by Gloo. `session`: prefix of all keys of this world in torch's store. `report`,
     `group_rate`: of TorchOptions. `token`: of the job's members. `start_s`: ranks that have not joined the job after
     this time go by Gloo, all of them; 0: they fail. `fallback_reason`: why all go by Gloo; "": they join the job.
-    `generation`: of the job's workers. `is_kept`: the job outlives these ranks, for those that follow."""
+    `generation`: of the job's workers. `is_kept`: the job outlives these ranks, for those that follow. `entered`: at
+    the rank that submitted the job, which is in it since."""
 
     session: str
     job: str
@@ -95,6 +96,7 @@ class RankLayout:
     generation: int = 0
     is_kept: bool = False
     token: str = field(default="", repr=False)
+    entered: EnteredJob | None = field(default=None, repr=False, compare=False)
 
     @property
     def hosts(self) -> int:
@@ -133,7 +135,7 @@ def rendezvous(
         info = replace(info, job_before=succession.job_before(connection()))
         _cancel_abandoned(succession.run, timeout)
     if rank == 0:
-        return _publish_layout(store, size, options, timeout, deadline, info, succession.is_kept)
+        return _publish_layout(store, size, options, timeout, deadline, info, succession)
     return _await_layout(store, rank, deadline, info)
 
 
@@ -167,7 +169,7 @@ def _publish_layout(
     timeout: float,
     deadline: float,
     info: HostInfo,
-    is_kept: bool,
+    succession: Succession,
 ) -> RankLayout:
     session = secrets.token_hex(8)
     store.set(_SESSION, session)
@@ -175,14 +177,14 @@ def _publish_layout(
     infos = [info, *map(HostInfo.read, published)]
     nonces = [one.nonce for one in infos]
     try:
-        layout = _make_layout(session, infos, options.within(timeout), _seconds_to(deadline), is_kept)
+        layout = _make_layout(session, infos, options.within(timeout), _seconds_to(deadline), succession)
     except (TrafficError, ConnectError, ValueError) as error:
         refused = isinstance(error, JobRefusedError)
         store.set(
             f"{session}/layout", json.dumps({"nonces": nonces, "error": f"{error}", "refused": refused})
         )
         raise
-    store.set(f"{session}/layout", json.dumps({"nonces": nonces, **asdict(layout)}))
+    store.set(f"{session}/layout", json.dumps({"nonces": nonces, **asdict(replace(layout, entered=None))}))
     return layout
 
 
@@ -213,7 +215,7 @@ def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> Ran
 
 
 def _make_layout(
-    session: str, infos: Sequence[HostInfo], options: TorchOptions, timeout: float, is_kept: bool
+    session: str, infos: Sequence[HostInfo], options: TorchOptions, timeout: float, succession: Succession
 ) -> RankLayout:
     """Raises TrafficError and ConnectError: the ranks fail. The layout of ranks that go by Gloo has the reason."""
     _check_fallbacks(infos)
@@ -229,6 +231,7 @@ def _make_layout(
         return layout
     of_hosts = [infos[places.index(place)] for place in range(len(hosts))]
     falls_back = options.fallback == Fallback.GLOO
+    entered = None
     addresses = tuple(info.addresses[0] if len(info.addresses) == 1 else "" for info in of_hosts)
     try:
         where = connection()
@@ -238,7 +241,7 @@ def _make_layout(
         keys = options.job_file(options.job or f"torch-{secrets.token_hex(4)}", names)
         again = join_again(where, before, keys, names, _seconds_to(deadline)) if before else None
         if again is None:
-            job = _submit(where, keys, options.queue, deadline, is_kept)
+            job, entered = _submit(where, keys, names[0], options.queue, deadline, succession)
         else:
             job, ranked = again.job, [again.hosts.index(name) for name in names]
             names = again.hosts
@@ -257,24 +260,46 @@ def _make_layout(
         group_rate=options.group_rate,
         start_s=_seconds_to(deadline) if falls_back else 0.0,
         generation=job.generation,
-        is_kept=is_kept,
+        is_kept=succession.is_kept,
         token=job.token,
+        entered=entered,
     )
 
 
 def _submit(
-    where: Connection, keys: Mapping[str, object], queue: bool, deadline: float, is_kept: bool
-) -> KeptJob:
-    """`is_kept`: the job outlives its ranks, if the controller allows it. Raises JobRefusedError."""
+    where: Connection,
+    keys: Mapping[str, object],
+    host: str,
+    queue: bool,
+    deadline: float,
+    succession: Succession,
+) -> tuple[KeptJob, EnteredJob]:
+    """The job outlives its ranks if others may follow them, and the controller allows it. This process enters it before
+    it is there: a job whose submitter dies first would have no member that ends it. Raises JobRefusedError."""
     name = f"{keys['name']}"
+    generation = 0 if succession.is_kept else None
+    entered = EnteredJob(
+        where, name, host, f"rank 0 at host {host}", generation=generation, run=succession.run
+    )
+    try:
+        token = _submitted(where, keys, queue, deadline, succession.is_kept)
+    except BaseException:
+        entered.leave()
+        raise
+    entered.add_token(token)
+    return KeptJob(name, 0, token), entered
+
+
+def _submitted(
+    where: Connection, keys: Mapping[str, object], queue: bool, deadline: float, is_kept: bool
+) -> str:
+    """The token of the job's members. Raises JobRefusedError."""
     if is_kept:
         try:
-            token = submit_job(where, {**keys, **KEPT}, queue, _seconds_to(deadline))
+            return submit_job(where, {**keys, **KEPT}, queue, _seconds_to(deadline))
         except JobRefusedError as error:
-            log.info("job %s ends with its ranks: %s", name, error)
-        else:
-            return KeptJob(name, 0, token)
-    return KeptJob(name, 0, submit_job(where, keys, queue, _seconds_to(deadline)))
+            log.info("job %s ends with its ranks: %s", keys["name"], error)
+    return submit_job(where, keys, queue, _seconds_to(deadline))
 
 
 def _check_fallbacks(infos: Sequence[HostInfo]) -> None:
@@ -285,6 +310,15 @@ def _check_fallbacks(infos: Sequence[HostInfo]) -> None:
             raise DifferentFallbacksError(
                 f"fallback is '{info.fallback}' at rank {rank} and '{first}' at rank 0; expected the same at all ranks"
             )
+
+
+def own_address() -> str:
+    """This host's address in the fabric; "": no controller answers, or it has no such host."""
+    try:
+        return _find_hosts(connection(), [HostInfo.of_this_process()], _LOOK_UP_S)[0].address
+    except (TrafficError, ConnectError) as error:
+        log.info("Gloo binds to the address of this machine's name: %s", error)
+        return ""
 
 
 def _find_hosts(where: Connection, infos: Iterable[HostInfo], timeout: float) -> list[MemberHost]:
