@@ -42,9 +42,9 @@ static void emit(void *context, const uint8_t *data, uint32_t length) {
 /* Faults may send other frames before this one, or this one twice: it is then not written where the next frame sent lies. */
 uint8_t *ss_batch_buffer(void *context, uint32_t number, uint32_t length) {
     const struct ss_engine *engine = context;
-    const struct ss_engine_port *to = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
+    struct ss_engine_port *to = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
     bool is_next = to && number != engine->cpu_port && !to->injector[SS_ENGINE_OUT].active;
-    return is_next ? ss_transmit_place(&to->interface.transmit, length) : NULL;
+    return is_next ? ss_interface_place(&to->interface, length) : NULL;
 }
 
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length) {
@@ -131,9 +131,8 @@ static void check_taps(struct ss_engine *engine) {
     ss_taps_read(&engine->taps);
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_interface *port = &engine->ports[i]->interface;
-        ss_interface_set_tap(port, ss_taps_has_listener(&engine->taps, port->ifindex, port->inode, engine->threads - 1));
-        ss_interface_retry_xsk(port, engine->now_ns);
-        ss_interface_update_merging(port, engine->merges_runs);
+        port->has_tap = ss_taps_has_listener(&engine->taps, port->ifindex, port->inode, engine->threads - 1);
+        ss_interface_update(port, engine->now_ns, false);
     }
 }
 

@@ -15,10 +15,11 @@
 #include "pcap.h"
 
 /* The program is the group's, whose first socket is the first thread's. Call it with the lock held. */
-static int steer(const struct ss_engine *engine, const struct ss_engine_port *port) {
+static int steer(const struct ss_engine *engine, struct ss_engine_port *port) {
+    struct ss_interface *interface = &port->interface;
     bool is_first = engine->threads > 1 && engine->thread_index == 0;
-    if (!is_first || !ss_interface_is_open(&port->interface) || ss_interface_is_socket(&port->interface)) return 0;
-    return ss_fanout_steer(port->interface.fd, &engine->steering);
+    if (!is_first || !ss_interface_is_open(interface) || !interface->kind->steer) return 0;
+    return interface->kind->steer(interface, &engine->steering);
 }
 
 /* The kernel's group numbers the sockets of a port as they join: none opens before that of the thread before it. */
@@ -32,16 +33,15 @@ static bool is_next(const struct ss_engine *engine, const struct ss_engine_port 
     return is_open;
 }
 
-/* `fd`: a Unix datagram socket in place of an interface, or -1. */
-static int open_port(struct ss_engine *engine, struct ss_engine_port *port, int fd) {
-    if (fd < 0 && !is_next(engine, port)) return -ENODEV;
-    int error = fd < 0 ? ss_interface_open(&port->interface) : ss_interface_open_socket(&port->interface, fd);
+static int open_port(struct ss_engine *engine, struct ss_engine_port *port) {
+    struct ss_interface *interface = &port->interface;
+    if (!is_next(engine, port)) return -ENODEV;
+    int error = ss_interface_open(interface);
     if (error) return error;
-    bool receives = fd < 0 || engine->thread_index == 0;
     /* Edge-triggered: the rings are emptied before each wait. */
-    if (!error && receives)
-        error = ss_engine_watch_fd(engine, port->interface.fd, SS_EVENT_PORT, port->interface.number, EPOLLET);
-    if (error) ss_interface_close(&port->interface);
+    if (interface->wait_fd >= 0)
+        error = ss_engine_watch_fd(engine, interface->wait_fd, SS_EVENT_PORT, interface->number, EPOLLET);
+    if (error) ss_interface_close(interface);
     return error;
 }
 
@@ -66,17 +66,12 @@ static void update_core(struct ss_engine_port *port, bool oper_up) {
     (void)ss_port_set_up(port->engine->sw, port->interface.number, oper_up);
 }
 
-static bool is_stale(const struct ss_interface *port) {
-    if (ss_interface_is_socket(port) || !ss_interface_is_open(port)) return false;
-    return (int)if_nametoindex(port->ifname) != port->ifindex || ss_interface_mtu_grew(port);
-}
-
 /* Returns the number of a port to close, the first at or after `*at` in the order of ports; SS_PORT_NUMBERS: there is none. */
 static uint32_t next_stale(struct ss_engine *engine, uint32_t *at) {
     uint32_t found = SS_PORT_NUMBERS;
     ss_engine_lock(engine);
     for (; found == SS_PORT_NUMBERS && *at < engine->port_count; ++*at)
-        if (is_stale(&engine->ports[*at]->interface)) found = engine->ports[*at]->interface.number;
+        if (ss_interface_is_stale(&engine->ports[*at]->interface)) found = engine->ports[*at]->interface.number;
     ss_engine_unlock(engine);
     return found;
 }
@@ -96,20 +91,16 @@ static void open_ports(struct ss_engine *engine) {
     ss_engine_lock(engine);
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_interface *port = &engine->ports[i]->interface;
-        if (ss_interface_is_socket(port)) continue;
-        if (!ss_interface_is_open(port) && open_port(engine, engine->ports[i], -1) == 0) (void)steer(engine, engine->ports[i]);
-        ss_interface_reopen_xsk(port);
-        ss_interface_update_merging(port, engine->merges_runs);
+        if (!ss_interface_is_open(port) && open_port(engine, engine->ports[i]) == 0) (void)steer(engine, engine->ports[i]);
+        ss_interface_update(port, engine->now_ns, true);
     }
     ss_engine_unlock(engine);
 }
 
 static void update_cores(struct ss_engine *engine) {
     ss_engine_lock(engine);
-    for (uint32_t i = 0; i < engine->port_count; i++) {
-        struct ss_interface *port = &engine->ports[i]->interface;
-        if (!ss_interface_is_socket(port)) update_core(engine->ports[i], ss_interface_is_oper_up(port));
-    }
+    for (uint32_t i = 0; i < engine->port_count; i++)
+        update_core(engine->ports[i], ss_interface_is_oper_up(&engine->ports[i]->interface));
     ss_engine_unlock(engine);
 }
 
@@ -127,7 +118,7 @@ void ss_ports_clear_error(struct ss_engine *engine, uint32_t number) {
     struct ss_engine_port *port = engine->by_number[number];
     int error;
     socklen_t size = sizeof error;
-    if (port && ss_interface_is_open(&port->interface)) getsockopt(port->interface.fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (port && port->interface.wait_fd >= 0) getsockopt(port->interface.wait_fd, SOL_SOCKET, SO_ERROR, &error, &size);
     ss_engine_unlock(engine);
 }
 
@@ -142,7 +133,7 @@ void ss_engine_port_free(struct ss_engine_port *port) {
     update_core(port, false);
     close_captures(port);
     for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) ss_fault_free(&port->injector[d]);
-    ss_interface_free(&port->interface);
+    ss_interface_close(&port->interface);
     free(port);
 }
 
@@ -195,15 +186,18 @@ static uint32_t run_ring_bytes(struct ss_engine *engine, uint32_t number) {
     return ss_port_rate(engine->sw, number) ? 0 : bytes;
 }
 
+/* `fd`: a Unix datagram socket in place of an interface, or -1. */
 static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd, const char *directory,
                      struct ss_engine_port **out) {
     struct ss_engine_port *port = calloc(1, sizeof *port);
     if (!port) return -ENOMEM;
     port->engine = engine;
-    int error = ss_interface_init(&port->interface, number, ifname, engine->thread_index, engine->threads);
+    const struct ss_port_kind *kind = fd < 0 ? &ss_packet_port : &ss_socket_port;
+    ss_interface_init(&port->interface, kind, number, ifname, engine->thread_index, engine->threads);
+    port->interface.given_fd = fd;
     port->interface.run_ring_bytes = run_ring_bytes(engine, number);
-    if (!error) error = open_captures(port, directory);
-    if (!error) error = open_port(engine, port, fd);
+    int error = open_captures(port, directory);
+    if (!error) error = open_port(engine, port);
     if (error && error != -ENODEV) {
         ss_engine_port_free(port);
         return error;
@@ -219,7 +213,8 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
     engine->ports[at] = port;
     engine->by_number[port->interface.number] = port;
     (void)steer(engine, port);
-    ss_interface_update_merging(&port->interface, engine->merges_runs);
+    port->interface.wants_runs = engine->merges_runs;
+    ss_interface_update(&port->interface, engine->now_ns, false);
     update_core(port, ss_interface_is_oper_up(&port->interface));
 }
 
@@ -292,15 +287,18 @@ void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes) {
     ss_engine_lock(engine);
     engine->merges_runs = on != 0;
     engine->run_ring_bytes = ring_bytes;
-    for (uint32_t i = 0; i < engine->port_count; i++) ss_interface_update_merging(&engine->ports[i]->interface, on != 0);
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        engine->ports[i]->interface.wants_runs = on != 0;
+        ss_interface_update(&engine->ports[i]->interface, engine->now_ns, false);
+    }
     ss_engine_unlock(engine);
 }
 
 static void fill_status(struct ss_engine_port *port, struct ss_engine_port_status *out) {
-    ss_interface_read_kernel_drops(&port->interface);
+    ss_interface_read_drops(&port->interface);
     *out = (struct ss_engine_port_status){.number = port->interface.number,
                                           .up = ss_interface_is_open(&port->interface),
-                                          .merges = port->interface.transmit.merges,
+                                          .merges = port->interface.merges,
                                           .oper_up = port->oper_up,
                                           .counters = port->interface.counters};
     memcpy(out->ifname, port->interface.ifname, IF_NAMESIZE);
