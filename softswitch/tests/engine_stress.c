@@ -50,6 +50,9 @@ int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up) {
     (void)sw;
     return port > SS_MAX_PORT || up < 0 ? -1 : 0;
 }
+void ss_port_set_backlog(struct ss_switch *sw, uint32_t port, uint32_t packets, uint32_t wait_us) {
+    (void)sw, (void)port, (void)packets, (void)wait_us;
+}
 void ss_begin(struct ss_switch *sw) { (void)sw; }
 void ss_end(struct ss_switch *sw) { (void)sw; }
 int ss_times_frames(const struct ss_switch *sw) { return sw != NULL; }

@@ -32,7 +32,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     flags = ["-std=gnu11", "-g", "-O1", f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", "-pthread"]
     includes = [f"-I{ENGINE}", f"-I{ENGINE.parent / 'runtime'}"]
     sources = [HERE / "engine_stress.c", *ENGINE.glob("*.c")]
-    subprocess.run(["gcc", *flags, *includes, "-o", program, *sources], check=True, timeout=60)
+    subprocess.run(["gcc", *flags, *includes, "-o", program, *sources], check=True, timeout=DEADLINE_S * 5)
     # ThreadSanitizer wants the address space laid out as it is used to.
     return [*(["setarch", "-R"] if sanitizer == "thread" else []), program]
 

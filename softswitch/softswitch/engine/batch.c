@@ -36,7 +36,7 @@ static void on_received(void *context, struct ss_interface *port, uint8_t *data,
 
 static void emit(void *context, const uint8_t *data, uint32_t length) {
     struct ss_engine_port *port = context;
-    ss_interface_send(&port->interface, data, length);
+    ss_interface_send(&port->interface, data, length, port->engine->now_ns);
 }
 
 /* Faults may send other frames before this one, or this one twice: it is then not written where the next frame sent lies. */
@@ -109,7 +109,7 @@ void ss_batch_finish(struct ss_engine *engine) {
         struct ss_engine_port *port = engine->ports[i];
         ss_fault_release(&port->injector[SS_ENGINE_OUT], engine->now_ns, emit, port);
         deadline = earlier(deadline, ss_fault_next_due(&port->injector[SS_ENGINE_OUT]));
-        ss_interface_flush(&port->interface);
+        ss_interface_flush(&port->interface, engine->now_ns);
     }
     arm(engine, deadline);
 }
@@ -118,6 +118,11 @@ void ss_batch_begin(struct ss_engine *engine) {
     ss_begin(engine->sw);
     engine->times_frames = ss_times_frames(engine->sw);
     engine->now_ns = clock_ns();
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        struct ss_interface *port = &engine->ports[i]->interface;
+        struct ss_backlog backlog = ss_interface_backlog(port, engine->now_ns);
+        ss_port_set_backlog(engine->sw, port->number, backlog.packets, (uint32_t)(backlog.wait_ns / 1000));
+    }
 }
 
 static void flush_captures(struct ss_engine *engine) {

@@ -105,7 +105,7 @@ static bool exceeds_mtu(const struct ss_interface *interface, const uint8_t *dat
     return length > interface->longest + (is_tagged ? SS_VLAN_TAG : 0);
 }
 
-void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint32_t length) {
+void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint32_t length, uint64_t now_ns) {
     if (!ss_interface_is_open(interface) || length == 0) {
         interface->counters.tx_dropped++;
         return;
@@ -115,12 +115,17 @@ void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint
         return;
     }
     if (interface->kind->add(interface, data, length)) return;
-    interface->kind->flush(interface);
+    interface->kind->flush(interface, now_ns);
     interface->counters.tx_dropped += !interface->kind->add(interface, data, length);
 }
 
-void ss_interface_flush(struct ss_interface *interface) {
-    if (ss_interface_is_open(interface)) interface->kind->flush(interface);
+void ss_interface_flush(struct ss_interface *interface, uint64_t now_ns) {
+    if (ss_interface_is_open(interface)) interface->kind->flush(interface, now_ns);
+}
+
+struct ss_backlog ss_interface_backlog(struct ss_interface *interface, uint64_t now_ns) {
+    if (!ss_interface_is_open(interface) || !interface->kind->backlog) return (struct ss_backlog){0};
+    return interface->kind->backlog(interface, now_ns);
 }
 
 void ss_interface_update(struct ss_interface *interface, uint64_t now_ns, bool is_event) {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "departures.h"
 #include "fanout.h"
 
 struct ss_interface_counters {
@@ -66,9 +67,9 @@ struct ss_port_kind {
     /* Queues the frame, by a copy unless it is in its place. Returns false if the queue is full: flush it first. */
     bool (*add)(struct ss_interface *interface, const uint8_t *data, uint32_t length);
     /* Sends the queued frames. */
-    void (*flush)(struct ss_interface *interface);
-    /* Returns the packets that the kernel has and that have not left the device. */
-    uint32_t (*queue_depth)(struct ss_interface *interface);
+    void (*flush)(struct ss_interface *interface, uint64_t now_ns);
+    /* Returns what the kernel has and has not left the device. NULL: the kind has no such queue. */
+    struct ss_backlog (*backlog)(struct ss_interface *interface, uint64_t now_ns);
     /* Looks at the device and at the wishes above, now and then. `is_event`: the kernel reported a change. NULL: nothing changes. */
     void (*update)(struct ss_interface *interface, uint64_t now_ns, bool is_event);
     /* Adds what the kernel dropped since the last call to `counters.rx_dropped`. NULL: it reports none. */
@@ -101,8 +102,9 @@ uint32_t ss_interface_receive(struct ss_interface *interface, uint32_t budget, s
 uint8_t *ss_interface_place(struct ss_interface *interface, uint32_t length);
 
 /* Queues the frame and flushes the batch first when it is full. Counts a frame that cannot be sent. */
-void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint32_t length);
-void ss_interface_flush(struct ss_interface *interface);
+void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint32_t length, uint64_t now_ns);
+void ss_interface_flush(struct ss_interface *interface, uint64_t now_ns);
+struct ss_backlog ss_interface_backlog(struct ss_interface *interface, uint64_t now_ns);
 void ss_interface_update(struct ss_interface *interface, uint64_t now_ns, bool is_event);
 void ss_interface_read_drops(struct ss_interface *interface);
 

@@ -12,8 +12,10 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,7 +41,9 @@ struct packet_port {
     struct ss_packet_ring ring;
     struct ss_transmit_queue transmit;
     bool bypasses; /* the queueing discipline and the taps */
+    struct ss_departures departures; /* by the socket; the charge is memory */
     struct ss_xsk xsk;
+    struct ss_departures xsk_departures; /* the charge is descriptors */
     uint64_t retry_ns, retry_wait_ns; /* time of the next attempt to open AF_XDP, and the backoff after it */
 };
 
@@ -87,6 +91,7 @@ static void retry_xsk(struct ss_interface *interface, struct packet_port *port, 
 static void close_xsk(struct ss_interface *interface, struct packet_port *port) {
     interface->counters.tx_dropped += ss_xsk_queued(&port->xsk);
     ss_xsk_close(&port->xsk);
+    port->xsk_departures = (struct ss_departures){0};
 }
 
 static void close_port(struct ss_interface *interface) {
@@ -156,7 +161,7 @@ static bool add(struct ss_interface *interface, const uint8_t *data, uint32_t le
 
 /* Sends past the interface's queueing discipline, in fewer system calls than messages. Returns false if the queue holds runs,
  * or frames that do not fit there. */
-static bool send_with_xsk(struct ss_interface *interface, struct packet_port *port) {
+static bool send_with_xsk(struct ss_interface *interface, struct packet_port *port, uint64_t now_ns) {
     const struct ss_transmit_queue *queue = &port->transmit;
     if (!ss_xsk_is_open(&port->xsk) || queue->frames > queue->count || !ss_xsk_has_space(&port->xsk, queue->count)) return false;
     for (uint32_t i = 0; i < queue->count; i++)
@@ -167,7 +172,9 @@ static bool send_with_xsk(struct ss_interface *interface, struct packet_port *po
         bytes += queue->run[i].bytes;
     }
     bool sent = ss_xsk_flush(&port->xsk);
-    interface->counters.tx_packets += queue->count - ss_xsk_queued(&port->xsk);
+    uint32_t packets = queue->count - ss_xsk_queued(&port->xsk);
+    interface->counters.tx_packets += packets;
+    ss_departures_add(&port->xsk_departures, packets, packets, now_ns);
     if (sent)
         interface->counters.tx_bytes += bytes;
     else
@@ -176,21 +183,22 @@ static bool send_with_xsk(struct ss_interface *interface, struct packet_port *po
     return true;
 }
 
-static void flush(struct ss_interface *interface) {
+static void flush(struct ss_interface *interface, uint64_t now_ns) {
     struct packet_port *port = interface->own;
-    if (!port->transmit.count || send_with_xsk(interface, port)) return;
+    if (!port->transmit.count || send_with_xsk(interface, port, now_ns)) return;
     struct ss_transmit_result result = ss_transmit_send(&port->transmit, port->fd);
     interface->counters.tx_packets += result.packets;
     interface->counters.tx_bytes += result.bytes;
     interface->counters.tx_dropped += result.dropped;
+    ss_departures_add(&port->departures, result.packets, result.charge, now_ns);
     /* Sends frame by frame until the device's offloads are read again. */
     if (result.is_segmentation_refused) port->transmit.merges = interface->merges = false;
 }
 
 /* While a socket captures here frames are sent through the stack, otherwise through AF_XDP, past the taps. */
-static void follow_tap(struct ss_interface *interface, struct packet_port *port) {
+static void follow_tap(struct ss_interface *interface, struct packet_port *port, uint64_t now_ns) {
     if (interface->has_tap != port->bypasses) return;
-    flush(interface);
+    flush(interface, now_ns);
     port->bypasses = !interface->has_tap;
     (void)set_flag(port->fd, PACKET_QDISC_BYPASS, port->bypasses);
     if (interface->has_tap && ss_xsk_is_open(&port->xsk)) close_xsk(interface, port);
@@ -199,7 +207,7 @@ static void follow_tap(struct ss_interface *interface, struct packet_port *port)
 
 static void update(struct ss_interface *interface, uint64_t now_ns, bool is_event) {
     struct packet_port *port = interface->own;
-    follow_tap(interface, port);
+    follow_tap(interface, port, now_ns);
     if (is_event)
         open_xsk(interface, port);
     else
@@ -220,9 +228,14 @@ static int steer(struct ss_interface *interface, const struct ss_steering *steer
     return ss_fanout_steer(((struct packet_port *)interface->own)->fd, steering);
 }
 
-static uint32_t queue_depth(struct ss_interface *interface) {
-    (void)interface;
-    return 0;
+static struct ss_backlog backlog(struct ss_interface *interface, uint64_t now_ns) {
+    struct packet_port *port = interface->own;
+    int outstanding = 0;
+    if (port->departures.count && ioctl(port->fd, SIOCOUTQ, &outstanding) < 0) outstanding = 0;
+    struct ss_backlog stack = ss_departures_backlog(&port->departures, (uint64_t)outstanding, now_ns);
+    if (!port->xsk_departures.count) return stack;
+    struct ss_backlog xsk = ss_departures_backlog(&port->xsk_departures, ss_xsk_outstanding(&port->xsk), now_ns);
+    return (struct ss_backlog){stack.packets + xsk.packets, stack.wait_ns > xsk.wait_ns ? stack.wait_ns : xsk.wait_ns};
 }
 
 const struct ss_port_kind ss_packet_port = {
@@ -233,7 +246,7 @@ const struct ss_port_kind ss_packet_port = {
     .place = place,
     .add = add,
     .flush = flush,
-    .queue_depth = queue_depth,
+    .backlog = backlog,
     .update = update,
     .read_drops = read_drops,
     .steer = steer,

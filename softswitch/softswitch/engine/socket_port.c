@@ -106,18 +106,14 @@ static bool add(struct ss_interface *interface, const uint8_t *data, uint32_t le
     return ss_transmit_add(&((struct socket_port *)interface->own)->transmit, data, length);
 }
 
-static void flush(struct ss_interface *interface) {
+static void flush(struct ss_interface *interface, uint64_t now_ns) {
+    (void)now_ns;
     struct socket_port *port = interface->own;
     if (!port->transmit.count) return;
     struct ss_transmit_result result = ss_transmit_send(&port->transmit, port->fd);
     interface->counters.tx_packets += result.packets;
     interface->counters.tx_bytes += result.bytes;
     interface->counters.tx_dropped += result.dropped;
-}
-
-static uint32_t queue_depth(struct ss_interface *interface) {
-    (void)interface;
-    return 0;
 }
 
 const struct ss_port_kind ss_socket_port = {
@@ -128,5 +124,4 @@ const struct ss_port_kind ss_socket_port = {
     .place = place,
     .add = add,
     .flush = flush,
-    .queue_depth = queue_depth,
 };

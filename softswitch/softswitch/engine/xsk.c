@@ -87,6 +87,11 @@ static void reclaim_chunks(struct ss_xsk *xsk) {
     __atomic_store_n(xsk->done_consumer, at, __ATOMIC_RELEASE);
 }
 
+uint32_t ss_xsk_outstanding(struct ss_xsk *xsk) {
+    reclaim_chunks(xsk);
+    return SS_XSK_CHUNKS - xsk->free_count;
+}
+
 bool ss_xsk_has_space(struct ss_xsk *xsk, uint32_t frames) {
     if (xsk->free_count < frames) reclaim_chunks(xsk);
     return xsk->free_count >= frames;

@@ -44,6 +44,9 @@ void ss_xsk_queue(struct ss_xsk *xsk, const uint8_t *data, uint32_t length);
 /* Sends the queued frames. Returns false if the kernel accepts no more (interface down or absent): close it then. */
 bool ss_xsk_flush(struct ss_xsk *xsk);
 
+/* Returns the number of frames that the kernel has taken and that have not left the device. */
+uint32_t ss_xsk_outstanding(struct ss_xsk *xsk);
+
 /* Returns the number of queued frames that the kernel has not taken. */
 uint32_t ss_xsk_queued(const struct ss_xsk *xsk);
 

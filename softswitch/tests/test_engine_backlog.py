@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A port without a rate on a link that is slow: the program sees what the kernel and the device have not sent."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from testnet import Host, Namespace, SwitchProcess, ethernet, ip, needs_root, wait_for
+
+pytestmark = needs_root
+STAMPED = 0x88B7
+SIZE, FRAMES = 500, 12
+BURST_FRAMES = 4  # leave at once at most: a token bucket holds a frame of the MTU
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    """sw2 is stacked on the link, as a VLAN is on a card: softswitch goes past its own discipline, not past the link's."""
+    made = Namespace()
+    try:
+        made.run("ip", "link", "set", "sw2", "down")
+        made.run("ip", "link", "set", "sw2", "name", "link2")
+        made.run("ip", "link", "set", "link2", "up")
+        try:
+            made.run(*"ip link add link link2 name sw2 type macvlan mode passthru".split())
+            made.run(*"tc qdisc add dev link2 root tbf rate 8bit burst 1600 limit 1000000".split())
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"SKIPPED: no slow link: {error.stderr.strip()}")
+        ip("-n", made.name, "link", "set", "sw2", "up")
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--gso",)])
+@pytest.mark.parametrize("is_captured", [False, True], ids=["past the stack", "through the stack"])
+def test_a_queue_of_the_link_is_seen_by_the_program(
+    namespace: Namespace, tmp_path: Path, arguments: tuple[str, ...], is_captured: bool
+) -> None:
+    switch = SwitchProcess(namespace, tmp_path, "-i", "1@sw1", "-i", "2@sw2", *arguments, program="wire")
+    one, two = namespace.host(1), namespace.host(2)
+    with namespace.entered():
+        tap = Host("sw2") if is_captured else None
+    try:
+        for number in range(1, FRAMES + 1):
+            one.send(ethernet(STAMPED, bytes(SIZE - 14)))
+            # Frames of one batch see the same queue.
+            wait_for(lambda n=number: switch.port(2)["link"]["tx_packets"] == n, "the frame")
+        waiting = switch.port(2)["switch"]["queue_depth"]
+        assert waiting > 0
+        namespace.run(*"tc qdisc change dev link2 root tbf rate 1gbit burst 16000 limit 1000000".split())
+        one.send(ethernet(STAMPED, bytes(SIZE - 14)))  # the link looks at its rate when a frame comes
+        stamps = [struct.unpack_from("!III", frame, 14) for frame in two.receive_many(FRAMES + 1)]
+    finally:
+        switch.kill()
+        for end in (one, two, tap):
+            if end is not None:
+                end.close()
+    depths = [enqueued for enqueued, _, _ in stamps]
+    assert depths[0] == 0
+    assert depths == sorted(depths)
+    # All that were sent before wait, but for a burst.
+    assert depths[FRAMES] - waiting in (0, 1)
+    assert FRAMES - BURST_FRAMES <= depths[FRAMES] <= FRAMES
+    waits = [waited for _, _, waited in stamps]
+    assert waits[0] == 0
+    assert waits[-1] > 0
