@@ -20,7 +20,7 @@ from test_engine_checksum import folded
 from testnet import ETH_P_ALL, Host, Namespace, SwitchProcess, ethernet, needs_root, wait_for
 
 pytestmark = needs_root
-PORTS = ("-i", "1@sw1", "-i", "2@sw2")
+PORTS = "1@sw1", "2@sw2"
 DATA, STAMPED = 0x88B5, 0x88B7
 
 

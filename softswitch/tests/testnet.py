@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import functools
 import itertools
 import os
 import select
@@ -20,10 +21,14 @@ from pathlib import Path
 
 import pytest
 from softswitch.admin.client import ControlClient
+from softswitch.build.native import default_cache_dir
+from softswitch.engine import xdp
+from softswitch.engine.xdp import XdpError
 
 PROGRAMS = Path(__file__).parent / "p4runtime_program"
 DEADLINE_S = 120.0
 ETH_P_ALL = 3
+AF_XDP = 44
 PACKET_IGNORE_OUTGOING = 23
 _BUFFER_BYTES = 8 << 20
 _numbers = itertools.count()
@@ -161,6 +166,32 @@ class Host:
 
     def close(self) -> None:
         self._socket.close()
+
+
+@functools.cache
+def xdp_problem() -> str:
+    """Why there can be no ports of AF_XDP here; empty if there can."""
+    try:
+        socket.socket(AF_XDP, socket.SOCK_RAW).close()
+        xdp.load(default_cache_dir(), 1, "a port").close()
+    except (OSError, XdpError) as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture(params=["packet", "xdp"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of a switch's ports on interfaces."""
+    name: str = request.param
+    if name == "xdp" and (problem := xdp_problem()):
+        pytest.skip(f"SKIPPED: no AF_XDP: {problem}")
+    return name
+
+
+def on_interfaces(kind: str, *numbers: int) -> list[str]:
+    """Options of ports on swN."""
+    prefix = "xdp:" if kind == "xdp" else ""
+    return [word for number in numbers for word in ("-i", f"{number}@{prefix}sw{number}")]
 
 
 class SwitchProcess:

@@ -23,12 +23,12 @@ void ss_interface_init(struct ss_interface *interface, const struct ss_port_kind
     interface->number = number;
     interface->thread = thread;
     interface->threads = threads;
-    interface->given_fd = interface->wait_fd = interface->device_fd = -1;
+    interface->given_fd = interface->sockets_fd = interface->wait_fd = interface->device_fd = -1;
     memccpy(interface->ifname, ifname, 0, IF_NAMESIZE - 1);
 }
 
 int ss_interface_open(struct ss_interface *interface) {
-    interface->has_tap = interface->merges = false;
+    interface->has_tap = interface->merges = interface->is_zero_copy = false;
     return interface->kind->open(interface);
 }
 

@@ -31,7 +31,8 @@ struct ss_interface {
     uint32_t number;
     char ifname[IF_NAMESIZE];
     uint32_t thread, threads; /* of the data plane: this one's descriptors are some of a group */
-    int given_fd; /* from the user, of a kind that opens none by name; else -1 */
+    int given_fd; /* the Unix datagram socket, or the XDP program, which stay the user's; else -1 */
+    int sockets_fd; /* the table of the XDP program (xdp_program.h); else -1 */
     uint32_t run_ring_bytes; /* of a receive ring whose frames hold runs of others; 0: of the usual one */
 
     /* Set by the kind as it opens. */
@@ -44,6 +45,7 @@ struct ss_interface {
     bool wants_runs; /* frames of a run are to leave as one where the device segments them */
     bool has_tap; /* another socket captures here */
     bool merges; /* runs do leave as one */
+    bool is_zero_copy; /* the driver reads and writes the frames where they lie */
 
     struct ss_interface_counters counters;
 };
@@ -78,7 +80,7 @@ struct ss_port_kind {
     int (*steer)(struct ss_interface *interface, const struct ss_steering *steering);
 };
 
-extern const struct ss_port_kind ss_packet_port, ss_socket_port;
+extern const struct ss_port_kind ss_packet_port, ss_socket_port, ss_xdp_port;
 
 /* Initializes without opening, for thread `thread` of `threads`. */
 void ss_interface_init(struct ss_interface *interface, const struct ss_port_kind *kind, uint32_t number, const char *ifname,

@@ -14,6 +14,9 @@
 #include "engine_internal.h"
 #include "pcap.h"
 
+#define REOPEN_FIRST_NS 1000000000ull
+#define REOPEN_LAST_NS 64000000000ull
+
 /* The program is the group's, whose first socket is the first thread's. Call it with the lock held. */
 static int steer(const struct ss_engine *engine, struct ss_engine_port *port) {
     struct ss_interface *interface = &port->interface;
@@ -33,15 +36,20 @@ static bool is_next(const struct ss_engine *engine, const struct ss_engine_port 
     return is_open;
 }
 
-static int open_port(struct ss_engine *engine, struct ss_engine_port *port) {
-    struct ss_interface *interface = &port->interface;
-    if (!is_next(engine, port)) return -ENODEV;
+static int open_interface(struct ss_engine *engine, struct ss_interface *interface) {
     int error = ss_interface_open(interface);
     if (error) return error;
     /* Edge-triggered: the rings are emptied before each wait. */
     if (interface->wait_fd >= 0)
         error = ss_engine_watch_fd(engine, interface->wait_fd, SS_EVENT_PORT, interface->number, EPOLLET);
     if (error) ss_interface_close(interface);
+    return error;
+}
+
+static int open_port(struct ss_engine *engine, struct ss_engine_port *port) {
+    if (!is_next(engine, port)) return -ENODEV;
+    int error = open_interface(engine, &port->interface);
+    port->error = -error;
     return error;
 }
 
@@ -104,12 +112,40 @@ static void update_cores(struct ss_engine *engine) {
     ss_engine_unlock(engine);
 }
 
+/* Returns whether a port failed to open though its interface is there. Notifies the control plane of what changed. */
+static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
+    bool has_failed = false, has_changed = false;
+    ss_engine_lock(engine);
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        struct ss_engine_port *port = engine->ports[i];
+        has_failed |= port->error && port->error != ENODEV;
+        has_changed |= port->error != port->reported_error;
+        port->reported_error = port->error;
+    }
+    ss_engine_unlock(engine);
+    if (has_changed) eventfd_write(first->port_change_fd, 1);
+    return has_failed;
+}
+
+/* An interface that is absent is reported when it appears; another failure may end by itself. */
+static void schedule_reopening(struct ss_engine *first, bool has_failed) {
+    ss_engine_lock(first);
+    first->reopen_wait_ns = first->reopen_wait_ns ? first->reopen_wait_ns * 2 : REOPEN_FIRST_NS;
+    if (first->reopen_wait_ns > REOPEN_LAST_NS) first->reopen_wait_ns = REOPEN_LAST_NS;
+    if (!has_failed) first->reopen_wait_ns = 0;
+    first->reopen_ns = has_failed ? first->now_ns + first->reopen_wait_ns : SS_NEVER;
+    ss_engine_unlock(first);
+}
+
 void ss_ports_update(struct ss_engine *first) {
     uint32_t at = 0, number;
     while ((number = next_stale(first, &at)) != SS_PORT_NUMBERS)
         for (uint32_t i = 0; i < first->threads; i++) close_port(first->threads_of[i], number);
     for (uint32_t i = 0; i < first->threads; i++) open_ports(first->threads_of[i]);
     for (uint32_t i = 0; i < first->threads; i++) update_cores(first->threads_of[i]); /* a port is up once all have it open */
+    bool has_failed = false;
+    for (uint32_t i = 0; i < first->threads; i++) has_failed |= report_errors(first->threads_of[i], first);
+    schedule_reopening(first, has_failed);
 }
 
 /* An interface that goes down sets a socket error, which the next send would report. */
@@ -186,15 +222,20 @@ static uint32_t run_ring_bytes(struct ss_engine *engine, uint32_t number) {
     return ss_port_rate(engine->sw, number) ? 0 : bytes;
 }
 
-/* `fd`: a Unix datagram socket in place of an interface, or -1. */
-static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd, const char *directory,
-                     struct ss_engine_port **out) {
+/* The kind of a new port, and its descriptors or -1. */
+struct source {
+    const struct ss_port_kind *kind;
+    int given_fd, sockets_fd;
+};
+
+static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, struct source source,
+                     const char *directory, struct ss_engine_port **out) {
     struct ss_engine_port *port = calloc(1, sizeof *port);
     if (!port) return -ENOMEM;
     port->engine = engine;
-    const struct ss_port_kind *kind = fd < 0 ? &ss_packet_port : &ss_socket_port;
-    ss_interface_init(&port->interface, kind, number, ifname, engine->thread_index, engine->threads);
-    port->interface.given_fd = fd;
+    ss_interface_init(&port->interface, source.kind, number, ifname, engine->thread_index, engine->threads);
+    port->interface.given_fd = source.given_fd;
+    port->interface.sockets_fd = source.sockets_fd;
     port->interface.run_ring_bytes = run_ring_bytes(engine, number);
     int error = open_captures(port, directory);
     if (!error) error = open_port(engine, port);
@@ -212,6 +253,7 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
         engine->ports[at] = engine->ports[at - 1];
     engine->ports[at] = port;
     engine->by_number[port->interface.number] = port;
+    port->reported_error = port->error;
     (void)steer(engine, port);
     port->interface.wants_runs = engine->merges_runs;
     ss_interface_update(&port->interface, engine->now_ns, false);
@@ -219,14 +261,14 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
 }
 
 /* Opens the sockets outside the lock, which would block the other ports' frames. */
-static int add_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd) {
+static int add_port(struct ss_engine *engine, uint32_t number, const char *ifname, struct source source) {
     struct ss_engine_port *port;
     ss_engine_lock(engine);
     int error = check_new_port(engine, number, ifname);
     char *directory = !error && engine->capture_directory ? strdup(engine->capture_directory) : NULL;
     ss_engine_unlock(engine);
     if (error) return error;
-    error = make_port(engine, number, ifname, fd, directory, &port);
+    error = make_port(engine, number, ifname, source, directory, &port);
     if (error) {
         free(directory);
         return error;
@@ -252,11 +294,15 @@ static int add_port(struct ss_engine *engine, uint32_t number, const char *ifnam
 }
 
 int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname) {
-    return add_port(engine, number, ifname, -1);
+    return add_port(engine, number, ifname, (struct source){&ss_packet_port, -1, -1});
 }
 
 int ss_engine_add_socket(struct ss_engine *engine, uint32_t number, const char *name, int fd) {
-    return fd < 0 ? -EBADF : add_port(engine, number, name, fd);
+    return fd < 0 ? -EBADF : add_port(engine, number, name, (struct source){&ss_socket_port, fd, -1});
+}
+
+int ss_engine_add_xdp(struct ss_engine *engine, uint32_t number, const char *ifname, int program_fd, int sockets_fd) {
+    return add_port(engine, number, ifname, (struct source){&ss_xdp_port, program_fd, sockets_fd});
 }
 
 int ss_engine_remove_port(struct ss_engine *engine, uint32_t number) {
@@ -299,9 +345,12 @@ static void fill_status(struct ss_engine_port *port, struct ss_engine_port_statu
     *out = (struct ss_engine_port_status){.number = port->interface.number,
                                           .up = ss_interface_is_open(&port->interface),
                                           .merges = port->interface.merges,
+                                          .error = port->error,
+                                          .zero_copy = port->interface.is_zero_copy,
                                           .oper_up = port->oper_up,
                                           .counters = port->interface.counters};
     memcpy(out->ifname, port->interface.ifname, IF_NAMESIZE);
+    memccpy(out->kind, port->interface.kind->name, 0, SS_KIND_NAME - 1);
     for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) {
         out->faults[d] = port->injector[d].counters;
         out->fault_settings[d] = port->injector[d].settings;
