@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,7 +81,9 @@ def raise_receive_buffer(sock: socket.socket) -> None:
 class Namespace:
     """sw1..swN are the switch's ends of the links, h1..hN the hosts'."""
 
-    def __init__(self, links: int = 2) -> None:
+    def __init__(self, links: int = 2, queues: int = 1) -> None:
+        """`queues`: in which each end of a link receives and sends."""
+        self._queues = queues
         self.name = f"nf{os.getpid()}-{next(_numbers)}"
         _make_folder()
         ip("netns", "add", self.name)
@@ -106,7 +108,9 @@ class Namespace:
         return done.stdout
 
     def add_link(self, number: int) -> None:
-        ip("-n", self.name, "link", "add", f"sw{number}", "type", "veth", "peer", "name", f"h{number}")
+        queues = ("numrxqueues", self._queues, "numtxqueues", self._queues)
+        ends = f"sw{number}", f"h{number}"
+        ip("-n", self.name, "link", "add", ends[0], *queues, "type", "veth", "peer", "name", ends[1], *queues)
         for end in ("sw", "h"):
             ip("-n", self.name, "link", "set", f"{end}{number}", "up")
 
@@ -179,19 +183,13 @@ def xdp_problem() -> str:
     return ""
 
 
-@pytest.fixture(params=["packet", "xdp"])
-def kind(request: pytest.FixtureRequest) -> str:
-    """The kind of a switch's ports on interfaces."""
-    name: str = request.param
-    if name == "xdp" and (problem := xdp_problem()):
-        pytest.skip(f"SKIPPED: no AF_XDP: {problem}")
-    return name
+packet_only = pytest.mark.parametrize("kind", ["packet"])
+"""Of what ports of AF_XDP have not: a place of the kernel's notes, or frames of any length."""
 
 
-def on_interfaces(kind: str, *numbers: int) -> list[str]:
-    """Options of ports on swN."""
-    prefix = "xdp:" if kind == "xdp" else ""
-    return [word for number in numbers for word in ("-i", f"{number}@{prefix}sw{number}")]
+def of_kind(kind: str, arguments: Iterable[object]) -> list[str]:
+    """`arguments`, with ports on swN of this kind."""
+    return [str(word).replace("@sw", "@xdp:sw") if kind == "xdp" else str(word) for word in arguments]
 
 
 class SwitchProcess:

@@ -136,7 +136,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("ss_engine_port_change_fd", c_int, (c_void_p,)),
         ("ss_engine_remove_port", c_int, (c_void_p, c_uint32)),
         ("ss_engine_set_faults", c_int, (c_void_p, c_uint32, c_int, ctypes.POINTER(FaultSettings))),
-        ("ss_engine_set_gso", None, (c_void_p, c_int, c_uint32)),
+        ("ss_engine_set_gso", None, (c_void_p, c_int, c_uint32, c_uint32)),
         ("ss_engine_set_capture", c_int, (c_void_p, c_char_p)),
         ("ss_engine_ports", c_uint32, (c_void_p, status, c_uint32)),
         ("ss_engine_stats_get", None, (c_void_p, stats)),

@@ -17,7 +17,7 @@
 #include "switch.h"
 #include "xdp_program.h"
 
-enum { SS_ENGINE_IN = 0, SS_ENGINE_OUT = 1, SS_ENGINE_DIRECTIONS = 2, SS_KIND_NAME = 8 };
+enum { SS_ENGINE_IN = 0, SS_ENGINE_OUT = 1, SS_ENGINE_DIRECTIONS = 2, SS_KIND_NAME = 8, SS_RUN_RING_MIN = 2 << 20 };
 
 #pragma GCC visibility push(default)
 
@@ -84,9 +84,9 @@ int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int directio
 /* Sets whether frames of one flow and length that follow each other leave as one frame, which the device or the receiver
  * segments. Where the device does not (`ethtool -k`), and while another socket captures on the interface, they leave one by
  * one. It is off initially: a packet socket at the other end of a veth pair sees such frames unsegmented. Ports without a rate
- * that are added later receive such frames in rings of `ring_bytes`, a power of two of at least 2 MB. Others take a system call
- * for each. */
-void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes);
+ * that are added later receive such frames in rings of `ring_bytes`, a power of two of at least SS_RUN_RING_MIN, or of half as
+ * much and so on, once the rings of the engine would exceed `all_bytes`. Others take a system call for each. */
+void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes, uint32_t all_bytes);
 
 /* Captures every port's frames in `directory`/IFNAME_in.pcap and IFNAME_out.pcap; NULL ends it. */
 int ss_engine_set_capture(struct ss_engine *engine, const char *directory);

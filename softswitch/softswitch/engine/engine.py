@@ -228,12 +228,15 @@ class Engine:
 
     def set_gso(self, on: bool, ports: int) -> None:
         """Sets whether runs of frames leave as one, where the device segments them (`PortStatus.merges`). Each of the
-        `ports` that will be added has an equal part of RUN_RINGS_BYTES in each thread, within RUN_RING_LIMITS."""
+        `ports` that will be added has an equal part of RUN_RINGS_BYTES in each thread, within RUN_RING_LIMITS; further
+        ones have what is left."""
         part = RUN_RINGS_BYTES // max(1, ports * len(self._handles))
         smallest, largest = RUN_RING_LIMITS
         ring_bytes = min(max(1 << part.bit_length() - 1, smallest), largest)
         for handle in self._handles:
-            self._library.ss_engine_set_gso(handle, int(on), ring_bytes)
+            self._library.ss_engine_set_gso(
+                handle, int(on), ring_bytes, RUN_RINGS_BYTES // len(self._handles)
+            )
 
     def set_capture(self, folder: Path | None) -> None:
         """Captures every port to `folder`/IFNAME_in.pcap and IFNAME_out.pcap, further threads to IFNAME_in.1.pcap

@@ -50,7 +50,7 @@ struct ss_engine {
     uint64_t now_ns, next_tap_check_ns;
     uint64_t reopen_ns, reopen_wait_ns; /* of ports that failed to open, of all threads; the first one's */
     bool merges_runs; /* sends runs of frames as one: ss_engine_set_gso */
-    uint32_t run_ring_bytes; /* of a port that receives such frames in its ring */
+    uint32_t run_ring_bytes, run_rings_bytes; /* of a port that receives such frames in its ring; of all, at most */
     bool times_frames; /* timestamp each frame of the batch, not the batch */
     struct ss_steering steering; /* of the first thread: of all ports */
     struct ss_taps taps;

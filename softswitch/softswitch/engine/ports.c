@@ -217,7 +217,10 @@ static int check_new_port(const struct ss_engine *engine, uint32_t number, const
 /* Emulated links are slow, and many: their ports keep the small ring. */
 static uint32_t run_ring_bytes(struct ss_engine *engine, uint32_t number) {
     ss_engine_lock(engine);
-    uint32_t bytes = engine->merges_runs ? engine->run_ring_bytes : 0;
+    uint32_t bytes = engine->merges_runs ? engine->run_ring_bytes : 0, used = 0;
+    for (uint32_t i = 0; i < engine->port_count; i++) used += engine->ports[i]->interface.run_ring_bytes;
+    while (bytes && bytes + (uint64_t)used > engine->run_rings_bytes) bytes /= 2;
+    if (bytes < SS_RUN_RING_MIN) bytes = 0;
     ss_engine_unlock(engine);
     return ss_port_rate(engine->sw, number) ? 0 : bytes;
 }
@@ -329,10 +332,11 @@ int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int directio
     return port ? 0 : -ENOENT;
 }
 
-void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes) {
+void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes, uint32_t all_bytes) {
     ss_engine_lock(engine);
     engine->merges_runs = on != 0;
     engine->run_ring_bytes = ring_bytes;
+    engine->run_rings_bytes = all_bytes;
     for (uint32_t i = 0; i < engine->port_count; i++) {
         engine->ports[i]->interface.wants_runs = on != 0;
         ss_interface_update(&engine->ports[i]->interface, engine->now_ns, false);
