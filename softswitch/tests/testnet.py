@@ -184,7 +184,7 @@ def xdp_problem() -> str:
 
 
 packet_only = pytest.mark.parametrize("kind", ["packet"])
-"""Of what ports of AF_XDP have not: a place of the kernel's notes, or frames of any length."""
+"""Of tests of what ports of AF_XDP lack: the kernel's notes on a frame, taps, and frames of any length."""
 
 
 def of_kind(kind: str, arguments: Iterable[object]) -> list[str]:

@@ -9,15 +9,19 @@
 
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
+
 /* Loads the program, and the table of `queues` sockets that it reads. Needs CAP_BPF and CAP_NET_ADMIN, which are needed no
  * more afterwards: an interface that comes back takes the same ones. Returns 0 or a negative errno; the caller closes both. */
-__attribute__((visibility("default"))) int ss_xdp_load(uint32_t queues, int *program_fd, int *sockets_fd);
-
-/* Puts a socket into the table. Returns 0 or a negative errno. */
-int ss_xdp_set_socket(int sockets_fd, uint32_t queue, int socket_fd);
+int ss_xdp_load(uint32_t queues, int *program_fd, int *sockets_fd);
 
 /* Attaches the program, in the driver where it can, until the descriptor returned is closed. Returns a negative errno on
  * failure (-EBUSY: the interface has another one). */
 int ss_xdp_attach(int program_fd, int ifindex);
+
+#pragma GCC visibility pop
+
+/* Puts a socket into the table. Returns 0 or a negative errno. */
+int ss_xdp_set_socket(int sockets_fd, uint32_t queue, int socket_fd);
 
 #endif
