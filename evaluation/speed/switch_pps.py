@@ -109,9 +109,9 @@ class SwitchPps(Experiment[SwitchRow]):
 
     Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
     float32; roce; bitmap, by the bits of a node's bitmap), or the shortest frames that it routes. Targets are
-    softswitch (with runs of 16 frames as one, too, and then with two threads; with ports of AF_XDP), BMv2 where it is on PATH, with the
-    program in its own form and with softswitch's, and plain forwarders in C, by AF_PACKET, with sends of AF_XDP, and
-    with AF_XDP in both directions. Each round measures all loads at all targets in turn."""
+    softswitch (with runs of 16 frames as one, too, and then with two threads; by AF_XDP), BMv2 where it is on PATH,
+    with the program in its own form and with softswitch's, and plain forwarders in C, by AF_PACKET, with sends of
+    AF_XDP, and with AF_XDP in both directions. Each round measures all loads at all targets in turn."""
 
     name = "bench-switch-pps"
     needs_namespaces = True

@@ -15,8 +15,8 @@ from softswitch import bmv2_options
 from softswitch.admin.control_sockets import thrift_socket
 from softswitch.admin.requests import DEFAULT_QUEUE, PORT_MAX, QUEUE_MAX, parse_rate
 from softswitch.build.capi import THREADS_MAX
-from softswitch.logs import LogFile, LogLevel
 from softswitch.engine.xdp import PREFIX
+from softswitch.logs import LogFile, LogLevel
 from softswitch.settings import Link, Settings, Tls
 
 DESCRIPTOR_MAX = (1 << 31) - 1

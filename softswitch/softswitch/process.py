@@ -218,7 +218,9 @@ def _set_up_ports(settings: Settings, files: _Files, switch: Switch, engine: Eng
     _log_changes(engine)
     for status in engine.ports():
         if status.kind == "xdp" and status.up:
-            log.info("port %d: AF_XDP, %s", status.number, "zero copy" if status.zero_copy else "frames are copied")
+            log.info(
+                "port %d: AF_XDP, %s", status.number, "zero copy" if status.zero_copy else "frames are copied"
+            )
         elif settings.gso and status.kind == "packet" and status.up and not status.merges:
             log.warning(
                 "port %d: frames leave one by one: %s segments none (ethtool -K %s tx-udp-segmentation on tso on)",

@@ -24,7 +24,7 @@ def cache_dir() -> Path:
 @pytest.fixture(params=["packet", "xdp"])
 def kind(request: pytest.FixtureRequest) -> str:
     """The kind of a switch's ports on interfaces."""
-    from testnet import xdp_problem
+    from testnet import xdp_problem  # noqa: PLC0415
 
     name: str = request.param
     if name == "xdp" and (problem := xdp_problem()):

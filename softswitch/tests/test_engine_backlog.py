@@ -18,17 +18,24 @@ SIZE, FRAMES = 500, 12
 BURST_FRAMES = 4  # leave at once at most: a token bucket holds a frame of the MTU
 
 
+def set_rate(namespace: Namespace, verb: str, rate: str, burst: int) -> None:
+    limits = ("rate", rate, "burst", burst, "limit", 1_000_000)
+    namespace.run("tc", "qdisc", verb, "dev", "link2", "root", "tbf", *limits)
+
+
 @pytest.fixture
 def namespace() -> Iterator[Namespace]:
-    """sw2 is stacked on the link, as a VLAN is on a card: softswitch goes past its own discipline, not past the link's."""
+    """sw2 is stacked on the link, as a VLAN is on a card: frames pass its own discipline by, not the link's."""
     made = Namespace()
     try:
         made.run("ip", "link", "set", "sw2", "down")
         made.run("ip", "link", "set", "sw2", "name", "link2")
         made.run("ip", "link", "set", "link2", "up")
         try:
-            made.run(*"ip link add link link2 name sw2 type macvlan mode passthru".split())
-            made.run(*"tc qdisc add dev link2 root tbf rate 8bit burst 1600 limit 1000000".split())
+            made.run(
+                "ip", "link", "add", "link", "link2", "name", "sw2", "type", "macvlan", "mode", "passthru"
+            )
+            set_rate(made, "add", "8bit", 1600)
         except subprocess.CalledProcessError as error:
             pytest.skip(f"SKIPPED: no slow link: {error.stderr.strip()}")
         ip("-n", made.name, "link", "set", "sw2", "up")
@@ -53,7 +60,7 @@ def test_a_queue_of_the_link_is_seen_by_the_program(
             wait_for(lambda n=number: switch.port(2)["link"]["tx_packets"] == n, "the frame")
         waiting = switch.port(2)["switch"]["queue_depth"]
         assert waiting > 0
-        namespace.run(*"tc qdisc change dev link2 root tbf rate 1gbit burst 16000 limit 1000000".split())
+        set_rate(namespace, "change", "1gbit", 16000)
         one.send(ethernet(STAMPED, bytes(SIZE - 14)))  # the link looks at its rate when a frame comes
         stamps = [struct.unpack_from("!III", frame, 14) for frame in two.receive_many(FRAMES + 1)]
     finally:

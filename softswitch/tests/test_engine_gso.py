@@ -105,7 +105,9 @@ def start(namespace: Namespace, tmp_path: Path, kind: str) -> Iterator[Callable[
     started: list[SwitchProcess] = []
 
     def run(*arguments: object) -> SwitchProcess:
-        started.append(SwitchProcess(namespace, tmp_path, *of_kind(kind, (*PORTS, *arguments)), program="wire"))
+        started.append(
+            SwitchProcess(namespace, tmp_path, *of_kind(kind, (*PORTS, *arguments)), program="wire")
+        )
         return started[-1]
 
     yield run

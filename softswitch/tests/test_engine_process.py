@@ -17,7 +17,17 @@ from scapy.layers.l2 import Ether
 from scapy.utils import PcapReader
 from softswitch.admin.client import ControlSocketError
 from test_engine_checksum import folded
-from testnet import ETH_P_ALL, Host, Namespace, SwitchProcess, ethernet, needs_root, of_kind, packet_only, wait_for
+from testnet import (
+    ETH_P_ALL,
+    Host,
+    Namespace,
+    SwitchProcess,
+    ethernet,
+    needs_root,
+    of_kind,
+    packet_only,
+    wait_for,
+)
 
 pytestmark = needs_root
 PORTS = ("-i", "1@sw1", "-i", "2@sw2")

@@ -99,9 +99,7 @@ def test_a_port_is_tried_again_though_nothing_is_reported(
     ]
 
 
-def test_too_many_queues_are_an_error_at_the_start(
-    namespace: Namespace, tmp_path: Path, kind: str
-) -> None:
+def test_too_many_queues_are_an_error_at_the_start(namespace: Namespace, tmp_path: Path, kind: str) -> None:
     namespace.remove_link(2)
     queues = ("numrxqueues", 2, "numtxqueues", 2)
     namespace.run("ip", "link", "add", "sw2", *queues, "type", "veth", "peer", "name", "h2")

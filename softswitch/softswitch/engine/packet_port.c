@@ -64,8 +64,7 @@ static int configure(struct ss_interface *interface, struct packet_port *port) {
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     if ((error = open_ring(interface, port))) return error;
-    struct sockaddr_ll address = {
-        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = interface->ifindex};
+    struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = interface->ifindex};
     if (interface->threads > 1 && (error = ss_fanout_close_gate(fd))) return error;
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) return -errno;
     return interface->threads > 1 ? ss_fanout_join(fd, interface->number) : 0;
@@ -163,7 +162,8 @@ static bool add(struct ss_interface *interface, const uint8_t *data, uint32_t le
  * or frames that do not fit there. */
 static bool send_with_xsk(struct ss_interface *interface, struct packet_port *port, uint64_t now_ns) {
     const struct ss_transmit_queue *queue = &port->transmit;
-    if (!ss_xsk_is_open(&port->xsk) || queue->frames > queue->count || !ss_xsk_has_space(&port->xsk, queue->count)) return false;
+    if (!ss_xsk_is_open(&port->xsk) || queue->frames > queue->count || !ss_xsk_has_space(&port->xsk, queue->count))
+        return false;
     for (uint32_t i = 0; i < queue->count; i++)
         if (queue->run[i].bytes > port->xsk.chunk_size) return false;
     uint64_t bytes = 0;

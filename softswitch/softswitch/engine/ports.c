@@ -231,8 +231,8 @@ struct source {
     int given_fd, sockets_fd;
 };
 
-static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, struct source source,
-                     const char *directory, struct ss_engine_port **out) {
+static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, struct source source, const char *directory,
+                     struct ss_engine_port **out) {
     struct ss_engine_port *port = calloc(1, sizeof *port);
     if (!port) return -ENOMEM;
     port->engine = engine;

@@ -15,7 +15,7 @@
 #include "transmit_queue.h"
 
 enum {
-    FRAMES = 32,       /* received at once */
+    FRAMES = 32, /* received at once */
     FRAME_MAX = 16384, /* bytes */
     SOCKET_BUFFER = 8 * 1024 * 1024,
     PENDING_MAX = 65536, /* frames that a socket buffer may hold */

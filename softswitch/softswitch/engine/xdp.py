@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of AF_XDP, `xdp:IFACE`: their programs are loaded while the process has the right to, before it gives up root's."""
+"""Programs of AF_XDP ports (`xdp:IFACE`), which are loaded before the process gives up root's rights."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load(cache_dir: Path, threads: int, what: str) -> XdpProgram:
     if result < 0:
         reason = os.strerror(-result)
         raise XdpError(
-            f"{what}: the XDP program cannot be loaded: {reason}: expected CAP_BPF and CAP_NET_ADMIN at the start of the "
-            "switch, as root has, and a kernel with AF_XDP"
+            f"{what}: the XDP program cannot be loaded: {reason}: expected CAP_BPF and CAP_NET_ADMIN at the start "
+            "of the switch, as root has, and a kernel with AF_XDP"
         )
     return XdpProgram(program.value, sockets.value)

@@ -37,7 +37,7 @@ int ss_xdp_load(uint32_t queues, int *program_fd, int *sockets_fd) {
     load.prog_type = BPF_PROG_TYPE_XDP;
     load.insns = (uintptr_t)steps;
     load.insn_cnt = sizeof steps / sizeof *steps;
-    load.license = (uintptr_t) "Apache-2.0";
+    load.license = (uintptr_t)"Apache-2.0";
     strcpy(load.prog_name, "softswitch");
     int program = bpf(BPF_PROG_LOAD, &load);
     if (program < 0) {

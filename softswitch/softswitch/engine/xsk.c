@@ -71,8 +71,8 @@ static void fill(struct ss_xsk *xsk) {
 
 static int set_up(struct ss_xsk *xsk, int ifindex, uint32_t queue, bool receives) {
     int error, protection = PROT_READ | PROT_WRITE;
-    uint8_t *memory = mmap(NULL, (size_t)xsk->chunk_count * xsk->chunk_size, protection,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    uint8_t *memory =
+        mmap(NULL, (size_t)xsk->chunk_count * xsk->chunk_size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) return -errno;
     xsk->memory = memory;
     if ((error = make_rings(xsk, receives)) || (error = map_rings(xsk, receives))) return error;
