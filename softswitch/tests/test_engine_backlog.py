@@ -4,17 +4,27 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import netfold_case
 import pytest
+from netfold_programs import COMPILED, needs_netfold
+from running import running
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+from softswitch.engine.engine import Engine
+from softswitch.state.entities import ActionCall, Exact, TableEntry
 from testnet import Host, Namespace, SwitchProcess, ethernet, ip, needs_root, wait_for
 
 pytestmark = needs_root
 STAMPED = 0x88B7
 SIZE, FRAMES = 500, 12
+CPU_PORT = 510
 BURST_FRAMES = 4  # leave at once at most: a token bucket holds a frame of the MTU
 
 
@@ -77,3 +87,36 @@ def test_a_queue_of_the_link_is_seen_by_the_program(
     waits = [waited for _, _, waited in stamps]
     assert waits[0] == 0
     assert waits[-1] > 0
+
+
+@needs_netfold
+def test_netfold_marks_packets_that_meet_the_queue_of_a_link(namespace: Namespace, cache_dir: Path) -> None:
+    """Without a rate of the port; the threshold is a microsecond of waiting."""
+    p4_json = (COMPILED / "netfold-v1model-32.json").read_bytes()
+    mark = ActionCall(f"{netfold_case.OUT}delivery.set_ecn_threshold", {"depth": netfold_case.by(1, 32)})
+    ip_packet = IP(src="10.0.1.1", dst="10.0.2.1", tos=2) / UDP(sport=5, dport=6) / Raw(bytes(SIZE - 42))
+    frame = bytes(Ether(src="02:00:00:00:00:01", dst="02:aa:00:00:00:01") / ip_packet)
+    one, two = namespace.host(1), namespace.host(2)
+    with running(p4_json, cache_dir) as (pipeline, switch), namespace.entered():
+        netfold_case.setup(pipeline, random.Random(1))
+        entry = TableEntry({"port": Exact(netfold_case.by(2, 9))}, mark)
+        pipeline.table_insert(f"{netfold_case.OUT}delivery.ecn_thresholds", entry)
+        engine = Engine(switch, CPU_PORT, cache_dir)
+        try:
+            engine.add_port(1, "sw1")
+            engine.add_port(2, "sw2")
+            engine.start()
+            for number in range(1, FRAMES + 1):
+                one.send(frame)
+                wait_for(lambda n=number: engine.ports()[1].counters["tx_packets"] == n, "the frame")
+            set_rate(namespace, "change", "1gbit", 16000)
+            one.send(frame)
+            arrived = two.receive_many(FRAMES + 1)
+        finally:
+            engine.close()
+            one.close()
+            two.close()
+    marks = [Ether(data)[IP].tos & 3 for data in arrived]
+    assert marks[0] == 2
+    assert marks == sorted(marks)
+    assert marks.count(3) >= FRAMES - BURST_FRAMES
