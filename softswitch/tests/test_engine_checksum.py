@@ -29,7 +29,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 @pytest.fixture(scope="module")
 def complete(library: ctypes.CDLL):
-    """Of a frame whose checksum the kernel names."""
+    """Completes the checksum that the kernel names."""
 
     def run(frame: bytes, start: int, offset: int) -> bytes:
         buffer = ctypes.create_string_buffer(frame, len(frame))
@@ -43,7 +43,7 @@ def complete(library: ctypes.CDLL):
 
 @pytest.fixture(scope="module")
 def find(library: ctypes.CDLL):
-    """Of a frame without the kernel's note."""
+    """Completes a checksum that the kernel does not name."""
 
     def run(frame: bytes) -> bytes:
         buffer = ctypes.create_string_buffer(frame, len(frame))

@@ -184,7 +184,7 @@ def xdp_problem() -> str:
 
 
 packet_only = pytest.mark.parametrize("kind", ["packet"])
-"""Of tests of what ports of AF_XDP lack: the kernel's notes on a frame, taps, and frames of any length."""
+"""Marks tests of what AF_XDP lacks: the kernel's notes on a frame, taps, and frames of any length."""
 
 
 def of_kind(kind: str, arguments: Iterable[object]) -> list[str]:
