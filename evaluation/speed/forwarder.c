@@ -1,9 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* forwarder [-x] INTERFACE...: sends every frame that comes in on one interface out of the next one, the last's out of the
+/* forwarder [-x | -X] INTERFACE...: sends every frame that comes in on one interface out of the next one, the last's out of the
  * first, unchanged, until SIGTERM. A plain program, the peer that the embedded switch is measured against: mapped AF_PACKET
- * receive rings, and sendmmsg straight from them; with -x AF_XDP in copy mode, by the code that the switch sends with. */
+ * receive rings, and sendmmsg straight from them; with -x sends of AF_XDP in copy mode, by the code that the switch sends with; with -X AF_XDP in both directions. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,7 +19,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "xsk.h" /* softswitch/engine */
+#include "xdp_program.h" /* softswitch/engine */
+#include "xsk.h"
 
 enum { FRAME_SIZE = 2048, FRAMES = 1024, BATCH = 64, PORTS_MAX = 64 };
 
@@ -30,7 +31,7 @@ struct port {
     struct ss_xsk xsk;
 };
 
-static int by_xdp;
+static int by_xdp, both_by_xdp;
 
 static volatile sig_atomic_t stopped;
 
@@ -43,6 +44,14 @@ static void check(int ok, const char *what) {
     if (ok) return;
     perror(what);
     exit(1);
+}
+
+static void open_both(struct port *port, const char *interface) {
+    int ifindex = (int)if_nametoindex(interface), program, sockets;
+    check(!ss_xdp_load(1, &program, &sockets), "XDP");
+    check(!ss_xsk_open_both(&port->xsk, ifindex, 0, 1522), "AF_XDP");
+    check(!ss_xdp_set_socket(sockets, 0, port->xsk.fd) && ss_xdp_attach(program, ifindex) >= 0, interface);
+    port->fd = port->xsk.fd;
 }
 
 static void open_port(struct port *port, const char *interface) {
@@ -81,7 +90,19 @@ static int forward_by_xdp(struct port *from, struct port *to) {
     return taken;
 }
 
+static void queue(void *context, uint8_t *data, uint32_t length) {
+    struct port *to = context;
+    if (ss_xsk_has_space(&to->xsk, 1)) ss_xsk_queue(&to->xsk, data, length);
+}
+
+static int forward_both_by_xdp(struct port *from, struct port *to) {
+    int taken = (int)ss_xsk_receive(&from->xsk, BATCH, queue, to);
+    if (taken) ss_xsk_flush(&to->xsk);
+    return taken;
+}
+
 static int forward(struct port *from, struct port *to) {
+    if (both_by_xdp) return forward_both_by_xdp(from, to);
     if (by_xdp) return forward_by_xdp(from, to);
     static struct iovec vector[BATCH];
     static struct mmsghdr message[BATCH];
@@ -105,16 +126,17 @@ int main(int count, char **argument) {
     static struct port port[PORTS_MAX];
     static struct pollfd wait[PORTS_MAX];
     by_xdp = count > 1 && strcmp(argument[1], "-x") == 0;
-    argument += by_xdp;
-    int ports = count - 1 - by_xdp;
+    both_by_xdp = count > 1 && strcmp(argument[1], "-X") == 0;
+    argument += by_xdp | both_by_xdp;
+    int ports = count - 1 - (by_xdp | both_by_xdp);
     if (ports < 1 || ports > PORTS_MAX) {
-        fprintf(stderr, "usage: forwarder [-x] INTERFACE...\n");
+        fprintf(stderr, "usage: forwarder [-x | -X] INTERFACE...\n");
         return 2;
     }
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGTERM, &action, NULL);
     for (int i = 0; i < ports; i++) {
-        open_port(&port[i], argument[i + 1]);
+        (both_by_xdp ? open_both : open_port)(&port[i], argument[i + 1]);
         wait[i] = (struct pollfd){.fd = port[i].fd, .events = POLLIN};
     }
     printf("ready\n");

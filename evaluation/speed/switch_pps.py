@@ -56,8 +56,10 @@ TARGETS: dict[str, Target] = {
     "softswitch": switch_targets.softswitch,
     "softswitch_runs": switch_targets.softswitch_runs,
     "softswitch_threads": switch_targets.softswitch_threads,
+    "softswitch_xdp": switch_targets.softswitch_xdp,
     "forwarder": switch_targets.forwarder,
     "forwarder_xdp": switch_targets.forwarder_xdp,
+    "forwarder_af_xdp": switch_targets.forwarder_af_xdp,
     "bmv2": switch_targets.bmv2,
     "bmv2_v1model": switch_targets.bmv2_v1model,
 }
@@ -107,9 +109,9 @@ class SwitchPps(Experiment[SwitchRow]):
 
     Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
     float32; roce; bitmap, by the bits of a node's bitmap), or the shortest frames that it routes. Targets are
-    softswitch (with runs of 16 frames as one, too, and then with two threads), BMv2 where it is on PATH, with the
-    program in its own form and with softswitch's, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each
-    round measures all loads at all targets in turn."""
+    softswitch (with runs of 16 frames as one, too, and then with two threads; by AF_XDP), BMv2 where it is on PATH,
+    with the program in its own form and with softswitch's, and plain forwarders in C, by AF_PACKET, with sends of
+    AF_XDP, and with AF_XDP in both directions. Each round measures all loads at all targets in turn."""
 
     name = "bench-switch-pps"
     needs_namespaces = True

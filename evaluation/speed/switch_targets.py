@@ -23,7 +23,7 @@ from netfold.testbed.network.processes import open_channel, wait_or_kill
 from netfold.testbed.network.program import write_program
 
 COMMAND_TIMEOUT_S = 60
-ENGINE_PARTS = ("checksum.c", "packet_ring.c", "segments.c", "xsk.c")
+ENGINE_PARTS = ("checksum.c", "packet_ring.c", "segments.c", "xdp_program.c", "xsk.c")
 """Files of softswitch's engine that this folder's programs use."""
 SOFTSWITCH = "from softswitch.cli import main; main()"
 
@@ -111,8 +111,20 @@ def forwarder_xdp(
     return forwarder(space, load, folder, "-x")
 
 
-def interfaces() -> list[str]:
-    return [part for port in range(1, WORKERS + 1) for part in ("-i", f"{port}@sw{port}")]
+def forwarder_af_xdp(
+    space: str, load: SwitchLoad, folder: Path
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    return forwarder(space, load, folder, "-X")
+
+
+def interfaces(kind: str = "") -> list[str]:
+    return [part for port in range(1, WORKERS + 1) for part in ("-i", f"{port}@{kind}sw{port}")]
+
+
+def softswitch_xdp(
+    space: str, load: SwitchLoad, folder: Path
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    return softswitch(space, load, folder, kind="xdp:")
 
 
 def softswitch_runs(
@@ -128,10 +140,12 @@ def softswitch_threads(
 
 
 @contextmanager
-def softswitch(space: str, load: SwitchLoad, folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+def softswitch(
+    space: str, load: SwitchLoad, folder: Path, *options: str, kind: str = ""
+) -> Iterator[subprocess.Popen[str]]:
     address = f"unix:{folder}/softswitch.sock"
     reader, writer = os.pipe()
-    command = ["ip", "netns", "exec", space, sys.executable, "-c", SOFTSWITCH, *interfaces(), *options]
+    command = ["ip", "netns", "exec", space, sys.executable, "-c", SOFTSWITCH, *interfaces(kind), *options]
     command += [
         "--grpc-server-addr",
         address,

@@ -15,6 +15,7 @@ from softswitch import bmv2_options
 from softswitch.admin.control_sockets import thrift_socket
 from softswitch.admin.requests import DEFAULT_QUEUE, PORT_MAX, QUEUE_MAX, parse_rate
 from softswitch.build.capi import THREADS_MAX
+from softswitch.engine.xdp import PREFIX
 from softswitch.logs import LogFile, LogLevel
 from softswitch.settings import Link, Settings, Tls
 
@@ -69,8 +70,9 @@ class PortOptions:
     interface: Annotated[
         list[str],
         _per_port(
-            "PORT@IFACE",
-            "Network interface of a port; repeatable. An absent interface is attached when it appears.",
+            "PORT@[xdp:]IFACE",
+            "Network interface of a port; repeatable. An absent interface is attached when it appears. xdp: past the "
+            "kernel's stack in both directions (AF_XDP), with one receive queue for each thread.",
             "-i",
             "--interface",
         ),
@@ -136,10 +138,10 @@ class PortOptions:
         ports: dict[int, str] = {}
         for text in self.interface:
             number, at, name = text.partition("@")
-            if not at or not name:
-                raise typer.BadParameter(f"-i {text}: expected PORT@IFACE, for example 1@veth0")
+            if not at or not name.removeprefix(PREFIX):
+                raise typer.BadParameter(f"-i {text}: expected PORT@IFACE, for example 1@veth0 or 1@xdp:eth0")
             port = _number(number, f"-i {text}", PORT_MAX)
-            if port in ports or name in ports.values():
+            if port in ports or name.removeprefix(PREFIX) in {n.removeprefix(PREFIX) for n in ports.values()}:
                 raise typer.BadParameter(f"-i {text}: the port or the interface is given twice")
             ports[port] = name
         return ports

@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from softswitch.admin.server import ControlServer
 from softswitch.build.compiler import Compile, CompilerProcess, NoOtherUserError, cancel, compile_here
 from softswitch.build.native import runtime_headers
 from softswitch.build.program import translator_hash
+from softswitch.engine import xdp
 from softswitch.engine.abi import engine_library
 from softswitch.engine.engine import Engine, EngineError
 from softswitch.errors import SwitchError
@@ -113,11 +114,12 @@ class _Pem:
 @dataclass(frozen=True)
 class _Files:
     """Files read before root gives up the right to enter a private home. `captures` is a path of the folder that stays
-    valid afterwards."""
+    valid afterwards. `xdp`: programs by port, loaded before root gives up the right to."""
 
     config: p4r.ForwardingPipelineConfig | None
     tls: _Pem | None
     captures: Path | None
+    xdp: Mapping[int, xdp.XdpProgram]
 
 
 @contextlib.contextmanager
@@ -128,15 +130,20 @@ def _open_files(settings: Settings) -> Iterator[_Files]:
     runtime_headers()
     config = None if settings.program is None else _program(settings.program, settings.p4info)
     tls = None if settings.tls is None else _pem(settings.tls)
-    if settings.captures is None:
-        yield _Files(config, tls, None)
-        return
-    settings.captures.mkdir(parents=True, exist_ok=True)
-    folder = os.open(settings.captures, os.O_PATH | os.O_DIRECTORY)
-    try:
-        yield _Files(config, tls, Path(f"/proc/self/fd/{folder}"))
-    finally:
-        os.close(folder)
+    with contextlib.ExitStack() as opened:
+        programs = {}
+        for port, interface in settings.ports.items():
+            if xdp.is_xdp(interface):
+                what = f"port {port} on {interface}"
+                programs[port] = xdp.load(settings.cache_dir, settings.threads, what)
+                opened.callback(programs[port].close)
+        captures = None
+        if settings.captures is not None:
+            settings.captures.mkdir(parents=True, exist_ok=True)
+            folder = os.open(settings.captures, os.O_PATH | os.O_DIRECTORY)
+            opened.callback(os.close, folder)
+            captures = Path(f"/proc/self/fd/{folder}")
+        yield _Files(config, tls, captures, programs)
 
 
 def _program(program: Path, p4info: Path | None) -> p4r.ForwardingPipelineConfig:
@@ -191,7 +198,7 @@ async def _data_plane(settings: Settings, files: _Files) -> AsyncIterator[tuple[
         try:
             if files.captures is not None:
                 engine.set_capture(files.captures)
-            _set_up_ports(settings, switch, engine)
+            _set_up_ports(settings, files, switch, engine)
             engine.start()
             yield switch, engine
         finally:
@@ -200,24 +207,36 @@ async def _data_plane(settings: Settings, files: _Files) -> AsyncIterator[tuple[
         switch.close()
 
 
-def _set_up_ports(settings: Settings, switch: Switch, engine: Engine) -> None:
+def _set_up_ports(settings: Settings, files: _Files, switch: Switch, engine: Engine) -> None:
     for port, link in settings.links.items():
         switch.port_config(port, link.rate_bps, link.queue_packets)
     engine.set_gso(settings.gso, len(settings.ports))
     for port, interface in settings.ports.items():
-        engine.add_port(port, interface)
+        engine.add_port(port, interface, files.xdp.get(port))
     for port, descriptor in settings.sockets.items():
         engine.add_socket(port, descriptor)
+    _log_changes(engine)
     for status in engine.ports():
-        if not status.up:
-            log.warning("port %d: interface %s is absent", status.number, status.ifname)
-        elif settings.gso and not status.merges:
+        if status.kind == "xdp" and status.up:
+            log.info(
+                "port %d: AF_XDP, %s", status.number, "zero copy" if status.zero_copy else "frames are copied"
+            )
+        elif settings.gso and status.kind == "packet" and status.up and not status.merges:
             log.warning(
                 "port %d: frames leave one by one: %s segments none (ethtool -K %s tx-udp-segmentation on tso on)",
                 status.number,
                 status.ifname,
                 status.ifname,
             )
+
+
+def _log_changes(engine: Engine) -> None:
+    """Logs each port whose interface has gone, cannot be opened, or is open again."""
+    for port in engine.changed_ports():
+        if port.error:
+            log.warning("port %d is down: %s: %s", port.number, port.ifname, port.error)
+        else:
+            log.info("port %d: %s is open", port.number, port.ifname)
 
 
 async def _serve_control_plane(
@@ -269,12 +288,14 @@ def _watch_data_plane(switch: Switch, engine: Engine, service: P4RuntimeService)
 
     loop = asyncio.get_running_loop()
     loop.add_reader(engine.packet_in_fd(), take_packets)
+    loop.add_reader(engine.port_change_fd(), _log_changes, engine)
     loop.add_reader(switch.event_fd(), lambda: service.on_events(switch.events(EVENTS_AT_ONCE)))
 
 
 def _unwatch_data_plane(switch: Switch, engine: Engine) -> None:
     loop = asyncio.get_running_loop()
     loop.remove_reader(engine.packet_in_fd())
+    loop.remove_reader(engine.port_change_fd())
     loop.remove_reader(switch.event_fd())
 
 

@@ -21,6 +21,17 @@ def cache_dir() -> Path:
     return default_cache_dir()
 
 
+@pytest.fixture(params=["packet", "xdp"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of a switch's ports on interfaces."""
+    from testnet import xdp_problem  # noqa: PLC0415
+
+    name: str = request.param
+    if name == "xdp" and (problem := xdp_problem()):
+        pytest.skip(f"SKIPPED: no AF_XDP: {problem}")
+    return name
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Root of a container may be refused network namespaces: tests that need them are skipped."""
     marked = [i for i in items if i.get_closest_marker("root") and Path(__file__).parent in i.path.parents]

@@ -50,6 +50,9 @@ int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up) {
     (void)sw;
     return port > SS_MAX_PORT || up < 0 ? -1 : 0;
 }
+void ss_port_set_backlog(struct ss_switch *sw, uint32_t port, uint32_t packets, uint32_t wait_us) {
+    (void)sw, (void)port, (void)packets, (void)wait_us;
+}
 void ss_begin(struct ss_switch *sw) { (void)sw; }
 void ss_end(struct ss_switch *sw) { (void)sw; }
 int ss_times_frames(const struct ss_switch *sw) { return sw != NULL; }
@@ -84,10 +87,14 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* `interface`: a name, or `fdN` of an inherited Unix datagram socket. */
+static int program[2], sockets[2]; /* of XDP, by port - 1 */
+
+/* `interface`: a name, `xdp:` and a name, or `fdN` of an inherited Unix datagram socket. */
 static void add_port(struct ss_engine *engine, uint32_t port, const char *interface) {
     if (strncmp(interface, "fd", 2) == 0)
         ss_engine_add_socket(engine, port, interface, (int)strtol(interface + 2, NULL, 10));
+    else if (strncmp(interface, "xdp:", 4) == 0)
+        ss_engine_add_xdp(engine, port, interface + 4, program[port - 1], sockets[port - 1]);
     else
         ss_engine_add_port(engine, port, interface);
 }
@@ -137,7 +144,7 @@ static void disturb(struct ss_engine **engines, uint32_t threads, const char *fo
         ss_engine_set_capture(engines[rand_r(seed) % threads], rand_r(seed) % 2 ? folder : NULL);
         break;
     case 9:
-        ss_engine_set_gso(engines[rand_r(seed) % threads], rand_r(seed) % 2, 4 << 20);
+        ss_engine_set_gso(engines[rand_r(seed) % threads], rand_r(seed) % 2, 4 << 20, 6 << 20);
         break;
     case 10:
         ss_engine_set_steering(engine, steps, (uint32_t)rand_r(seed) % 2);
@@ -170,6 +177,8 @@ int main(int count, char **argument) {
         if (!(engines[i] = ss_engine_new(&shards[i], CPU_PORT))) return 1;
     }
     if (ss_engine_join(engines, threads)) return 1;
+    for (uint32_t i = 0; i < 2 && strncmp(argument[4 + i], "xdp:", 4) == 0; i++)
+        if (ss_xdp_load(threads, &program[i], &sockets[i])) return 1;
     for (uint32_t i = 0; i < threads; i++)
         if (ss_engine_start(engines[i])) return 1;
     printf("ready\n");

@@ -21,10 +21,15 @@ SOURCE = Path(__file__).parents[1] / "softswitch" / "engine" / "checksum.c"
 
 
 @pytest.fixture(scope="module")
-def complete(tmp_path_factory: pytest.TempPathFactory):
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     path = tmp_path_factory.mktemp("checksum") / "checksum.so"
     subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-fPIC", "-shared", "-o", path, SOURCE], check=True)
-    library = ctypes.CDLL(str(path))
+    return ctypes.CDLL(str(path))
+
+
+@pytest.fixture(scope="module")
+def complete(library: ctypes.CDLL):
+    """Completes the checksum that the kernel names."""
 
     def run(frame: bytes, start: int, offset: int) -> bytes:
         buffer = ctypes.create_string_buffer(frame, len(frame))
@@ -36,10 +41,24 @@ def complete(tmp_path_factory: pytest.TempPathFactory):
     return run
 
 
+@pytest.fixture(scope="module")
+def find(library: ctypes.CDLL):
+    """Completes a checksum that the kernel does not name."""
+
+    def run(frame: bytes) -> bytes:
+        buffer = ctypes.create_string_buffer(frame, len(frame))
+        library.ss_complete_partial(buffer, ctypes.c_uint32(len(frame)))
+        return buffer.raw
+
+    return run
+
+
 @pytest.mark.parametrize("network", [IP(src="10.0.0.1", dst="10.0.0.2"), IPv6(src="fd00::1", dst="fd00::2")])
 @pytest.mark.parametrize("transport", [UDP(sport=7, dport=9), TCP(sport=7, dport=9)], ids=["udp", "tcp"])
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 63, 64, 1400])
-def test_a_partial_checksum_is_completed(complete, network: Packet, transport: Packet, size: int) -> None:
+def test_a_partial_checksum_is_completed(
+    complete, find, network: Packet, transport: Packet, size: int
+) -> None:
     whole = bytes(Ether() / network / transport / Raw((bytes(range(256)) * 6)[:size]))
     offset, header = (6, 8) if isinstance(transport, UDP) else (16, 20)
     start = len(whole) - size - header
@@ -49,6 +68,14 @@ def test_a_partial_checksum_is_completed(complete, network: Packet, transport: P
     pseudo = addresses + struct.pack("!HH", protocol, size + header)
     partial[start + offset : start + offset + 2] = struct.pack("!H", folded(pseudo))
     assert complete(bytes(partial), start, offset) == whole
+    tags = b"\x88\xa8\0\7\x81\0\0\5"
+    for tag in (b"", tags[4:], tags):
+        assert find(bytes(partial[:12]) + tag + bytes(partial[12:])) == whole[:12] + tag + whole[12:]
+        assert find(whole[:12] + tag + whole[12:]) == whole[:12] + tag + whole[12:]
+    damaged = whole[: start + offset] + b"\x12\x34" + whole[start + offset + 2 :]
+    assert find(damaged) == damaged
+    for length in range(start + header):
+        assert find(whole[:length]) == whole[:length]
 
 
 def test_a_sum_of_zero_is_sent_as_all_ones(complete) -> None:

@@ -26,6 +26,8 @@ from testnet import (
     SwitchProcess,
     ip,
     needs_root,
+    of_kind,
+    packet_only,
     raise_receive_buffer,
     wait_for,
 )
@@ -99,11 +101,13 @@ def hosts(namespace: Namespace) -> Iterator[Hosts]:
 
 
 @pytest.fixture
-def start(namespace: Namespace, tmp_path: Path) -> Iterator[Callable[..., SwitchProcess]]:
+def start(namespace: Namespace, tmp_path: Path, kind: str) -> Iterator[Callable[..., SwitchProcess]]:
     started: list[SwitchProcess] = []
 
     def run(*arguments: object) -> SwitchProcess:
-        started.append(SwitchProcess(namespace, tmp_path, *PORTS, *arguments, program="wire"))
+        started.append(
+            SwitchProcess(namespace, tmp_path, *of_kind(kind, (*PORTS, *arguments)), program="wire")
+        )
         return started[-1]
 
     yield run
@@ -134,6 +138,7 @@ def ring_bytes(switch: SwitchProcess) -> int:
     return sum(size for size in sizes if size >= 1 << 20)
 
 
+@packet_only
 def test_rings_of_many_ports_share_their_memory(
     namespace: Namespace, start: Callable[..., SwitchProcess]
 ) -> None:
@@ -145,6 +150,13 @@ def test_rings_of_many_ports_share_their_memory(
         namespace.run("ip", "link", "add", f"more{number}", "type", "veth", "peer", "name", f"end{number}")
     switch = start("--gso", *(word for number in numbers for word in ("-i", f"{number}@more{number}")))
     assert ring_bytes(switch) == 512 << 20
+    switch.kill()
+    grown = start("--gso")
+    with grown.control() as control:
+        for number in numbers:
+            control.request("add-port", port=number, interface=f"more{number}")
+    usual = 2 << 20
+    assert ring_bytes(grown) <= (512 << 20) + len(numbers) * usual
 
 
 @pytest.mark.parametrize(
@@ -206,6 +218,7 @@ def frames_seen(listener: socket.socket, packets: int, bytes_each: int) -> list[
     return lengths
 
 
+@packet_only
 def test_runs_leave_as_one_frame_where_that_is_wanted(
     start: Callable[..., SwitchProcess], hosts: Hosts
 ) -> None:
@@ -237,6 +250,7 @@ def test_a_duplicate_is_what_a_run_was_given(start: Callable[..., SwitchProcess]
         assert Counter(received(two, 2 * COUNT)) == Counter(dict.fromkeys(datagrams(), 2))
 
 
+@packet_only
 def test_a_receiver_with_gro_gets_whole_runs(start: Callable[..., SwitchProcess], hosts: Hosts) -> None:
     start("--gso")
     with hosts.socket(1) as one, hosts.socket(2) as two:
@@ -249,6 +263,7 @@ def test_a_receiver_with_gro_gets_whole_runs(start: Callable[..., SwitchProcess]
     assert len(pieces) < COUNT / 4
 
 
+@packet_only
 def test_a_device_that_segments_nothing_gets_single_frames(
     start: Callable[..., SwitchProcess], hosts: Hosts, namespace: Namespace
 ) -> None:
@@ -262,6 +277,7 @@ def test_a_device_that_segments_nothing_gets_single_frames(
         assert received(two, COUNT) == datagrams()
 
 
+@packet_only
 def test_no_packet_is_lost_while_an_offload_is_switched(
     start: Callable[..., SwitchProcess], hosts: Hosts, namespace: Namespace
 ) -> None:
@@ -313,6 +329,7 @@ def test_faults_and_captures_are_those_of_packets(
         assert sums == (again[IP].chksum, again[UDP].chksum)
 
 
+@packet_only
 def test_a_listener_on_the_switchs_end_sees_packets(
     start: Callable[..., SwitchProcess], hosts: Hosts, namespace: Namespace
 ) -> None:

@@ -17,7 +17,17 @@ from scapy.layers.l2 import Ether
 from scapy.utils import PcapReader
 from softswitch.admin.client import ControlSocketError
 from test_engine_checksum import folded
-from testnet import ETH_P_ALL, Host, Namespace, SwitchProcess, ethernet, needs_root, wait_for
+from testnet import (
+    ETH_P_ALL,
+    Host,
+    Namespace,
+    SwitchProcess,
+    ethernet,
+    needs_root,
+    of_kind,
+    packet_only,
+    wait_for,
+)
 
 pytestmark = needs_root
 PORTS = ("-i", "1@sw1", "-i", "2@sw2")
@@ -32,11 +42,11 @@ def namespace() -> Iterator[Namespace]:
 
 
 @pytest.fixture
-def start(namespace: Namespace, tmp_path: Path) -> Iterator[Callable[..., SwitchProcess]]:
+def start(namespace: Namespace, tmp_path: Path, kind: str) -> Iterator[Callable[..., SwitchProcess]]:
     started: list[SwitchProcess] = []
 
     def run(*arguments: object, program: str | None = "wire") -> SwitchProcess:
-        started.append(SwitchProcess(namespace, tmp_path, *arguments, program=program))
+        started.append(SwitchProcess(namespace, tmp_path, *of_kind(kind, arguments), program=program))
         return started[-1]
 
     yield run
@@ -114,6 +124,7 @@ def test_a_partial_checksum_of_the_kernel_is_completed(start, namespace: Namespa
     assert folded(pseudo + udp) == 0xFFFF
 
 
+@packet_only
 def test_the_kernel_says_which_checksum_is_to_be_completed(start, namespace: Namespace, hosts) -> None:
     """A tunnel's inner one, and the outer one is right (or 0) already."""
     start(*PORTS)
@@ -184,6 +195,7 @@ def test_an_interface_that_was_down_works_when_it_is_up(start, namespace: Namesp
     assert one.receive() == numbered(1)[0]
 
 
+@packet_only
 def test_a_larger_mtu_is_followed_and_order_is_kept_among_sizes(start, namespace: Namespace, hosts) -> None:
     switch = start(*PORTS)
     one, two = hosts
@@ -353,6 +365,7 @@ def test_captures_hold_what_each_port_saw(start, hosts, tmp_path: Path) -> None:
         assert captured(tmp_path / "pcaps" / f"{name}.pcap") == numbered(20)[:count], name
 
 
+@packet_only
 def test_a_listener_on_the_switchs_end_sees_both_directions(start, namespace: Namespace, hosts) -> None:
     start(*PORTS)
     one, two = hosts

@@ -32,7 +32,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     flags = ["-std=gnu11", "-g", "-O1", f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", "-pthread"]
     includes = [f"-I{ENGINE}", f"-I{ENGINE.parent / 'runtime'}"]
     sources = [HERE / "engine_stress.c", *ENGINE.glob("*.c")]
-    subprocess.run(["gcc", *flags, *includes, "-o", program, *sources], check=True, timeout=60)
+    subprocess.run(["gcc", *flags, *includes, "-o", program, *sources], check=True, timeout=DEADLINE_S * 5)
     # ThreadSanitizer wants the address space laid out as it is used to.
     return [*(["setarch", "-R"] if sanitizer == "thread" else []), program]
 
@@ -99,12 +99,13 @@ def test_nothing_is_misused_while_ports_on_sockets_come_and_go(
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces and packet sockets")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_nothing_is_misused_while_everything_changes(
-    tmp_path: Path, program: list[object], threads: int
+    tmp_path: Path, program: list[object], threads: int, kind: str
 ) -> None:
     command = [*program, SECONDS, threads, tmp_path]
-    namespace = Namespace(2)
+    namespace = Namespace(2, queues=threads)
+    ports = ["xdp:sw1", "xdp:sw2"] if kind == "xdp" else ["sw1", "sw2"]
     try:
-        stress = started(["ip", "netns", "exec", namespace.name, *command, "sw1", "sw2"])
+        stress = started(["ip", "netns", "exec", namespace.name, *command, *ports])
         hosts = [namespace.host(1), namespace.host(2)]
         chance = random.Random(1)
         run = [datagram(1000), datagram(1000), datagram(1000), datagram(999)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import functools
 import itertools
 import os
 import select
@@ -14,16 +15,20 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from softswitch.admin.client import ControlClient
+from softswitch.build.native import default_cache_dir
+from softswitch.engine import xdp
+from softswitch.engine.xdp import XdpError
 
 PROGRAMS = Path(__file__).parent / "p4runtime_program"
 DEADLINE_S = 120.0
 ETH_P_ALL = 3
+AF_XDP = 44
 PACKET_IGNORE_OUTGOING = 23
 _BUFFER_BYTES = 8 << 20
 _numbers = itertools.count()
@@ -76,7 +81,9 @@ def raise_receive_buffer(sock: socket.socket) -> None:
 class Namespace:
     """sw1..swN are the switch's ends of the links, h1..hN the hosts'."""
 
-    def __init__(self, links: int = 2) -> None:
+    def __init__(self, links: int = 2, queues: int = 1) -> None:
+        """`queues`: in which each end of a link receives and sends."""
+        self._queues = queues
         self.name = f"nf{os.getpid()}-{next(_numbers)}"
         _make_folder()
         ip("netns", "add", self.name)
@@ -101,7 +108,9 @@ class Namespace:
         return done.stdout
 
     def add_link(self, number: int) -> None:
-        ip("-n", self.name, "link", "add", f"sw{number}", "type", "veth", "peer", "name", f"h{number}")
+        queues = ("numrxqueues", self._queues, "numtxqueues", self._queues)
+        ends = f"sw{number}", f"h{number}"
+        ip("-n", self.name, "link", "add", ends[0], *queues, "type", "veth", "peer", "name", ends[1], *queues)
         for end in ("sw", "h"):
             ip("-n", self.name, "link", "set", f"{end}{number}", "up")
 
@@ -161,6 +170,26 @@ class Host:
 
     def close(self) -> None:
         self._socket.close()
+
+
+@functools.cache
+def xdp_problem() -> str:
+    """Why there can be no ports of AF_XDP here; empty if there can."""
+    try:
+        socket.socket(AF_XDP, socket.SOCK_RAW).close()
+        xdp.load(default_cache_dir(), 1, "a port").close()
+    except (OSError, XdpError) as error:
+        return str(error)
+    return ""
+
+
+packet_only = pytest.mark.parametrize("kind", ["packet"])
+"""Marks tests of what AF_XDP lacks: the kernel's notes on a frame, taps, and frames of any length."""
+
+
+def of_kind(kind: str, arguments: Iterable[object]) -> list[str]:
+    """`arguments`, with ports on swN of this kind."""
+    return [str(word).replace("@sw", "@xdp:sw") if kind == "xdp" else str(word) for word in arguments]
 
 
 class SwitchProcess:

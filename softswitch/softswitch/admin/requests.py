@@ -67,11 +67,11 @@ class Stats(Request):
 
 
 class AddPort(Request):
-    """Binds a port to an interface."""
+    """Binds a port to an interface, `xdp:IFACE` by AF_XDP."""
 
     op: Literal["add-port"]
     port: Port
-    interface: Annotated[str, Field(min_length=1, max_length=15)]
+    interface: Annotated[str, Field(min_length=1, max_length=19)]
 
 
 class RemovePort(Request):

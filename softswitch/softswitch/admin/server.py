@@ -136,6 +136,9 @@ class ControlServer:
                 "up": port.up,
                 "oper_up": port.oper_up,
                 "merges": port.merges,
+                "kind": port.kind,
+                "zero_copy": port.zero_copy,
+                "error": port.error,
                 "link": port.counters,
                 "faults": {direction.name.lower(): counts for direction, counts in port.faults.items()},
                 "fault_settings": {

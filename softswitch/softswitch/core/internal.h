@@ -62,6 +62,7 @@ struct ss_port {
     uint64_t rate, free_ns; /* bit/s; when the link is free */
     uint64_t coalesce_ns;     /* delay that lets several frames leave together */
     uint32_t bound, depth;  /* of each queue; of all queues together */
+    uint32_t link_packets, link_wait_us; /* behind a port without a rate: ss_port_set_backlog */
     struct ss_queue queues[SS_QUEUES];
     uint32_t busy_at; /* 1 + index in the list of ports with queued packets, 0 = none */
 };

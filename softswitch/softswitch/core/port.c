@@ -57,6 +57,13 @@ uint32_t ss_port_backlog(const struct ss_port *p, uint32_t queue, uint64_t now_n
     return q->depth - due;
 }
 
+void ss_port_set_backlog(struct ss_switch *sw, uint32_t port, uint32_t packets, uint32_t wait_us) {
+    struct ss_port *p = ss_port(sw, port);
+    if (!p) return;
+    p->link_packets = p->rate ? 0 : packets;
+    p->link_wait_us = p->rate ? 0 : wait_us;
+}
+
 /* Returns 0, or -1 for a dropped packet, which the caller frees. */
 int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k, uint32_t backlog) {
     struct ss_queue *q = &p->queues[k->queue];
@@ -189,7 +196,7 @@ static void add_port_stats(struct ss_switch *shard, uint32_t port, struct ss_por
         out->tx_packets += stats->tx_packets;
         out->tx_bytes += stats->tx_bytes;
         out->queue_drops += stats->queue_drops;
-        out->queue_depth += block[port % 256].depth;
+        out->queue_depth += block[port % 256].depth + block[port % 256].link_packets;
     }
     ss_lock_release(&shard->lock);
 }

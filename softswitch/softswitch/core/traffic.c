@@ -60,7 +60,7 @@ static void enqueue(struct ss_switch *sw, struct ss_packet *k, uint32_t port) {
     k->enq_us = k->now_us;
     std->enq_timestamp = (uint32_t)k->now_us;
     uint32_t backlog = ss_port_backlog(p, queue, k->now_ns);
-    std->enq_qdepth = backlog & 0x7ffff;
+    std->enq_qdepth = (backlog + p->link_packets) & 0x7ffff;
     if (p->rate || p->queues[queue].rate || p->depth) {
         if (ss_port_push(sw, p, port, k, backlog) != 0) ss_packet_free(sw, k);
     } else {
@@ -275,8 +275,8 @@ static void run_egress(struct ss_switch *sw, struct ss_packet *k) {
     struct ss_port *p = ss_port(sw, k->out_port);
     stamp(sw, k, k->now_ns);
     std->egress_global_timestamp = k->now_us & 0xffffffffffffULL;
-    std->deq_timedelta = (uint32_t)(k->now_us - k->enq_us);
-    std->deq_qdepth = p->queues[k->queue].depth & 0x7ffff;
+    std->deq_timedelta = (uint32_t)(k->now_us - k->enq_us) + p->link_wait_us;
+    std->deq_qdepth = (p->queues[k->queue].depth + p->link_packets) & 0x7ffff;
     std->qid = k->queue;
     std->egress_port = k->out_port & g->egress_spec_mask;
     std->egress_spec = (sw->drop_port + 1) & g->egress_spec_mask;

@@ -11,6 +11,7 @@ from ctypes import (
     c_char_p,
     c_double,
     c_int,
+    c_int32,
     c_int64,
     c_uint8,
     c_uint16,
@@ -23,6 +24,7 @@ from pathlib import Path
 from softswitch.build.native import HIDDEN, build_shared, core_library
 
 IF_NAMESIZE = 16
+KIND_NAME = 8
 DIRECTIONS = 2
 
 
@@ -74,9 +76,12 @@ class PortStatus(ctypes.Structure):
     _fields_ = (
         ("number", c_uint32),
         ("up", c_uint32),
-        ("merges", c_uint32),
         ("oper_up", c_uint32),
+        ("merges", c_uint32),
+        ("zero_copy", c_uint32),
+        ("error", c_int32),
         ("ifname", c_char * IF_NAMESIZE),
+        ("kind", c_char * KIND_NAME),
         ("counters", InterfaceCounters),
         ("faults", FaultCounters * DIRECTIONS),
         ("fault_settings", FaultSettings * DIRECTIONS),
@@ -126,9 +131,12 @@ def _declare(library: ctypes.CDLL) -> None:
         ("ss_engine_free", None, (c_void_p,)),
         ("ss_engine_add_port", c_int, (c_void_p, c_uint32, c_char_p)),
         ("ss_engine_add_socket", c_int, (c_void_p, c_uint32, c_char_p, c_int)),
+        ("ss_engine_add_xdp", c_int, (c_void_p, c_uint32, c_char_p, c_int, c_int)),
+        ("ss_xdp_load", c_int, (c_uint32, ctypes.POINTER(c_int), ctypes.POINTER(c_int))),
+        ("ss_engine_port_change_fd", c_int, (c_void_p,)),
         ("ss_engine_remove_port", c_int, (c_void_p, c_uint32)),
         ("ss_engine_set_faults", c_int, (c_void_p, c_uint32, c_int, ctypes.POINTER(FaultSettings))),
-        ("ss_engine_set_gso", None, (c_void_p, c_int, c_uint32)),
+        ("ss_engine_set_gso", None, (c_void_p, c_int, c_uint32, c_uint32)),
         ("ss_engine_set_capture", c_int, (c_void_p, c_char_p)),
         ("ss_engine_ports", c_uint32, (c_void_p, status, c_uint32)),
         ("ss_engine_stats_get", None, (c_void_p, stats)),

@@ -36,15 +36,15 @@ static void on_received(void *context, struct ss_interface *port, uint8_t *data,
 
 static void emit(void *context, const uint8_t *data, uint32_t length) {
     struct ss_engine_port *port = context;
-    ss_interface_send(&port->interface, data, length);
+    ss_interface_send(&port->interface, data, length, port->engine->now_ns);
 }
 
 /* Faults may send other frames before this one, or this one twice: it is then not written where the next frame sent lies. */
 uint8_t *ss_batch_buffer(void *context, uint32_t number, uint32_t length) {
     const struct ss_engine *engine = context;
-    const struct ss_engine_port *to = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
+    struct ss_engine_port *to = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
     bool is_next = to && number != engine->cpu_port && !to->injector[SS_ENGINE_OUT].active;
-    return is_next ? ss_transmit_place(&to->interface.transmit, length) : NULL;
+    return is_next ? ss_interface_place(&to->interface, length) : NULL;
 }
 
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length) {
@@ -109,15 +109,20 @@ void ss_batch_finish(struct ss_engine *engine) {
         struct ss_engine_port *port = engine->ports[i];
         ss_fault_release(&port->injector[SS_ENGINE_OUT], engine->now_ns, emit, port);
         deadline = earlier(deadline, ss_fault_next_due(&port->injector[SS_ENGINE_OUT]));
-        ss_interface_flush(&port->interface);
+        ss_interface_flush(&port->interface, engine->now_ns);
     }
-    arm(engine, deadline);
+    arm(engine, earlier(deadline, engine->reopen_ns));
 }
 
 void ss_batch_begin(struct ss_engine *engine) {
     ss_begin(engine->sw);
     engine->times_frames = ss_times_frames(engine->sw);
     engine->now_ns = clock_ns();
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        struct ss_interface *port = &engine->ports[i]->interface;
+        struct ss_backlog backlog = ss_interface_backlog(port, engine->now_ns);
+        ss_port_set_backlog(engine->sw, port->number, backlog.packets, (uint32_t)(backlog.wait_ns / 1000));
+    }
 }
 
 static void flush_captures(struct ss_engine *engine) {
@@ -131,9 +136,8 @@ static void check_taps(struct ss_engine *engine) {
     ss_taps_read(&engine->taps);
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_interface *port = &engine->ports[i]->interface;
-        ss_interface_set_tap(port, ss_taps_has_listener(&engine->taps, port->ifindex, port->inode, engine->threads - 1));
-        ss_interface_retry_xsk(port, engine->now_ns);
-        ss_interface_update_merging(port, engine->merges_runs);
+        port->has_tap = ss_taps_has_listener(&engine->taps, port->ifindex, port->inode, engine->threads - 1);
+        ss_interface_update(port, engine->now_ns, false);
     }
 }
 

@@ -4,6 +4,8 @@
 #include "checksum.h"
 
 #include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "../runtime/bits.h"
@@ -60,4 +62,35 @@ void ss_checksum_set_ipv4(uint8_t *header, uint32_t length) {
     memcpy(header + 10, &checksum, 2);
     checksum = (uint16_t)~ss_checksum_sum(header, length);
     memcpy(header + 10, &checksum, 2);
+}
+
+static uint32_t word_at(const uint8_t *data) { return (uint32_t)data[0] << 8 | data[1]; }
+
+/* Returns where the packet of layer 3 starts, behind two VLAN tags at most, and sets its EtherType. */
+static uint32_t find_packet(const uint8_t *frame, uint32_t length, uint32_t *type) {
+    uint32_t at = 2 * ETH_ALEN;
+    for (int tags = 0; at + 2 <= length; tags++, at += 4) {
+        *type = word_at(frame + at);
+        if (tags == 2 || (*type != ETH_P_8021Q && *type != ETH_P_8021AD)) return at + 2;
+    }
+    *type = 0;
+    return length;
+}
+
+void ss_complete_partial(uint8_t *frame, uint32_t length) {
+    uint32_t type = 0, at = find_packet(frame, length, &type), header, bytes, protocol, addresses;
+    const uint8_t *packet = frame + at;
+    if (type == ETH_P_IP && at + 20 <= length) {
+        header = (packet[0] & 15u) * 4, bytes = word_at(packet + 2), protocol = packet[9], addresses = 12;
+        if (header < 20 || bytes < header || word_at(packet + 6) & 0x3fff) return; /* a fragment has no whole checksum */
+        bytes -= header;
+    } else if (type == ETH_P_IPV6 && at + 40 <= length) {
+        header = 40, bytes = word_at(packet + 4), protocol = packet[6], addresses = 8;
+    } else {
+        return;
+    }
+    uint32_t start = at + header, field = protocol == IPPROTO_UDP ? 6 : 16;
+    if ((protocol != IPPROTO_UDP && protocol != IPPROTO_TCP) || bytes < field + 2 || start + bytes > length) return;
+    uint16_t pseudo = ss_checksum_pseudo(packet + addresses, type == ETH_P_IP ? 8 : 32, protocol, bytes);
+    if (memcmp(frame + start + field, &pseudo, sizeof pseudo) == 0) ss_complete_checksum(frame, start + bytes, start, field);
 }

@@ -18,6 +18,10 @@ uint16_t ss_checksum_fold(uint64_t sum);
  * frame are ignored. */
 void ss_complete_checksum(uint8_t *frame, uint32_t length, uint32_t start, uint32_t offset);
 
+/* Completes the checksum of UDP or TCP over IPv4 or IPv6 where it is the pseudo header's sum, as a sender leaves it that offloads
+ * it: the frame came without the kernel's note. A right checksum that happens to be this sum stays the same. */
+void ss_complete_partial(uint8_t *frame, uint32_t length);
+
 /* Returns the sum of the pseudo header of TCP or UDP. `addresses`: source and destination, 8 bytes of IPv4 or 32 of IPv6. */
 uint16_t ss_checksum_pseudo(const uint8_t *addresses, uint32_t address_bytes, uint32_t protocol, uint32_t length);
 

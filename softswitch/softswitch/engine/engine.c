@@ -38,7 +38,9 @@ static void handle(struct ss_engine *engine, const struct epoll_event *event) {
         read_counter(engine->timer_fd);
         ss_engine_lock(engine);
         engine->armed_ns = SS_NEVER;
+        bool is_reopening = engine->now_ns >= engine->reopen_ns;
         ss_engine_unlock(engine);
+        if (is_reopening) ss_ports_update(engine);
         break;
     case SS_EVENT_NETLINK:
         ss_netlink_drain(engine->netlink_fd);
@@ -78,7 +80,8 @@ static int open_events(struct ss_engine *engine) {
     engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     engine->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     engine->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (engine->epoll_fd < 0 || engine->wake_fd < 0 || engine->timer_fd < 0) return -errno;
+    engine->port_change_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (engine->epoll_fd < 0 || engine->wake_fd < 0 || engine->timer_fd < 0 || engine->port_change_fd < 0) return -errno;
     if ((engine->netlink_fd = ss_netlink_open()) < 0) return engine->netlink_fd;
     if ((error = ss_engine_watch_fd(engine, engine->wake_fd, SS_EVENT_WAKE, 0, 0))) return error;
     if ((error = ss_engine_watch_fd(engine, engine->timer_fd, SS_EVENT_TIMER, 0, 0))) return error;
@@ -93,9 +96,9 @@ struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port) {
     engine->threads_of[0] = engine;
     engine->inbox.event_fd = -1;
     engine->cpu_port = cpu_port;
-    engine->epoll_fd = engine->wake_fd = engine->timer_fd = engine->netlink_fd = -1;
+    engine->epoll_fd = engine->wake_fd = engine->timer_fd = engine->netlink_fd = engine->port_change_fd = -1;
     engine->packet_in.event_fd = -1;
-    engine->armed_ns = SS_NEVER;
+    engine->armed_ns = engine->reopen_ns = SS_NEVER;
     ss_lock_init(&engine->lock);
     engine->by_number = calloc(SS_PORT_NUMBERS, sizeof *engine->by_number);
     engine->ports = calloc(SS_PORT_NUMBERS, sizeof *engine->ports);
@@ -160,7 +163,7 @@ void ss_engine_free(struct ss_engine *engine) {
     if (engine->netlink_fd >= 0) ss_set_tx(engine->sw, NULL, NULL);
     if (engine->threads > 1) ss_set_handover(engine->sw, NULL, NULL);
     for (uint32_t i = 0; i < engine->port_count; i++) ss_engine_port_free(engine->ports[i]);
-    int fds[] = {engine->epoll_fd, engine->wake_fd, engine->timer_fd, engine->netlink_fd};
+    int fds[] = {engine->epoll_fd, engine->wake_fd, engine->timer_fd, engine->netlink_fd, engine->port_change_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0) close(fds[i]);
     ss_mailbox_free(&engine->packet_in);
@@ -200,6 +203,8 @@ int ss_engine_packet_out(struct ss_engine *engine, const uint8_t *data, uint32_t
     ss_engine_unlock(engine);
     return 0;
 }
+
+int ss_engine_port_change_fd(const struct ss_engine *engine) { return engine->port_change_fd; }
 
 int ss_engine_packet_in_fd(const struct ss_engine *engine) { return engine->packet_in.event_fd; }
 

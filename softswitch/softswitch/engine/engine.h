@@ -15,8 +15,9 @@
 #include "fault_injector.h"
 #include "interface.h"
 #include "switch.h"
+#include "xdp_program.h"
 
-enum { SS_ENGINE_IN = 0, SS_ENGINE_OUT = 1, SS_ENGINE_DIRECTIONS = 2 };
+enum { SS_ENGINE_IN = 0, SS_ENGINE_OUT = 1, SS_ENGINE_DIRECTIONS = 2, SS_KIND_NAME = 8, SS_RUN_RING_MIN = 2 << 20 };
 
 #pragma GCC visibility push(default)
 
@@ -24,10 +25,13 @@ struct ss_engine;
 
 struct ss_engine_port_status {
     uint32_t number;
-    uint32_t up;   /* the interface exists and is bound */
-    uint32_t merges;  /* runs of frames leave as one */
+    uint32_t up;      /* the interface exists and is bound */
     uint32_t oper_up; /* and is up, with a carrier: decides the liveness of watch ports */
+    uint32_t merges;  /* runs of frames leave as one */
+    uint32_t zero_copy; /* the driver reads and writes the frames where they lie */
+    int32_t error; /* why it is not open, an errno; 0: it is open, or waits for the threads before */
     char ifname[IF_NAMESIZE];
+    char kind[SS_KIND_NAME];
     struct ss_interface_counters counters;
     struct ss_fault_counters faults[SS_ENGINE_DIRECTIONS];
     struct ss_fault_settings fault_settings[SS_ENGINE_DIRECTIONS];
@@ -67,6 +71,11 @@ int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *if
 /* Adds a port on a Unix datagram socket, one frame a datagram; `fd` stays the caller's. `name` names the port's captures and
  * status. Returns errors as above; -EBADF, -ENOTSOCK or -EPROTOTYPE if it is no Unix datagram socket. */
 int ss_engine_add_socket(struct ss_engine *engine, uint32_t number, const char *name, int fd);
+
+/* Adds a port on an interface by AF_XDP, with a program and table of ss_xdp_load, which stay the caller's and open as long as the
+ * port exists. Returns errors as ss_engine_add_port; -EMSGSIZE for an MTU above 3,818, -EUSERS if the device has not one receive
+ * queue for each thread, -EBUSY if it has another program. */
+int ss_engine_add_xdp(struct ss_engine *engine, uint32_t number, const char *ifname, int program_fd, int sockets_fd);
 int ss_engine_remove_port(struct ss_engine *engine, uint32_t number); /* -ENOENT */
 
 /* Sets the fault injector of one direction of a port's link. Returns -ENOENT or -EINVAL on failure. */
@@ -75,9 +84,9 @@ int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int directio
 /* Sets whether frames of one flow and length that follow each other leave as one frame, which the device or the receiver
  * segments. Where the device does not (`ethtool -k`), and while another socket captures on the interface, they leave one by
  * one. It is off initially: a packet socket at the other end of a veth pair sees such frames unsegmented. Ports without a rate
- * that are added later receive such frames in rings of `ring_bytes`, a power of two of at least 2 MB. Others take a system call
- * for each. */
-void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes);
+ * that are added later receive such frames in rings of `ring_bytes`, a power of two of at least SS_RUN_RING_MIN, or of half as
+ * much and so on, once the rings of the engine would exceed `all_bytes`. Others take a system call for each. */
+void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes, uint32_t all_bytes);
 
 /* Captures every port's frames in `directory`/IFNAME_in.pcap and IFNAME_out.pcap; NULL ends it. */
 int ss_engine_set_capture(struct ss_engine *engine, const char *directory);
@@ -92,6 +101,9 @@ void ss_engine_service(struct ss_engine *engine);
 
 /* Runs a frame through the pipeline, received on the CPU port. */
 int ss_engine_packet_out(struct ss_engine *engine, const uint8_t *data, uint32_t length);
+
+/* Returns a descriptor, an eventfd, that is readable once `error` of a port has changed. The engine owns it. */
+int ss_engine_port_change_fd(const struct ss_engine *engine);
 
 /* Returns a descriptor that is readable while packet-ins are queued. The engine owns it. */
 int ss_engine_packet_in_fd(const struct ss_engine *engine);

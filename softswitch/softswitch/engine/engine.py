@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import functools
@@ -14,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
-from softswitch.engine import abi
+from softswitch.engine import abi, xdp
 from softswitch.engine.steering_program import steering_program
 from softswitch.errors import SwitchError
 from softswitch.state.pipeline import Pipeline
@@ -23,6 +24,7 @@ from softswitch.state.switch import Switch
 log = logging.getLogger(__name__)
 
 MAX_FRAME = 65535
+XDP_MTU_MAX = 3818
 SEED_STEP = 0x9E3779B97F4A7C15
 """Between the seeds of a port's threads."""
 
@@ -74,8 +76,9 @@ class Faults:
 
 @dataclass(frozen=True)
 class PortStatus:
-    """State of a port. `up`: its interface is present and bound; `oper_up`: and is up, with a carrier; `merges`: runs
-    of frames leave as one. Counters start when the port is added; `faults` are those of the frames, `fault_settings`
+    """State of a port. `up`: its interface is present and bound; `oper_up`: and is up, with a carrier; `error`: why it
+    is not bound, or empty; `merges`: runs of frames leave as one; `zero_copy`: the driver of an AF_XDP port has its
+    frames where they lie. Counters start when the port is added; `faults` are those of the frames, `fault_settings`
     what is set."""
 
     number: int
@@ -86,6 +89,9 @@ class PortStatus:
     faults: dict[Direction, dict[str, int]]
     fault_settings: dict[Direction, Faults]
     merges: bool = False
+    zero_copy: bool = False
+    kind: str = "packet"
+    error: str = ""
 
 
 class Engine:
@@ -109,6 +115,9 @@ class Engine:
             self.close()
             raise
         self._frame = (ctypes.c_uint8 * MAX_FRAME)()
+        self._cache_dir = cache_dir
+        self._xdp: dict[int, xdp.XdpProgram] = {}
+        self._errors: dict[int, str] = {}
         switch.on_swap(self._steer)
 
     def start(self) -> None:
@@ -127,6 +136,8 @@ class Engine:
         for handle in reversed(self._handles):
             self._library.ss_engine_free(handle)
         self._handles = []
+        for number in list(self._xdp):
+            self._xdp.pop(number).close()
 
     @property
     def _first(self) -> int | None:
@@ -152,19 +163,34 @@ class Engine:
                 return result
         return 0
 
-    def add_port(self, number: int, ifname: str) -> None:
-        """Binds a port to an interface; the port is down while the interface is absent."""
+    def add_port(self, number: int, interface: str, program: xdp.XdpProgram | None = None) -> None:
+        """Binds a port to an interface, `xdp:IFACE` by AF_XDP; the port is down while the interface is absent.
+        `program`: of an AF_XDP port, the caller's; otherwise it is loaded here. Raises EngineError, XdpError."""
+        ifname = interface.removeprefix(xdp.PREFIX)
         reasons = {
             errno.EEXIST: "the number or the interface is in use",
             errno.EINVAL: f"a port number is 0..{MAX_FRAME}, not the CPU port's; an interface has a plain name",
             errno.ENAMETOOLONG: "an interface name has at most 15 characters",
             errno.EPERM: "packet sockets need CAP_NET_RAW (run as root)",
+            **(_XDP_REASONS if xdp.is_xdp(interface) else {}),
         }
         what = f"port {number} on {ifname}"
         if not 0 <= number <= MAX_FRAME:
             raise EngineError(f"{what}: {reasons[errno.EINVAL]}")
         name = os.fsencode(ifname)
-        added = self._add(lambda handle: int(self._library.ss_engine_add_port(handle, number, name)), number)
+        if not xdp.is_xdp(interface):
+            added = self._add(lambda h: int(self._library.ss_engine_add_port(h, number, name)), number)
+            self._check(added, what, reasons)
+            return
+        used = program or xdp.load(self._cache_dir, len(self._handles), what)
+        descriptors = used.program, used.sockets
+        added = self._add(
+            lambda h: int(self._library.ss_engine_add_xdp(h, number, name, *descriptors)), number
+        )
+        if program is None and added < 0:
+            used.close()
+        elif program is None:
+            self._xdp[number] = used
         self._check(added, what, reasons)
 
     def add_socket(self, number: int, descriptor: int) -> None:
@@ -187,6 +213,8 @@ class Engine:
         """Removes a port; frames to it are counted as `unknown_port`."""
         for handle in self._handles:
             self._check(self._library.ss_engine_remove_port(handle, number), f"port {number}", _NO_PORT)
+        if number in self._xdp:
+            self._xdp.pop(number).close()
 
     def set_faults(self, number: int, direction: Direction, faults: Faults) -> None:
         """Sets the faults and restarts the random sequence. Each thread has one of its own, by its frames."""
@@ -200,12 +228,15 @@ class Engine:
 
     def set_gso(self, on: bool, ports: int) -> None:
         """Sets whether runs of frames leave as one, where the device segments them (`PortStatus.merges`). Each of the
-        `ports` that will be added has an equal part of RUN_RINGS_BYTES in each thread, within RUN_RING_LIMITS."""
+        `ports` that will be added has an equal part of RUN_RINGS_BYTES in each thread, within RUN_RING_LIMITS; further
+        ones have what is left."""
         part = RUN_RINGS_BYTES // max(1, ports * len(self._handles))
         smallest, largest = RUN_RING_LIMITS
         ring_bytes = min(max(1 << part.bit_length() - 1, smallest), largest)
         for handle in self._handles:
-            self._library.ss_engine_set_gso(handle, int(on), ring_bytes)
+            self._library.ss_engine_set_gso(
+                handle, int(on), ring_bytes, RUN_RINGS_BYTES // len(self._handles)
+            )
 
     def set_capture(self, folder: Path | None) -> None:
         """Captures every port to `folder`/IFNAME_in.pcap and IFNAME_out.pcap, further threads to IFNAME_in.1.pcap
@@ -231,6 +262,19 @@ class Engine:
             if count <= capacity:
                 return [_port_status(buffer[i]) for i in range(count)]
             capacity = count
+
+    def port_change_fd(self) -> int:
+        """Readable once a port's `error` has changed; owned by the engine."""
+        return int(self._library.ss_engine_port_change_fd(self._first))
+
+    def changed_ports(self) -> list[PortStatus]:
+        """The ports whose `error` is another one than at the last call, or at first than none."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.port_change_fd())
+        ports = self.ports()
+        changed = [port for port in ports if port.error != self._errors.get(port.number, "")]
+        self._errors = {port.number: port.error for port in ports}
+        return changed
 
     def stats(self) -> dict[str, int]:
         """The fields of struct ss_engine_stats, of all threads together."""
@@ -266,6 +310,12 @@ class Engine:
 
 
 _NO_PORT = {errno.ENOENT: "there is no such port"}
+_XDP_REASONS = {
+    errno.EMSGSIZE: f"AF_XDP carries an MTU of up to {XDP_MTU_MAX}",
+    errno.ERANGE: f"AF_XDP carries an MTU of up to {XDP_MTU_MAX}, and the driver less",
+    errno.EUSERS: "expected one receive queue of the interface for each of --threads (ethtool -L)",
+    errno.EBUSY: "another program has the interface's XDP hook or queue (ip link show)",
+}
 
 
 def _fields(structure: ctypes.Structure) -> dict[str, int]:
@@ -283,7 +333,12 @@ def _sum(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
 def _together(a: PortStatus, b: PortStatus) -> PortStatus:
     """A port of two threads: the state of the first, and what both counted."""
     faults = {d: _sum(a.faults[d], b.faults[d]) for d in Direction}
-    return replace(a, counters=_sum(a.counters, b.counters), faults=faults)
+    return replace(a, counters=_sum(a.counters, b.counters), faults=faults, error=a.error or b.error)
+
+
+def _open_error(number: int, kind: str) -> str:
+    reasons = {0: "", errno.ENODEV: "the interface is absent", **(_XDP_REASONS if kind == "xdp" else {})}
+    return reasons.get(number, os.strerror(number))
 
 
 def _port_status(status: abi.PortStatus) -> PortStatus:
@@ -293,6 +348,9 @@ def _port_status(status: abi.PortStatus) -> PortStatus:
         up=bool(status.up),
         oper_up=bool(status.oper_up),
         merges=bool(status.merges),
+        zero_copy=bool(status.zero_copy),
+        kind=status.kind.decode(),
+        error=_open_error(status.error, status.kind.decode()),
         counters=_fields(status.counters),
         faults={direction: _fields(status.faults[direction]) for direction in Direction},
         fault_settings={d: _faults(status.fault_settings[d]) for d in Direction},

@@ -24,6 +24,7 @@ struct ss_engine_port {
     struct ss_interface interface; /* first member: an ss_interface_sink casts it to ss_engine_port */
     struct ss_engine *engine;
     bool oper_up; /* last value passed to the core */
+    int error, reported_error; /* why it is not open: an errno */
     struct ss_fault_injector injector[SS_ENGINE_DIRECTIONS];
     FILE *capture[SS_ENGINE_DIRECTIONS];
 };
@@ -38,7 +39,7 @@ struct ss_engine {
     pthread_t thread;
     bool running;
     atomic_bool stopping;
-    int epoll_fd, wake_fd, timer_fd, netlink_fd;
+    int epoll_fd, wake_fd, timer_fd, netlink_fd, port_change_fd;
     uint64_t armed_ns;
 
     struct ss_lock lock; /* guards all members below */
@@ -47,8 +48,9 @@ struct ss_engine {
     struct ss_engine_port **by_number;
     char *capture_directory;
     uint64_t now_ns, next_tap_check_ns;
+    uint64_t reopen_ns, reopen_wait_ns; /* of ports that failed to open, of all threads; the first one's */
     bool merges_runs; /* sends runs of frames as one: ss_engine_set_gso */
-    uint32_t run_ring_bytes; /* of a port that receives such frames in its ring */
+    uint32_t run_ring_bytes, run_rings_bytes; /* of a port that receives such frames in its ring; of all, at most */
     bool times_frames; /* timestamp each frame of the batch, not the batch */
     struct ss_steering steering; /* of the first thread: of all ports */
     struct ss_taps taps;

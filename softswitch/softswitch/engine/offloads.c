@@ -61,3 +61,9 @@ bool ss_offloads_has_segmentation(int fd, const char *ifname) {
     free(features);
     return has;
 }
+
+uint32_t ss_device_queues(int fd, const char *ifname) {
+    struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
+    if (!request(fd, ifname, &channels) || !(channels.rx_count + channels.combined_count)) return 1;
+    return channels.rx_count + channels.combined_count;
+}

@@ -7,9 +7,13 @@
 #define SS_OFFLOADS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Returns whether the device segments super-frames of UDP and of TCP (tx-udp-segmentation, tx-tcp-segmentation, with
  * scatter-gather and checksums). `fd`: any socket in the device's network namespace. */
 bool ss_offloads_has_segmentation(int fd, const char *ifname);
+
+/* Returns the number of queues that the device receives in; 1 where it does not report it. */
+uint32_t ss_device_queues(int fd, const char *ifname);
 
 #endif

@@ -14,11 +14,15 @@
 #include "engine_internal.h"
 #include "pcap.h"
 
+#define REOPEN_FIRST_NS 1000000000ull
+#define REOPEN_LAST_NS 64000000000ull
+
 /* The program is the group's, whose first socket is the first thread's. Call it with the lock held. */
-static int steer(const struct ss_engine *engine, const struct ss_engine_port *port) {
+static int steer(const struct ss_engine *engine, struct ss_engine_port *port) {
+    struct ss_interface *interface = &port->interface;
     bool is_first = engine->threads > 1 && engine->thread_index == 0;
-    if (!is_first || !ss_interface_is_open(&port->interface) || ss_interface_is_socket(&port->interface)) return 0;
-    return ss_fanout_steer(port->interface.fd, &engine->steering);
+    if (!is_first || !ss_interface_is_open(interface) || !interface->kind->steer) return 0;
+    return interface->kind->steer(interface, &engine->steering);
 }
 
 /* The kernel's group numbers the sockets of a port as they join: none opens before that of the thread before it. */
@@ -32,16 +36,20 @@ static bool is_next(const struct ss_engine *engine, const struct ss_engine_port 
     return is_open;
 }
 
-/* `fd`: a Unix datagram socket in place of an interface, or -1. */
-static int open_port(struct ss_engine *engine, struct ss_engine_port *port, int fd) {
-    if (fd < 0 && !is_next(engine, port)) return -ENODEV;
-    int error = fd < 0 ? ss_interface_open(&port->interface) : ss_interface_open_socket(&port->interface, fd);
+static int open_interface(struct ss_engine *engine, struct ss_interface *interface) {
+    int error = ss_interface_open(interface);
     if (error) return error;
-    bool receives = fd < 0 || engine->thread_index == 0;
     /* Edge-triggered: the rings are emptied before each wait. */
-    if (!error && receives)
-        error = ss_engine_watch_fd(engine, port->interface.fd, SS_EVENT_PORT, port->interface.number, EPOLLET);
-    if (error) ss_interface_close(&port->interface);
+    if (interface->wait_fd >= 0)
+        error = ss_engine_watch_fd(engine, interface->wait_fd, SS_EVENT_PORT, interface->number, EPOLLET);
+    if (error) ss_interface_close(interface);
+    return error;
+}
+
+static int open_port(struct ss_engine *engine, struct ss_engine_port *port) {
+    if (!is_next(engine, port)) return -ENODEV;
+    int error = open_interface(engine, &port->interface);
+    port->error = -error;
     return error;
 }
 
@@ -66,17 +74,12 @@ static void update_core(struct ss_engine_port *port, bool oper_up) {
     (void)ss_port_set_up(port->engine->sw, port->interface.number, oper_up);
 }
 
-static bool is_stale(const struct ss_interface *port) {
-    if (ss_interface_is_socket(port) || !ss_interface_is_open(port)) return false;
-    return (int)if_nametoindex(port->ifname) != port->ifindex || ss_interface_mtu_grew(port);
-}
-
 /* Returns the number of a port to close, the first at or after `*at` in the order of ports; SS_PORT_NUMBERS: there is none. */
 static uint32_t next_stale(struct ss_engine *engine, uint32_t *at) {
     uint32_t found = SS_PORT_NUMBERS;
     ss_engine_lock(engine);
     for (; found == SS_PORT_NUMBERS && *at < engine->port_count; ++*at)
-        if (is_stale(&engine->ports[*at]->interface)) found = engine->ports[*at]->interface.number;
+        if (ss_interface_is_stale(&engine->ports[*at]->interface)) found = engine->ports[*at]->interface.number;
     ss_engine_unlock(engine);
     return found;
 }
@@ -96,21 +99,42 @@ static void open_ports(struct ss_engine *engine) {
     ss_engine_lock(engine);
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_interface *port = &engine->ports[i]->interface;
-        if (ss_interface_is_socket(port)) continue;
-        if (!ss_interface_is_open(port) && open_port(engine, engine->ports[i], -1) == 0) (void)steer(engine, engine->ports[i]);
-        ss_interface_reopen_xsk(port);
-        ss_interface_update_merging(port, engine->merges_runs);
+        if (!ss_interface_is_open(port) && open_port(engine, engine->ports[i]) == 0) (void)steer(engine, engine->ports[i]);
+        ss_interface_update(port, engine->now_ns, true);
     }
     ss_engine_unlock(engine);
 }
 
 static void update_cores(struct ss_engine *engine) {
     ss_engine_lock(engine);
+    for (uint32_t i = 0; i < engine->port_count; i++)
+        update_core(engine->ports[i], ss_interface_is_oper_up(&engine->ports[i]->interface));
+    ss_engine_unlock(engine);
+}
+
+/* Returns whether a port failed to open though its interface is there. Notifies the control plane of what changed. */
+static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
+    bool has_failed = false, has_changed = false;
+    ss_engine_lock(engine);
     for (uint32_t i = 0; i < engine->port_count; i++) {
-        struct ss_interface *port = &engine->ports[i]->interface;
-        if (!ss_interface_is_socket(port)) update_core(engine->ports[i], ss_interface_is_oper_up(port));
+        struct ss_engine_port *port = engine->ports[i];
+        has_failed |= port->error && port->error != ENODEV;
+        has_changed |= port->error != port->reported_error;
+        port->reported_error = port->error;
     }
     ss_engine_unlock(engine);
+    if (has_changed) eventfd_write(first->port_change_fd, 1);
+    return has_failed;
+}
+
+/* An interface that is absent is reported when it appears; another failure may end by itself. */
+static void schedule_reopening(struct ss_engine *first, bool has_failed) {
+    ss_engine_lock(first);
+    first->reopen_wait_ns = first->reopen_wait_ns ? first->reopen_wait_ns * 2 : REOPEN_FIRST_NS;
+    if (first->reopen_wait_ns > REOPEN_LAST_NS) first->reopen_wait_ns = REOPEN_LAST_NS;
+    if (!has_failed) first->reopen_wait_ns = 0;
+    first->reopen_ns = has_failed ? first->now_ns + first->reopen_wait_ns : SS_NEVER;
+    ss_engine_unlock(first);
 }
 
 void ss_ports_update(struct ss_engine *first) {
@@ -119,6 +143,9 @@ void ss_ports_update(struct ss_engine *first) {
         for (uint32_t i = 0; i < first->threads; i++) close_port(first->threads_of[i], number);
     for (uint32_t i = 0; i < first->threads; i++) open_ports(first->threads_of[i]);
     for (uint32_t i = 0; i < first->threads; i++) update_cores(first->threads_of[i]); /* a port is up once all have it open */
+    bool has_failed = false;
+    for (uint32_t i = 0; i < first->threads; i++) has_failed |= report_errors(first->threads_of[i], first);
+    schedule_reopening(first, has_failed);
 }
 
 /* An interface that goes down sets a socket error, which the next send would report. */
@@ -127,7 +154,7 @@ void ss_ports_clear_error(struct ss_engine *engine, uint32_t number) {
     struct ss_engine_port *port = engine->by_number[number];
     int error;
     socklen_t size = sizeof error;
-    if (port && ss_interface_is_open(&port->interface)) getsockopt(port->interface.fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (port && port->interface.wait_fd >= 0) getsockopt(port->interface.wait_fd, SOL_SOCKET, SO_ERROR, &error, &size);
     ss_engine_unlock(engine);
 }
 
@@ -142,7 +169,7 @@ void ss_engine_port_free(struct ss_engine_port *port) {
     update_core(port, false);
     close_captures(port);
     for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) ss_fault_free(&port->injector[d]);
-    ss_interface_free(&port->interface);
+    ss_interface_close(&port->interface);
     free(port);
 }
 
@@ -190,20 +217,31 @@ static int check_new_port(const struct ss_engine *engine, uint32_t number, const
 /* Emulated links are slow, and many: their ports keep the small ring. */
 static uint32_t run_ring_bytes(struct ss_engine *engine, uint32_t number) {
     ss_engine_lock(engine);
-    uint32_t bytes = engine->merges_runs ? engine->run_ring_bytes : 0;
+    uint32_t bytes = engine->merges_runs ? engine->run_ring_bytes : 0, used = 0;
+    for (uint32_t i = 0; i < engine->port_count; i++) used += engine->ports[i]->interface.run_ring_bytes;
+    while (bytes && bytes + (uint64_t)used > engine->run_rings_bytes) bytes /= 2;
+    if (bytes < SS_RUN_RING_MIN) bytes = 0;
     ss_engine_unlock(engine);
     return ss_port_rate(engine->sw, number) ? 0 : bytes;
 }
 
-static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd, const char *directory,
+/* The kind of a new port, and its descriptors or -1. */
+struct source {
+    const struct ss_port_kind *kind;
+    int given_fd, sockets_fd;
+};
+
+static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, struct source source, const char *directory,
                      struct ss_engine_port **out) {
     struct ss_engine_port *port = calloc(1, sizeof *port);
     if (!port) return -ENOMEM;
     port->engine = engine;
-    int error = ss_interface_init(&port->interface, number, ifname, engine->thread_index, engine->threads);
+    ss_interface_init(&port->interface, source.kind, number, ifname, engine->thread_index, engine->threads);
+    port->interface.given_fd = source.given_fd;
+    port->interface.sockets_fd = source.sockets_fd;
     port->interface.run_ring_bytes = run_ring_bytes(engine, number);
-    if (!error) error = open_captures(port, directory);
-    if (!error) error = open_port(engine, port, fd);
+    int error = open_captures(port, directory);
+    if (!error) error = open_port(engine, port);
     if (error && error != -ENODEV) {
         ss_engine_port_free(port);
         return error;
@@ -218,20 +256,22 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
         engine->ports[at] = engine->ports[at - 1];
     engine->ports[at] = port;
     engine->by_number[port->interface.number] = port;
+    port->reported_error = port->error;
     (void)steer(engine, port);
-    ss_interface_update_merging(&port->interface, engine->merges_runs);
+    port->interface.wants_runs = engine->merges_runs;
+    ss_interface_update(&port->interface, engine->now_ns, false);
     update_core(port, ss_interface_is_oper_up(&port->interface));
 }
 
 /* Opens the sockets outside the lock, which would block the other ports' frames. */
-static int add_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd) {
+static int add_port(struct ss_engine *engine, uint32_t number, const char *ifname, struct source source) {
     struct ss_engine_port *port;
     ss_engine_lock(engine);
     int error = check_new_port(engine, number, ifname);
     char *directory = !error && engine->capture_directory ? strdup(engine->capture_directory) : NULL;
     ss_engine_unlock(engine);
     if (error) return error;
-    error = make_port(engine, number, ifname, fd, directory, &port);
+    error = make_port(engine, number, ifname, source, directory, &port);
     if (error) {
         free(directory);
         return error;
@@ -257,11 +297,15 @@ static int add_port(struct ss_engine *engine, uint32_t number, const char *ifnam
 }
 
 int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname) {
-    return add_port(engine, number, ifname, -1);
+    return add_port(engine, number, ifname, (struct source){&ss_packet_port, -1, -1});
 }
 
 int ss_engine_add_socket(struct ss_engine *engine, uint32_t number, const char *name, int fd) {
-    return fd < 0 ? -EBADF : add_port(engine, number, name, fd);
+    return fd < 0 ? -EBADF : add_port(engine, number, name, (struct source){&ss_socket_port, fd, -1});
+}
+
+int ss_engine_add_xdp(struct ss_engine *engine, uint32_t number, const char *ifname, int program_fd, int sockets_fd) {
+    return add_port(engine, number, ifname, (struct source){&ss_xdp_port, program_fd, sockets_fd});
 }
 
 int ss_engine_remove_port(struct ss_engine *engine, uint32_t number) {
@@ -288,22 +332,29 @@ int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int directio
     return port ? 0 : -ENOENT;
 }
 
-void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes) {
+void ss_engine_set_gso(struct ss_engine *engine, int on, uint32_t ring_bytes, uint32_t all_bytes) {
     ss_engine_lock(engine);
     engine->merges_runs = on != 0;
     engine->run_ring_bytes = ring_bytes;
-    for (uint32_t i = 0; i < engine->port_count; i++) ss_interface_update_merging(&engine->ports[i]->interface, on != 0);
+    engine->run_rings_bytes = all_bytes;
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        engine->ports[i]->interface.wants_runs = on != 0;
+        ss_interface_update(&engine->ports[i]->interface, engine->now_ns, false);
+    }
     ss_engine_unlock(engine);
 }
 
 static void fill_status(struct ss_engine_port *port, struct ss_engine_port_status *out) {
-    ss_interface_read_kernel_drops(&port->interface);
+    ss_interface_read_drops(&port->interface);
     *out = (struct ss_engine_port_status){.number = port->interface.number,
                                           .up = ss_interface_is_open(&port->interface),
-                                          .merges = port->interface.transmit.merges,
+                                          .merges = port->interface.merges,
+                                          .error = port->error,
+                                          .zero_copy = port->interface.is_zero_copy,
                                           .oper_up = port->oper_up,
                                           .counters = port->interface.counters};
     memcpy(out->ifname, port->interface.ifname, IF_NAMESIZE);
+    memccpy(out->kind, port->interface.kind->name, 0, SS_KIND_NAME - 1);
     for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) {
         out->faults[d] = port->injector[d].counters;
         out->fault_settings[d] = port->injector[d].settings;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "departures.h"
+
 int ss_transmit_init(struct ss_transmit_queue *queue) {
     memset(queue, 0, sizeof *queue);
     if (!(queue->arena = malloc(SS_TX_ARENA))) return -ENOMEM;
@@ -85,6 +87,7 @@ static void send_single(void *context, uint8_t *frame, uint32_t length) {
     while (sent < 0 && errno == EINTR);
     sends->result->packets += sent >= 0;
     sends->result->bytes += sent >= 0 ? length : 0;
+    sends->result->charge += sent >= 0 ? ss_frame_charge(length) : 0;
     sends->result->dropped += sent < 0;
 }
 
@@ -112,6 +115,7 @@ struct ss_transmit_result ss_transmit_send(struct ss_transmit_queue *queue, int 
         for (uint32_t end = sent + (uint32_t)(count > 0 ? count : 0); sent < end; sent++) {
             const struct ss_run *run = &queue->run[sent];
             result.packets += run->frames;
+            result.charge += ss_frame_charge(run->bytes);
             result.bytes += run->bytes + (run->frames - 1) * run->header_bytes;
         }
     }

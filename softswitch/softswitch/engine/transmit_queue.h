@@ -24,9 +24,9 @@ struct ss_transmit_queue {
     struct mmsghdr message[SS_TX_BATCH];
 };
 
-/* Numbers of sent and refused frames. */
+/* Numbers of sent and refused frames; `charge`: what the kernel has charged the socket for those sent (departures.h). */
 struct ss_transmit_result {
-    uint64_t packets, bytes, dropped;
+    uint64_t packets, bytes, dropped, charge;
     bool is_segmentation_refused;
 };
 

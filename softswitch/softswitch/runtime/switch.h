@@ -19,7 +19,8 @@
  * A frame's life: ss_receive -> parser -> ingress -> traffic manager (clones, multicast, resubmit) -> queue of the
  * egress port -> egress -> deparser -> tx. A port without a rate has no queue: its packets run egress and leave within
  * ss_receive. A port with a rate leaves them in its queue, before the egress control, as BMv2 does; ss_service runs
- * egress for those that are due and hands them to tx. So enq_qdepth, deq_qdepth and deq_timedelta are those of the emulated link.
+ * egress for those that are due and hands them to tx. So enq_qdepth, deq_qdepth and deq_timedelta are those of the emulated link;
+ * without a rate those of the real one, as far as the engine sees it (ss_port_set_backlog).
  */
 #ifndef SS_SWITCH_H
 #define SS_SWITCH_H
@@ -95,6 +96,10 @@ int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint3
 /* [control] Returns its rate; 0 for a port above SS_MAX_PORT. */
 uint64_t ss_port_rate(struct ss_switch *sw, uint32_t port);
 
+/* [batch] The queue behind a port without a rate, which the kernel or the device holds: its packets, and how long the first one
+ * has waited. They are a packet's enq_qdepth, deq_qdepth and deq_timedelta there until the next call. The start: none. */
+void ss_port_set_backlog(struct ss_switch *sw, uint32_t port, uint32_t packets, uint32_t wait_us);
+
 /* Queues of each port, `standard_metadata.priority` chooses: the highest number goes first. With one (the start) priority is
  * not looked at; else a packet whose priority is too high is dropped and counted in `queue_drops`. Before any packet. Returns
  * 0, or -1 for a number that is not in 1..SS_QUEUES. */
@@ -115,7 +120,7 @@ struct ss_port_stats {
     uint64_t rx_packets, rx_bytes; /* given to ss_receive */
     uint64_t tx_packets, tx_bytes; /* given to tx */
     uint64_t queue_drops;          /* tail drops of the egress queue */
-    uint64_t queue_depth;          /* packets in the egress queue now */
+    uint64_t queue_depth;          /* packets in the egress queue now, or at last behind a port without a rate */
 };
 
 /* Counters of the switch as a whole. */

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ports that cannot open again: the log and the status have the reason, once a change."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from softswitch.build.native import default_cache_dir
+from softswitch.engine import xdp
+from softswitch.engine.abi import engine_library
+from testnet import Namespace, SwitchProcess, needs_root, of_kind, wait_for
+
+pytestmark = needs_root
+PORTS = ("-i", "1@sw1", "-i", "2@sw2")
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    made = Namespace()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def start(namespace: Namespace, tmp_path: Path) -> Iterator[Callable[[str], SwitchProcess]]:
+    started: list[SwitchProcess] = []
+
+    def run(kind: str) -> SwitchProcess:
+        started.append(SwitchProcess(namespace, tmp_path, *of_kind(kind, PORTS), program="wire"))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+
+
+def logged(switch: SwitchProcess) -> list[str]:
+    return re.findall(r"port 2.*(?:is down|is open).*", switch.log())
+
+
+def wait_for_log(switch: SwitchProcess, *lines: str) -> None:
+    wait_for(lambda: len(logged(switch)) >= len(lines), "the log")
+    assert logged(switch) == list(lines)
+
+
+def test_a_port_whose_interface_has_another_name_is_down_until_the_name_is_back(
+    start: Callable[[str], SwitchProcess], namespace: Namespace, kind: str
+) -> None:
+    switch = start(kind)
+    absent, back = "port 2 is down: sw2: the interface is absent", "port 2: sw2 is open"
+    namespace.run("ip", "link", "set", "sw2", "name", "other")
+    wait_for_log(switch, absent)
+    assert switch.port(2)["error"] == "the interface is absent"
+    namespace.run("ip", "link", "set", "sw1", "mtu", "1400")  # a change that is none of the port
+    namespace.run("ip", "link", "set", "other", "name", "sw2")
+    wait_for_log(switch, absent, back)
+    assert switch.port(2)["error"] == ""
+    assert switch.port(2)["up"]
+
+
+@pytest.mark.parametrize("kind", ["xdp"], indirect=True)
+def test_an_mtu_that_a_port_cannot_carry_is_the_reason(
+    start: Callable[[str], SwitchProcess], namespace: Namespace, kind: str
+) -> None:
+    switch = start(kind)
+    too_large = "port 2 is down: sw2: AF_XDP carries an MTU of up to 3818"
+    namespace.run("ip", "link", "set", "sw2", "mtu", "9000")
+    wait_for_log(switch, too_large)
+    namespace.run("ip", "link", "set", "sw2", "mtu", "1500")
+    wait_for_log(switch, too_large, "port 2: sw2 is open")
+
+
+@pytest.mark.parametrize("kind", ["xdp"], indirect=True)
+def test_a_port_is_tried_again_though_nothing_is_reported(
+    start: Callable[[str], SwitchProcess], namespace: Namespace, kind: str
+) -> None:
+    """Another program leaves the interface without an event of the kernel."""
+    switch = start(kind)
+    namespace.run("ip", "link", "set", "sw2", "name", "other")
+    wait_for(lambda: not switch.port(2)["up"], "port 2 down")
+    foreign = xdp.load(default_cache_dir(), 1, "a test")
+    with namespace.entered():
+        index = socket.if_nametoindex("other")
+        link = engine_library(default_cache_dir()).ss_xdp_attach(foreign.program, index)
+    assert link >= 0
+    namespace.run("ip", "link", "set", "other", "name", "sw2")
+    wait_for(lambda: "another program" in switch.port(2)["error"], "the reason")
+    os.close(link)
+    foreign.close()
+    wait_for(lambda: switch.port(2)["up"], "port 2 up")
+    assert [line for line in logged(switch) if "another program" in line] == [
+        "port 2 is down: sw2: another program has the interface's XDP hook or queue (ip link show)"
+    ]
+
+
+def test_too_many_queues_are_an_error_at_the_start(namespace: Namespace, tmp_path: Path, kind: str) -> None:
+    namespace.remove_link(2)
+    queues = ("numrxqueues", 2, "numtxqueues", 2)
+    namespace.run("ip", "link", "add", "sw2", *queues, "type", "veth", "peer", "name", "h2")
+    namespace.run("ethtool", "-L", "sw2", "rx", 2, "tx", 2)
+    if kind == "xdp":
+        with pytest.raises(AssertionError, match="one receive queue of the interface for each"):
+            SwitchProcess(namespace, tmp_path, *of_kind(kind, PORTS), program="wire")
+    else:
+        SwitchProcess(namespace, tmp_path, *of_kind(kind, PORTS), program="wire").kill()
