@@ -278,15 +278,14 @@ def _submit(
     it is there: a job whose submitter dies first would have no member that ends it. Raises JobRefusedError."""
     name = f"{keys['name']}"
     generation = 0 if succession.is_kept else None
-    entered = EnteredJob(
-        where, name, host, f"rank 0 at host {host}", generation=generation, run=succession.run
-    )
+    member, run = f"rank 0 at host {host}", succession.run
+    entered = EnteredJob(where, name, host, member, generation=generation, run=run, is_submitted=False)
     try:
         token = _submitted(where, keys, queue, deadline, succession.is_kept)
     except BaseException:
         entered.leave()
         raise
-    entered.add_token(token)
+    entered.submitted(token)
     return KeptJob(name, 0, token), entered
 
 
