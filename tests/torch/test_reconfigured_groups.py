@@ -51,10 +51,15 @@ def _options() -> Any:
     return options
 
 
+def offered(uuid: int) -> None:
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"{uuid}/{dist.get_rank()}", _KEPT["group"].get_reconfigure_handle())
+
+
 def joined(uuid: int, members: Sequence[int], seconds: float = 60) -> tuple[int, int]:
     """Its rank and size afterwards."""
     store, group = dist.distributed_c10d._get_default_store(), _KEPT["group"]
-    store.set(f"{uuid}/{dist.get_rank()}", group.get_reconfigure_handle())
+    offered(uuid)
     options = dist.distributed_c10d.ReconfigureOptions()
     options.uuid, options.timeout = uuid, timedelta(seconds=seconds)
     options.handles = [store.get(f"{uuid}/{member}").decode() for member in members]
@@ -80,8 +85,8 @@ def shut_down() -> None:
     _KEPT["group"].shutdown()
 
 
-def errors(found: World) -> list[str]:
-    answers = found.answers()
+def errors(found: World, ranks: Sequence[int] | None = None) -> list[str]:
+    answers = found.answers(ranks)
     assert not any(good for good, _ in answers), answers
     return [text for _, text in answers]
 
@@ -93,6 +98,14 @@ def test_ranks_that_disagree_do_not_meet(ranks: World):
     assert all("timeout" in text for text in errors(ranks))
     assert ranks.run(joined, 2, (2, 0, 1)) == [(1, 3), (2, 3), (0, 3)]
     assert ranks.run(summed) == [7] * RANKS
+
+
+def test_a_rank_that_does_not_come_is_an_error_of_the_backend(ranks: World):
+    """Gloo's own is one of its store."""
+    ranks.run(offered, 1)
+    ranks.start(joined, 1, (0, 1, 2), 3, ranks=[0, 1])
+    assert all(text.startswith("DistBackendError: netfold: Gloo") for text in errors(ranks, [0, 1]))
+    assert ranks.run(joined, 2, (0, 1, 2)) == [(0, 3), (1, 3), (2, 3)]
 
 
 def test_a_group_without_ranks_refuses_calls_and_parts(ranks: World):

@@ -63,11 +63,14 @@ class ReconfigurableGroup(Collectives, dist.ProcessGroup):  # type: ignore[misc]
 
     def reconfigure(self, opts: Any) -> NetfoldWork:
         """Ends the calls in flight at all ranks before, and joins those whose handles these are, in the same job if
-        they know it. Raises DistBackendError, and Gloo's RuntimeError: then the group has no ranks."""
+        they know it. Raises DistBackendError: then the group has no ranks."""
         self.abort()
         timeout = opts.timeout or self._options.timeout
         deadline = time.monotonic() + timeout.total_seconds()
-        self._gloo_backend.reconfigure(opts)
+        try:
+            self._gloo_backend.reconfigure(opts)
+        except RuntimeError as error:
+            raise dist.DistBackendError(f"netfold: Gloo does not connect: {error}") from error
         options = dist.distributed_c10d._DistributedBackendOptions()
         options.store = dist.PrefixStore(f"reconfigure/{_name_of(opts)}", self._options.store)
         options.group_rank, options.group_size = self.rank(), self.size()
