@@ -51,10 +51,8 @@ class Reconfigurations:
                 await self._plan_scheduler.run(PlanPriority.REPAIR, work)
         except RefusedError:
             job = self._registry.get(name)
-            is_repeated = request_id != "" and (generation + 1, request_id) == (
-                job.generation,
-                job.request_id,
-            )
+            started = (job.generation, job.request_id, {*job.workers})
+            is_repeated = request_id != "" and (generation + 1, request_id, {*workers}) == started
             if not is_repeated or not job.state.is_installed:
                 raise
         return self._registry.get(name)

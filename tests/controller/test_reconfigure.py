@@ -292,6 +292,8 @@ def test_a_repeated_request_has_the_answer_of_the_first(tmp_path, workers):
             for other in ("two", ""):
                 with pytest.raises(grpc.aio.AioRpcError, match="has workers of generation 1"):
                     await job.reconfigure(workers, request_id=other)
+            with pytest.raises(grpc.aio.AioRpcError, match="has workers of generation 1"):
+                await job.reconfigure(("h2", "h3"), request_id="one")
             found = await job.join(workers, generation=1)
             assert {one.epoch for one in found.values()} == {2}
             await job.reconfigure(workers, generation=1, request_id="three")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
@@ -302,6 +304,25 @@ def test_a_job_that_is_refused_is_refused_to_all_ranks(fabric: Fabric):
     assert "refused it: link h1-leaf1 is full" in str(first)
     assert isinstance(second, TrafficError)
     assert str(second) == f"rank 0: {first}"
+
+
+class LostStore(dist.HashStore):
+    """It has the host of rank 1, and goes away before the layout is there."""
+
+    def set(self, key: str, value: str) -> None:
+        if key.endswith("/layout"):
+            raise dist.DistNetworkError("Connection reset by peer")
+        super().set(key, value)
+        if key == "session":
+            super().set(f"{value}/host1", json.dumps(asdict(HostInfo("m1", (), "h2", "1"))))
+
+
+def test_a_store_that_goes_away_after_the_submission_leaves_no_job(fabric: Fabric, tmp_path: Path):
+    with pytest.raises(dist.DistNetworkError):
+        rendezvous(LostStore(), 0, 2, TorchOptions(), 30, HostInfo("m0", (), "h1", "0"))
+    (job,) = fabric.controller.jobs
+    assert "canceled by rank 0 cannot publish it" in fabric.controller.reason(job["name"])
+    assert not list(tmp_path.glob("netfold-*/*"))
 
 
 def test_a_job_that_may_not_wait_for_capacity_is_refused_at_once(fabric: Fabric):

@@ -71,11 +71,17 @@ def run_member(monkeypatch: pytest.MonkeyPatch) -> RunMember:
         generation: int | None = None,
         run: str = "",
         has_failed: bool = False,
+        is_submitted: bool = True,
     ) -> None:
         with subprocess.Popen(["sleep", "60"]) as member, monkeypatch.context() as as_member:
             as_member.setattr(os, "getpid", lambda: member.pid)
             as_member.setattr(process_jobs, "watch_process", lambda *_, variables: -1)
-            entered = EnteredJob(where, job, "h1", "rank 0 at host h1", generation=generation, run=run)
+            entered = EnteredJob(
+                *(where, job, "h1", "rank 0 at host h1"),
+                generation=generation,
+                run=run,
+                is_submitted=is_submitted,
+            )
             if leaves:
                 entered.leave(has_failed=has_failed)
             member.kill()
@@ -233,6 +239,42 @@ def test_a_watch_interrupts_no_job_that_those_that_follow_have_taken(
         assert take_kept_job(where, "run") == KeptJob("train", 0)
     process_jobs.cancel_entered(str(path), text)
     assert controller.running == ({"train": False} if is_taken else {})
+
+
+@pytest.mark.parametrize("generation", [None, 0])
+@pytest.mark.parametrize("is_others", [False, True])
+def test_a_job_that_may_not_be_submitted_ends_only_if_it_has_no_member(
+    jobs: tuple[Jobs, Connection], run_member: RunMember, generation: int | None, is_others: bool
+):
+    """Another program may run a job of this name, for which the submission would have been refused."""
+    controller, where = jobs
+    controller.running = {"train": is_others}
+    run_member(where, "train", generation=generation, run="run", is_submitted=False)
+    assert take_kept_job(where, "run") is None
+    (path,) = process_jobs._folder().iterdir()
+    process_jobs.cancel_entered(str(path), path.read_text())
+    assert controller.running == ({"train": True} if is_others else {})
+
+
+def test_a_job_whose_submission_fails_leaves_nothing(jobs: tuple[Jobs, Connection], run_member: RunMember):
+    run_member(jobs[1], "train", generation=0, run="run", is_submitted=False)
+    assert cancel_abandoned_jobs(jobs[1], 10, "run") == []
+    assert not list(process_jobs._folder().iterdir())
+
+
+def test_a_watch_knows_a_submission_that_followed_its_start(
+    jobs: tuple[Jobs, Connection], monkeypatch: pytest.MonkeyPatch
+):
+    controller, where = jobs
+    controller.running = {"train": True}
+    monkeypatch.setattr(process_jobs, "watch_process", lambda *_, variables: -1)
+    entered = EnteredJob(where, "train", "h1", "rank 0 at host h1", is_submitted=False)
+    (path,) = process_jobs._folder().iterdir()
+    text = path.read_text()
+    entered.submitted("")
+    process_jobs.cancel_entered(str(path), text)
+    assert controller.running == {}
+    entered.leave()
 
 
 def test_each_generation_of_a_process_has_a_file(

@@ -26,6 +26,7 @@ import urllib.parse
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from netfold.protocol.connection import Connection, connection
 from netfold.protocol.environment import Variable
@@ -50,7 +51,8 @@ class ProcessJob:
     """`host`: as which the process is a member, or the first process of its host. `member`: for messages. `started`: of
     the process, in clock ticks since boot: tells processes of one number apart. `token`: of the job, in the file alone,
     which no other user can read. `generation`: of the workers of a job that is kept; None: it ends with them. `run`: in
-    which processes follow that find this file; "": they know the job otherwise."""
+    which processes follow that find this file; "": they know the job otherwise. `is_submitted`: else a job of this name
+    may be that of another program."""
 
     job: str
     host: str
@@ -61,6 +63,13 @@ class ProcessJob:
     token: str = field(default="", repr=False)
     generation: int | None = None
     run: str = ""
+    is_submitted: bool = True
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Raises ValueError, TypeError. No process follows in a job that may not have been submitted."""
+        found = cls(**json.loads(text))
+        return found if found.is_submitted else replace(found, generation=None, run="")
 
 
 class EnteredJob:
@@ -76,6 +85,7 @@ class EnteredJob:
         *,
         generation: int | None = None,
         run: str = "",
+        is_submitted: bool = True,
     ) -> None:
         """To be called before this process joins the job, or submits it."""
         self._process = process = os.getpid()
@@ -84,6 +94,7 @@ class EnteredJob:
             *(name, host, member, where.address, process, _started(process)),
             generation=generation,
             run=run,
+            is_submitted=is_submitted,
         )
         text = json.dumps(asdict(entry))
         token = where.token if job_of_token(where.token) is not None else ""
@@ -102,10 +113,11 @@ class EnteredJob:
         except OSError as error:
             log.warning("job %s has no watch, and may end with its lease if %s dies: %s", name, member, error)
 
-    def add_token(self, token: str) -> None:
-        """Put the token of the job's members, which its submission returned, into the file."""
+    def submitted(self, token: str) -> None:
+        """To be called when the job is submitted. `token`: of its members."""
         with contextlib.suppress(OSError):
-            self._path = self._path and _write_file(replace(self._entry, token=token))
+            entry = replace(self._entry, token=token, is_submitted=True)
+            self._path = self._path and _write_file(entry)
 
     def leave(self, *, has_failed: bool = False) -> None:
         """To be called after this process has left the job. A forked child, which is no member, leaves nothing. Nor
@@ -123,18 +135,21 @@ class EnteredJob:
 
 
 def cancel_entered(path: str, text: str) -> None:
-    """Cancels the job of a process that has ended. `text`: of its file. If the file is gone, the program that followed
-    may have canceled the job, and one of the same name may be its own: it is canceled only if this member is lost. A
-    job that was kept is theirs then."""
-    entry = ProcessJob(**json.loads(text))
+    """Cancels the job of a process that has ended. `text`: of its file when it was entered. If the file is gone, the
+    program that followed may have canceled the job, and one of the same name may be its own: it is canceled only if
+    this member is lost. A job that was kept is theirs then."""
+    try:
+        entry = ProcessJob.read(Path(path).read_text() if path else text)
+    except OSError:
+        entry = ProcessJob(**json.loads(text))
     by = f"the watch of {entry.member}: its process {entry.pid} has ended"
-    where = connection(entry.controller)
+    where = connection(entry.controller).as_member(entry.token)
     if entry.generation is not None:
         if not path or Path(path).exists():
             interrupt_job(where, entry.job, entry.generation, by, _CANCEL_S)
             _forget_when_taken(where, Path(path), entry)
         return
-    is_own = path != "" and Path(path).exists()
+    is_own = entry.is_submitted and path != "" and Path(path).exists()
     has_ended = is_own and cancel_job(where, entry.job, by, _CANCEL_S)
     if has_ended or cancel_lost(where, entry.job, entry.host, by, _CANCEL_S) is False:
         with contextlib.suppress(OSError):
@@ -196,7 +211,7 @@ def _abandoned() -> Iterator[tuple[Path, ProcessJob]]:
     with contextlib.suppress(OSError):
         for path in sorted(_folder().glob("*.json")):
             with contextlib.suppress(OSError, ValueError, TypeError):
-                entry = ProcessJob(**json.loads(path.read_text()))
+                entry = ProcessJob.read(path.read_text())
                 if _started(entry.pid) != entry.started:
                     yield path, entry
 

@@ -50,19 +50,20 @@ def create(options: Any, program_options: Any) -> Any:
 
 def create_part(options: Any, world: Collectives) -> Any:
     """A group of ranks of the world, without options of its own. Raises DistBackendError."""
+    session = world.session  # a world without ranks has none
     store = dist.PrefixStore(f"netfold/{world.layout.session}", options.store)
     if options.group_size == world.size():
         gloo = _create_gloo(options, store, world.layout, world.rank())
-        return _make(options, world.layout, world.session, gloo, world.job_options, False)
+        return _make(options, world.layout, session, gloo, world.job_options, False)
     ranks = f"all calls of {options.group_size} of {world.size()} ranks"
     reason = world.fallback_reason or "no NETFOLD_GROUP_RATE"
     if world.layout.group_rate is not None and not world.fallback_reason:
         group = create_with_job(options, world.job_options.of_a_group(world.layout.group_rate))
         if group.fallback_reason:
-            world.session.reporter.by_gloo(f"{ranks} ({group.fallback_reason})")
+            session.reporter.by_gloo(f"{ranks} ({group.fallback_reason})")
         return group
     gloo = _create_gloo(options, store, world.layout, world.rank())
-    world.session.reporter.by_gloo(f"{ranks} ({reason})")
+    session.reporter.by_gloo(f"{ranks} ({reason})")
     log.info("group %s: %s by Gloo: %s", options.group_id, ranks, reason)
     return gloo
 

@@ -9,6 +9,8 @@ It is a ProcessGroup because the rank and the size of a backend in Python cannot
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -61,13 +63,16 @@ class ReconfigurableGroup(Collectives, dist.ProcessGroup):  # type: ignore[misc]
 
     def reconfigure(self, opts: Any) -> NetfoldWork:
         """Ends the calls in flight at all ranks before, and joins those whose handles these are, in the same job if
-        they know it. Raises DistBackendError, and Gloo's RuntimeError: then the group has no ranks."""
+        they know it. Raises DistBackendError: then the group has no ranks."""
         self.abort()
         timeout = opts.timeout or self._options.timeout
         deadline = time.monotonic() + timeout.total_seconds()
-        self._gloo_backend.reconfigure(opts)
+        try:
+            self._gloo_backend.reconfigure(opts)
+        except RuntimeError as error:
+            raise dist.DistBackendError(f"netfold: Gloo does not connect: {error}") from error
         options = dist.distributed_c10d._DistributedBackendOptions()
-        options.store = dist.PrefixStore(f"reconfigure/{opts.uuid}", self._options.store)
+        options.store = dist.PrefixStore(f"reconfigure/{_name_of(opts)}", self._options.store)
         options.group_rank, options.group_size = self.rank(), self.size()
         options.timeout = timedelta(seconds=max(0.0, deadline - time.monotonic()))
         options.group_id = f"{self._options.group_id}-{opts.uuid}"
@@ -85,8 +90,14 @@ class ReconfigurableGroup(Collectives, dist.ProcessGroup):  # type: ignore[misc]
         """Ends the calls in flight at all ranks. Their job waits for the next ones."""
         if self._session is not None:
             super().abort()
-            self._session = None
 
     def shutdown(self) -> None:
         if self._session is not None:
             super().shutdown()
+            self._session = None
+
+
+def _name_of(opts: Any) -> str:
+    """Ranks that disagree on their number or order do not meet, where Gloo may connect some of them."""
+    handles = sorted(opts.handles) if isinstance(opts.handles, set) else opts.handles
+    return f"{opts.uuid}/{hashlib.sha256(json.dumps(handles).encode()).hexdigest()}"

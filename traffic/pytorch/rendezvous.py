@@ -28,7 +28,7 @@ from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.protocol.environment import Variable
 from netfold.traffic.errors import DifferentFallbacksError, JobRefusedError, TrafficError, UnknownHostError
 from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
-from netfold.traffic.membership.jobs import KeptJob, submit_job
+from netfold.traffic.membership.jobs import KeptJob, cancel_job, submit_job
 from netfold.traffic.membership.process_jobs import EnteredJob, cancel_abandoned_jobs
 from netfold.traffic.pytorch.kept_job import KEPT, Succession, end_jobs, join_again
 from netfold.traffic.pytorch.options import Fallback, TorchOptions
@@ -184,8 +184,22 @@ def _publish_layout(
             f"{session}/layout", json.dumps({"nonces": nonces, "error": f"{error}", "refused": refused})
         )
         raise
-    store.set(f"{session}/layout", json.dumps({"nonces": nonces, **asdict(replace(layout, entered=None))}))
+    try:
+        store.set(
+            f"{session}/layout", json.dumps({"nonces": nonces, **asdict(replace(layout, entered=None))})
+        )
+    except BaseException as error:
+        _give_up(layout, f"rank 0 cannot publish it: {error!r}")
+        raise
     return layout
+
+
+def _give_up(layout: RankLayout, why: str) -> None:
+    """End the job, which no other rank knows."""
+    if layout.job:
+        cancel_job(layout.connection(), layout.job, why, _CANCEL_S)
+    if layout.entered is not None:
+        layout.entered.leave()
 
 
 def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> RankLayout:
@@ -278,15 +292,14 @@ def _submit(
     it is there: a job whose submitter dies first would have no member that ends it. Raises JobRefusedError."""
     name = f"{keys['name']}"
     generation = 0 if succession.is_kept else None
-    entered = EnteredJob(
-        where, name, host, f"rank 0 at host {host}", generation=generation, run=succession.run
-    )
+    member, run = f"rank 0 at host {host}", succession.run
+    entered = EnteredJob(where, name, host, member, generation=generation, run=run, is_submitted=False)
     try:
         token = _submitted(where, keys, queue, deadline, succession.is_kept)
     except BaseException:
         entered.leave()
         raise
-    entered.add_token(token)
+    entered.submitted(token)
     return KeptJob(name, 0, token), entered
 
 

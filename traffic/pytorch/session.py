@@ -65,7 +65,13 @@ class Session:
         """Returns at once; the call ends with its `done`."""
         times = self.reporter.submitted(call.tensor.nbytes)
         entry = self._recorder.begin(call.kind, call.tensor.numel(), call.tensor.dtype)
-        self._calls.put((replace(call, done=lambda error: self._complete(call, times, entry, error)), entry))
+        submitted = replace(call, done=lambda error: self._complete(call, times, entry, error))
+        with self._lock:
+            if not self._closed:
+                self._calls.put((submitted, entry))
+                return
+            failure = self._failure
+        submitted.done(failure)  # of a group that outlives its world's session
 
     def _start_calls(self) -> None:
         while (submitted := self._calls.get()) is not None:
