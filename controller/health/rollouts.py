@@ -3,14 +3,16 @@
 """Rolls a program out to the switches of a fabric, one after the other, while jobs run.
 
 Jobs leave a switch, or wait for it where they cannot. It gets the program, and has to pass a check. The first switch
-that does not gets its own program back, and the rollout stops there. Each step is in the store before it has an
-effect, so the next controller continues where this one ended."""
+that does not gets its own program back, and the rollout stops there. The same happens to the one under way when an
+operator cancels the rollout. Each step is in the store before it has an effect, so the next controller continues where
+this one ended."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from typing import Any
 
 from netfold.controller.health.link_probes import LinkProbes
 from netfold.controller.health.slot_access import SlotAccess
@@ -39,6 +41,8 @@ log = logging.getLogger(__name__)
 
 REASON = "it gets another program"
 """Reason of the withdrawals of a rollout."""
+
+CANCELED = "an operator has canceled it"
 
 DRAIN_S = 60.0
 """Seconds for jobs to leave a switch. It is held then."""
@@ -83,6 +87,7 @@ class Rollouts:
         self._migration_reason = migration_reason
         self._pipeline_of = pipeline_of
         self._on_program = on_program
+        self._step: asyncio.Task[None] | None = None
         self._store = state.registry.program_store
         self.record = _without_removed(self._store.rollout, fleet.sessions)
 
@@ -115,6 +120,19 @@ class Rollouts:
         self.record = record
         self._state.changes.notify()
         return record
+
+    def cancel(self) -> None:
+        """Let the switch under way get its program back, and end the rollout. Nothing happens to one that ends already.
+        Raises RolloutError, StoreError."""
+        record = self.record
+        if record is None or record.state in (RolloutState.DONE, RolloutState.STOPPED):
+            last = f": that of program {record.name} is {record.state}" if record else ""
+            raise RolloutError(f"no rollout is under way{last}")
+        if record.state is RolloutState.CANCELED or record.reason:
+            return
+        self._commit(record.model_copy(update={"reason": CANCELED, "is_canceled": True}))
+        if self._step is not None:
+            self._step.cancel()
 
     def check_free(self, names: Iterable[str]) -> None:
         """Raises WithdrawalError if one of these elements is a switch that gets another program now."""
@@ -167,11 +185,21 @@ class Rollouts:
             if record is None or record.state is not RolloutState.RUNNING:
                 await self._state.changes.wait()
             elif not record.left:
-                self._end(record, RolloutState.DONE)
+                self._end(record)
             elif record.reason:
                 await self._put_back(record, record.left[0])
             else:
-                await self._advance(record, record.left[0])
+                await self._until_canceled(self._advance(record, record.left[0]))
+
+    async def _until_canceled(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do one step, which `cancel` ends where it waits."""
+        step = self._step = asyncio.create_task(work)
+        try:
+            await asyncio.wait({step})
+        finally:
+            step.cancel()
+        if not step.cancelled():
+            step.result()
 
     async def _advance(self, record: RolloutRecord, switch: str) -> None:
         """Give the next switch the program, and check it."""
@@ -203,7 +231,7 @@ class Rollouts:
         return record
 
     async def _put_back(self, record: RolloutRecord, switch: str) -> None:
-        """Give a switch the program back that it had, and stop."""
+        """Give a switch the program back that it had, and end the rollout."""
         before = record.previous[switch]
         if self._digest(switch) != before:
             if not any(w.element == switch and w.is_for_rollout for w in self._state.registry.withdrawals):
@@ -215,16 +243,16 @@ class Rollouts:
         if await self._until(lambda: session.is_ready_with_pipeline, READY_S):
             self._give_back(record, switch)
         else:
-            why = f"{record.reason}; with its own program it is not ready, either, and it stays withdrawn"
+            why = f"{record.reason}; {switch} is not ready with its own program, and stays withdrawn"
             record = record.model_copy(update={"reason": why})
-        self._end(record, RolloutState.STOPPED)
+        self._end(record)
 
-    def _end(self, record: RolloutRecord, state: RolloutState) -> None:
+    def _end(self, record: RolloutRecord) -> None:
         reason = f": {record.reason}" if record.reason else ""
-        log.warning("the rollout of program %s is %s%s", record.name, state, reason)
+        log.warning("the rollout of program %s is %s%s", record.name, record.end, reason)
         with self._state.registry.change():
             self._store.forget_unused_programs()
-            ended = record.model_copy(update={"state": state})
+            ended = record.model_copy(update={"state": record.end})
             self._store.put_rollout(ended)
         self.record = ended
         self._state.changes.notify()
@@ -325,5 +353,5 @@ def _without_removed(record: RolloutRecord | None, switches: Collection[str]) ->
     left = tuple(switch for switch in record.left if switch in switches)
     is_removed = left[:1] != record.left[:1]
     displaced = None if is_removed else record.displaced
-    state = RolloutState.STOPPED if is_removed and record.reason else record.state
+    state = record.end if is_removed and record.reason else record.state
     return record.model_copy(update={"left": left, "displaced": displaced, "state": state})

@@ -41,6 +41,7 @@ class RolloutState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     STOPPED = "stopped"
+    CANCELED = "canceled"
 
 
 class RolloutRecord(Record):
@@ -52,7 +53,8 @@ class RolloutRecord(Record):
     left       switches that have not; the first one is under way
     displaced  what an operator had requested for the one under way
     down       links of the one under way that were down before it got the program
-    reason     why its check failed: it gets its program back, and the rollout stops; "": it has not
+    reason     why the one under way gets its program back, after which the rollout ends; "": it does not
+    is_canceled  an operator is the reason, and not a failed check
     """
 
     name: str
@@ -63,4 +65,24 @@ class RolloutRecord(Record):
     displaced: Withdrawal | None = None
     down: tuple[str, ...] = ()
     reason: str = ""
+    is_canceled: bool = False
     state: RolloutState = RolloutState.RUNNING
+
+    @property
+    def end(self) -> RolloutState:
+        """The state in which it ends once no switch is under way."""
+        if self.is_canceled:
+            return RolloutState.CANCELED
+        return RolloutState.STOPPED if self.reason else RolloutState.DONE
+
+    @property
+    def progress(self) -> dict[str, int]:
+        """Numbers of switches."""
+        counts = {"done": len(self.done), "under_way": 0, "failed": 0, "waiting": len(self.left[1:])}
+        if self.left:
+            first = {RolloutState.RUNNING: "under_way", RolloutState.STOPPED: "failed"}
+            counts[first.get(self.state, "waiting")] += 1
+        return counts
+
+
+NO_ROLLOUT = RolloutRecord(name="", digest="", previous={})

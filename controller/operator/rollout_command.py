@@ -40,16 +40,20 @@ STATUS_POLL_S = 0.5
 def rollout(
     where: ControllerOptions,
     program: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="PROGRAM",
             help="Name of a program that comes with netfold, or a P4Info file in a folder with its manifest.json.",
         ),
-    ],
+    ] = None,
     compiled: Annotated[
         Path | None,
         typer.Option("--program", help="Compiled program; default: the .json next to the P4Info."),
     ] = None,
+    cancel: Annotated[
+        bool,
+        typer.Option("--cancel", help="End the rollout under way. It needs no PROGRAM."),
+    ] = False,
     is_followed: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has ended.")] = True,
     as_json: AsJson = False,
 ) -> None:
@@ -57,19 +61,25 @@ def rollout(
     wait for it. The first switch that fails its check gets its own program back, and the rollout stops. It continues
     without this command; `netfold fabric status` shows how far it is.
 
-    Exit codes: 0 done, or started with --no-wait, 2 bad file, 3 refused or stopped, 4 no controller answers.
+    --cancel ends it: the switch under way gets its own program back, and those that are done keep the new one.
+
+    \b
+    Examples:
+      netfold fabric rollout netfold-bmv2-256
+      netfold fabric rollout --cancel
+
+    Exit codes: 0 done, canceled as --cancel has it, or started with --no-wait, 2 bad file, 3 refused, stopped or
+    canceled, 4 no controller answers.
     """
-    try:
-        read = read_pipeline(_pipeline(program, compiled))
-    except FabricError as error:
-        fail(BAD_INPUT, str(error))
-    request = pb.RollOutProgramRequest(
-        name=read.name,
-        p4info=read.p4info,
-        blob=read.blob,
-        abilities=read.abilities.model_dump_json().encode(),
-    )
-    begun = call_controller(where, lambda stub: stub.RollOutProgram(request, timeout=REQUEST_S)).rollout
+    if cancel is (program is not None):
+        fail(BAD_INPUT, "a rollout has a PROGRAM, and --cancel has none")
+    if program is None:
+        begun = call_controller(
+            where, lambda stub: stub.CancelRollout(pb.CancelRolloutRequest(), timeout=REQUEST_S)
+        ).rollout
+    else:
+        request = _request(program, compiled)
+        begun = call_controller(where, lambda stub: stub.RollOutProgram(request, timeout=REQUEST_S)).rollout
     ended = (
         call_controller(where, lambda stub: _follow(stub, begun, is_quiet=as_json)) if is_followed else begun
     )
@@ -77,8 +87,22 @@ def rollout(
         print_json(plain(ended))
     elif not is_followed:
         typer.echo(rollout_text(ended))
-    if ended.state != RolloutState.RUNNING and ended.left:
+    wanted = RolloutState.CANCELED if cancel else RolloutState.DONE
+    if ended.state not in (RolloutState.RUNNING, wanted):
         raise typer.Exit(REFUSED)
+
+
+def _request(program: str, compiled: Path | None) -> pb.RollOutProgramRequest:
+    try:
+        read = read_pipeline(_pipeline(program, compiled))
+    except FabricError as error:
+        fail(BAD_INPUT, str(error))
+    return pb.RollOutProgramRequest(
+        name=read.name,
+        p4info=read.p4info,
+        blob=read.blob,
+        abilities=read.abilities.model_dump_json().encode(),
+    )
 
 
 def _pipeline(program: str, compiled: Path | None) -> Pipeline:

@@ -99,10 +99,12 @@ class Maintenance:
         self._placements.try_queue()
 
     def give_back(self, names: Iterable[str], *, is_for_rollout: bool = False) -> None:
-        """Let plans, jobs and routes use elements again. Nothing happens if none is withdrawn. Raises WithdrawalError,
-        StoreError."""
+        """Let plans, jobs and routes use elements again. A rollout gives back only what is withdrawn for it. Nothing
+        happens if none is withdrawn. Raises WithdrawalError, StoreError."""
         elements = elements_named(self._state.fabric, names)
-        stored = {w.element for w in self._state.registry.withdrawals}
+        stored = {
+            w.element for w in self._state.registry.withdrawals if w.is_for_rollout or not is_for_rollout
+        }
         returned = [name for name in elements.names if name in stored]
         if not returned:
             return

@@ -63,6 +63,7 @@ RULES: Mapping[str, Rule] = {
     "GiveBackElements": Rule(Right.FABRIC, changes=True),
     "ChangeFabric": Rule(Right.FABRIC, changes=True),
     "RollOutProgram": Rule(Right.FABRIC, changes=True),
+    "CancelRollout": Rule(Right.FABRIC, changes=True),
 }
 """Each call of the service. A call without a rule is an operator's alone."""
 

@@ -34,6 +34,7 @@ from netfold.controller.service.interceptor import CallInterceptor, Handler, wra
 from netfold.controller.service.jwt_issuers import TokenRefusedError
 from netfold.controller.service.request_texts import MAX_TEXT, plain_text
 from netfold.controller.service.security import Credentials
+from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY
 from netfold.protocol.job_token import verified_job
@@ -180,6 +181,8 @@ class AccessInterceptor(CallInterceptor):
         tenant = call.caller.tenant if job is None else job.tenant
         user = f" for {call.caller.name}" if call.caller is not call.holder else ""
         elements = getattr(request, "elements", None) or getattr(request, "jobs", None) or ()
+        if isinstance(request, pb.RollOutProgramRequest | pb.CancelRolloutRequest) and answer is not None:
+            elements = [answer.rollout.program]
         self._events.add(
             Event(
                 at=time.time(),

@@ -274,7 +274,7 @@ async def _lead(
     changes = controller.planning.fabric_changes
     if options.record is not None:
         controller.observation.recorder.file = RecordingFile(options.record)
-    collector = ControllerCollector(controller.state, controller.switches)
+    collector = ControllerCollector(controller.state, controller.switches, controller.planning)
     await plans.start()
     running = asyncio.create_task(controller.run())
     ends = [asyncio.create_task(event.wait()) for event in (stop, changes.applied)]

@@ -20,12 +20,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
+from netfold.controller.jobs.program_records import NO_ROLLOUT
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.member_status import TreeProgress
 from netfold.controller.service.listening import ListenError, reason
-from netfold.controller.subsystems import Switches
+from netfold.controller.subsystems import Planning, Switches
 from netfold.controller.switches.failed_elements import NO_ELEMENTS
 
 log = logging.getLogger(__name__)
@@ -136,13 +137,15 @@ class _Handler(WSGIRequestHandler):
 class ControllerCollector(Collector):
     """Collects metrics in the thread of the web server, so it copies a dictionary before it iterates over it."""
 
-    def __init__(self, state: ControllerState, switches: Switches) -> None:
+    def __init__(self, state: ControllerState, switches: Switches, planning: Planning) -> None:
         self._state = state
         self._switches = switches
+        self._rollouts = planning.rollouts
 
     def collect(self) -> Iterator[Metric]:
         yield self._packets()
         yield from self._switch_metrics()
+        yield self._rollout()
         yield from self._jobs()
         yield from self._members()
         yield from self._links()
@@ -194,6 +197,17 @@ class ControllerCollector(Collector):
         for intent in Intent:
             withdrawn.add_metric([intent], len(by_intent.get(intent, NO_ELEMENTS).names))
         yield withdrawn
+
+    def _rollout(self) -> Metric:
+        gauge = GaugeMetricFamily(
+            "netfold_rollout_switches",
+            "Switches of the last rollout of a program: done, under way, failed, and waiting, also if it has ended.",
+            labels=["progress"],
+        )
+        counts = (self._rollouts.record or NO_ROLLOUT).progress
+        for progress, count in counts.items():
+            gauge.add_metric([progress], count)
+        return gauge
 
     def _jobs(self) -> Iterator[Metric]:
         jobs = [j for j in self._state.registry.all() if not j.state.is_terminal]

@@ -270,6 +270,13 @@ class Service(JobsService):
 
         return await self._call(context, roll_out)
 
+    async def CancelRollout(self, request: pb.CancelRolloutRequest, context: Context) -> pb.FabricStatus:
+        def cancel() -> pb.FabricStatus:
+            self._rollouts.cancel()
+            return self._fabric_status()
+
+        return await self._call(context, cancel)
+
     def _fabric_status(self) -> pb.FabricStatus:
         state = self._state
         return fabric_status(

@@ -186,6 +186,9 @@ class StandbyService(JobsService):
     async def RollOutProgram(self, request: pb.RollOutProgramRequest, context: Context) -> pb.FabricStatus:
         await refuse(context, StandbyError(self._redirection()))
 
+    async def CancelRollout(self, request: pb.CancelRolloutRequest, context: Context) -> pb.FabricStatus:
+        await refuse(context, StandbyError(self._redirection()))
+
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
         await refuse(context, StandbyError(self._redirection()))
 
@@ -368,6 +371,7 @@ for _name in (
     "GetFabricStatus",
     "ChangeFabric",
     "RollOutProgram",
+    "CancelRollout",
     "ListHosts",
 ):
     setattr(ServiceProxy, _name, _forwarded(_name))

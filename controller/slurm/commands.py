@@ -63,8 +63,8 @@ def prolog(
 
     A Slurm job asks for it with `--netfold`, `--netfold=rate:10,numerics:half` or `--comment=netfold`; others are left
     as they are. The job `slurm-ID` is the user's, of the tenant that the Slurm account names. A file for TaskProlog has
-    the token of its members. Slurm requeues a batch job whose prolog fails, and ends others; `scontrol show job`
-    has the reason.
+    the token of its members. Slurm requeues a batch job whose prolog fails, and ends others, and each with an option
+    that can never be granted; `scontrol show job` has the reason.
 
     \b
     Examples:
@@ -80,7 +80,10 @@ def prolog(
         return
     if HETEROGENEOUS in os.environ:
         _refuse(
-            job, BAD_INPUT, SlurmError("a heterogeneous job gets no netfold job: its parts have one name")
+            job,
+            BAD_INPUT,
+            SlurmError("a heterogeneous job gets no netfold job: its parts have one name"),
+            is_final=True,
         )
     try:
         nodes = scheduler.node_names(job.nodes)
@@ -91,10 +94,9 @@ def prolog(
         _refuse(job, NO_CONTROLLER, error)
     try:
         file = job_file(job, nodes, limit_s)
-    except SlurmError as error:
-        _refuse(job, BAD_INPUT, error)
-    try:
         to, token = try_controller(where, lambda stub: _place(stub, where, job, nodes, file, wait_s))
+    except SlurmError as error:
+        _refuse(job, BAD_INPUT, error, is_final=True)
     except CallFailedError as error:
         _refuse(job, error.code, error)
     try:
@@ -170,8 +172,9 @@ def _job_of_environment() -> SlurmJob:
         fail(BAD_INPUT, str(error))
 
 
-def _refuse(job: SlurmJob, code: int, reason: Exception) -> NoReturn:
-    scheduler.note_reason(job.number, str(reason))
+def _refuse(job: SlurmJob, code: int, reason: Exception, *, is_final: bool = False) -> NoReturn:
+    """`is_final`: the job can never be placed as it is, so Slurm ends it in place of a requeue."""
+    scheduler.note_reason(job.number, str(reason), is_final=is_final)
     fail(code, f"{job.name}: {reason}")
 
 
@@ -183,8 +186,8 @@ async def _place(
     file: str,
     wait_s: float,
 ) -> tuple[Connection, str]:
-    """The connection and the members' token of the placed job. What is not placed is canceled. Raises CallFailedError,
-    AioRpcError."""
+    """The connection and the members' token of the placed job. What is not placed is canceled. Raises SlurmError for
+    what can never be placed, CallFailedError, AioRpcError."""
     to, token = where.connection(), ""
     deadline = asyncio.get_running_loop().time() + wait_s
     try:
@@ -205,10 +208,12 @@ async def _place(
         why = "it ended before it ran"
     except TimeoutError:
         why = f"it was not placed within {wait_s:g} s"
-    except grpc.aio.AioRpcError:
+    except grpc.aio.AioRpcError as error:
         if token:
             with contextlib.suppress(grpc.aio.AioRpcError):
                 await _cancel(stub, [job.number], "its prolog failed")
+        elif error.code() is grpc.StatusCode.INVALID_ARGUMENT:
+            raise SlurmError(str(error.details())) from error
         raise
     try:
         reason = await _reason(to, token, job.name) if token else "there was no plan yet"

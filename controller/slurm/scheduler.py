@@ -57,10 +57,12 @@ def live_jobs() -> frozenset[int]:
     return frozenset(int(row[1]) for row in rows if row is not None and row[2] not in ENDED)
 
 
-def note_reason(number: int, reason: str) -> None:
-    """Show the user of a job why it was refused, in `scontrol show job`. Slurm does not show what a prolog prints."""
+def note_reason(number: int, reason: str, *, is_final: bool) -> None:
+    """Show the user of a job why it was refused, in `scontrol show job`. Slurm does not show what a prolog prints.
+    `is_final`: Slurm does not requeue the job, but ends it."""
+    requeue = ("Requeue=0",) if is_final else ()
     with contextlib.suppress(SlurmError):
-        _run("scontrol", "update", f"JobId={number}", f"AdminComment=netfold: {reason}")
+        _run("scontrol", "update", f"JobId={number}", *requeue, f"AdminComment=netfold: {reason}")
 
 
 def _run(*command: str) -> str:

@@ -33,6 +33,7 @@ from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.slurm.request import SlurmJob
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.stored_programs import read_pipeline
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
@@ -40,7 +41,7 @@ from netfold.protocol.job_token import job_token, verified_job
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job, submit_job
 from netfold.traffic.membership.membership import ControllerMembership
-from tests.controller.deployment import Deployment, deployed
+from tests.controller.deployment import PIPELINE, Deployment, deployed
 
 METHODS = pb.DESCRIPTOR.services_by_name["Controller"].methods
 METHODS_BY_NAME = pb.DESCRIPTOR.services_by_name["Controller"].methods_by_name
@@ -165,6 +166,7 @@ MAY_CALL = {
     "DebugJob": USERS,
     "Replan": OPERATORS,
     "RollOutProgram": OPERATORS,
+    "CancelRollout": OPERATORS,
     "WithdrawElements": OPERATORS,
     "GiveBackElements": OPERATORS,
     "ChangeFabric": OPERATORS,
@@ -584,6 +586,11 @@ def test_a_change_is_an_event_with_its_caller(security, tmp_path):
                 await stub.CancelJob(pb.CancelJobRequest(name="of-bob"))
         async with access.stub("operator") as stub:
             await stub.CancelJob(pb.CancelJobRequest(name="of-alice"))
+            own = read_pipeline(PIPELINE)
+            program = pb.RollOutProgramRequest(name="next", p4info=own.p4info, blob=own.blob + b"\n")
+            program.abilities = own.abilities.model_dump_json().encode()
+            await stub.RollOutProgram(program)
+            await stub.CancelRollout(pb.CancelRolloutRequest())
             await stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["h6"], intent=pb.CORDON))
         last = {"operator": "h6", "viewer": "h6", "alice": "of-alice", "bob": "of-bob"}
         for caller, target in last.items():
@@ -596,7 +603,11 @@ def test_a_change_is_an_event_with_its_caller(security, tmp_path):
                         ("CancelJob", "operator", "of-alice", "ok"),
                     ]
                 if caller == "operator":
-                    assert [r["outcome"] for r in rows] == ["ok", "ok", "not_found", "ok", "ok"]
+                    assert [r["outcome"] for r in rows] == ["ok", "ok", "not_found", *["ok"] * 4]
+                    shown = [(r["call"], r["caller"], r["target"]) for r in rows[4:6]]
+                    assert shown == [
+                        (call, "operator", "next") for call in ("RollOutProgram", "CancelRollout")
+                    ]
                     assert all(r["source"].startswith("ipv") for r in rows)
 
     run(tmp_path, security, scenario)

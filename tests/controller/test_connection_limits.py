@@ -90,7 +90,9 @@ def test_connections_of_strangers_keep_no_scrape_from_the_metrics(tmp_path, monk
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
             controller = deployment.controller
-            collector = metrics.ControllerCollector(controller.state, controller.switches)
+            collector = metrics.ControllerCollector(
+                controller.state, controller.switches, controller.planning
+            )
             with metrics.metrics_server(collector, port, lambda: 0.0, listener.detach()):
                 with flooded(port, 4 * metrics.CONNECTIONS_MAX) as connections:
                     for connection in connections[::2]:

@@ -203,7 +203,7 @@ def test_a_move_that_failed_is_tried_again_later(tmp_path, monkeypatch):
 def _withdrawn(deployment) -> dict[str, float]:
     """Numbers of withdrawn elements by intent, as Prometheus scrapes them."""
     controller = deployment.controller
-    families = ControllerCollector(controller.state, controller.switches).collect()
+    families = ControllerCollector(controller.state, controller.switches, controller.planning).collect()
     (found,) = [family for family in families if family.name == "netfold_withdrawn_elements"]
     return {sample.labels["intent"]: sample.value for sample in found.samples}
 

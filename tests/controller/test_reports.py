@@ -69,7 +69,9 @@ def test_operators_see_foreign_load_and_how_trees_do(tmp_path: Path):
 
             samples = {
                 (s.name, *s.labels.values()): s.value
-                for family in ControllerCollector(controller.state, controller.switches).collect()
+                for family in ControllerCollector(
+                    controller.state, controller.switches, controller.planning
+                ).collect()
                 for s in family.samples
             }
             unit = controller.state.fabric.unit.bits_per_second

@@ -13,14 +13,23 @@ from pathlib import Path
 import grpc
 import pytest
 from finsy.proto import p4r
+from typer.testing import CliRunner
 
 from netfold.controller.health import link_probes, rollouts
-from netfold.controller.jobs.program_records import RolloutRecord, RolloutState, StoredProgram, SwitchProgram
+from netfold.controller.health.rollouts import Rollouts
+from netfold.controller.jobs.program_records import (
+    NO_ROLLOUT,
+    RolloutRecord,
+    RolloutState,
+    StoredProgram,
+    SwitchProgram,
+)
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.events import MaintenanceRequested
+from netfold.controller.operator.rollout_command import app as rollout_app
 from netfold.controller.scheduling.maintenance import MAX_HOLD_S
 from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.stored_programs import ProgramFiles, read_pipeline, with_stored_programs
@@ -321,6 +330,114 @@ def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_pat
     _run(tmp_path, scenario)
 
 
+async def _rolls_out(deployment: Deployment, program: StoredProgram, commits: int) -> Rollouts:
+    """A rollout that is as far as so many commits after its first one, or that has ended."""
+    found = deployment.controller.planning.rollouts
+    found.start(program)
+    first = deployment.store.ended_changes
+    await deployment.until(
+        lambda: (
+            deployment.store.ended_changes >= first + commits
+            or (found.record is not None and found.record.state is not RolloutState.RUNNING)
+        ),
+        "commits",
+    )
+    return found
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("commits", range(10))
+def test_a_canceled_rollout_leaves_each_switch_with_a_program_that_works(
+    tmp_path, monkeypatch, commits, restarts
+):
+    """An operator cancels it after each of the first commits, and the next controller goes on with that."""
+
+    async def scenario(deployment, stub):
+        await _runs(deployment)
+        (await _rolls_out(deployment, NEXT, commits)).cancel()
+        if restarts:
+            await deployment.kill()
+            deployment.start()
+        assert await _has_ended(deployment) is RolloutState.CANCELED
+        await deployment.settled()
+        record = deployment.store.rollout
+        assert record.reason == rollouts.CANCELED
+        assert {*record.done, *record.left} == set(deployment.switches)
+        assert len(record.left) > 1, "no further switch gets the program"
+        assert _blobs(deployment) == {
+            name: NEXT.blob if name in record.done else OWN.blob for name in deployment.switches
+        }
+        assert _nothing_is_withdrawn(deployment)
+        await deployment.runs("job")
+
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    _run(tmp_path, scenario)
+
+
+def test_a_rollout_is_canceled_once_and_only_while_it_is_under_way(tmp_path):
+    async def scenario(deployment, stub):
+        request = pb.CancelRolloutRequest()
+        assert await code_of(stub.CancelRollout(request)) == grpc.StatusCode.RESOURCE_EXHAUSTED
+        await stub.RollOutProgram(_request(NEXT))
+        options = ["--cancel", "--controller", f"unix:{deployment.folder}/s"]
+        done = await asyncio.to_thread(CliRunner().invoke, rollout_app, options)
+        assert done.exit_code == 0, done.output
+        assert "rollout of program next: canceled, 0 of 4 switches" in done.stdout
+        assert (await stub.CancelRollout(request)).rollout.state == "canceled", (
+            "a repeated call changes nothing"
+        )
+        assert await _rolled_out(deployment, stub, NEXT) is RolloutState.DONE
+        with pytest.raises(
+            grpc.aio.AioRpcError, match="no rollout is under way: that of program next is done"
+        ):
+            await stub.CancelRollout(request)
+
+    _run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("arguments", [[], ["netfold-bmv2-64", "--cancel"]])
+def test_a_rollout_has_a_program_or_is_canceled(arguments):
+    done = CliRunner().invoke(rollout_app, arguments)
+    assert done.exit_code == 2
+    assert "a rollout has a PROGRAM, and --cancel has none" in done.stderr
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_cancel_leaves_what_an_operator_has_withdrawn(tmp_path, has_begun):
+    async def scenario(deployment, stub):
+        controller = deployment.controller
+        controller.planning.maintenance.withdraw(["spine1"], Intent.CORDON, "cables")
+        controller.planning.rollouts.start(NEXT)
+        withdrawals = lambda: controller.state.registry.withdrawals  # noqa: E731
+        if has_begun:
+            await deployment.until(lambda: withdrawals()[0].is_for_rollout, "the rollout has withdrawn it")
+        controller.planning.rollouts.cancel()
+        assert await _has_ended(deployment) is RolloutState.CANCELED
+        [stays] = withdrawals()
+        assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.CORDON, "cables")
+
+    _run(tmp_path, scenario)
+
+
+def test_the_progress_of_a_rollout():
+    record = RolloutRecord(name="next", digest="d", previous={}, done=("spine1",), left=("spine2", "leaf1"))
+    seen = {
+        state: [
+            n
+            for n, count in record.model_copy(update={"state": state}).progress.items()
+            for _ in range(count)
+        ]
+        for state in RolloutState
+    }
+    assert seen == {
+        RolloutState.RUNNING: ["done", "under_way", "waiting"],
+        RolloutState.STOPPED: ["done", "failed", "waiting"],
+        RolloutState.CANCELED: ["done", "waiting", "waiting"],
+        RolloutState.DONE: ["done", "waiting", "waiting"],
+    }
+    assert set(NO_ROLLOUT.progress.values()) == {0}
+
+
 @pytest.mark.parametrize("program", [NEXT, BAD], ids=["good", "bad"])
 @pytest.mark.parametrize("commits", range(1, 8))
 def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, program, commits):
@@ -328,15 +445,7 @@ def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, progr
 
     async def scenario(deployment, stub):
         await _runs(deployment)
-        deployment.controller.planning.rollouts.start(program)
-        first = deployment.store.ended_changes
-        await deployment.until(
-            lambda: (
-                deployment.store.ended_changes >= first + commits
-                or deployment.controller.planning.rollouts.record.state is not RolloutState.RUNNING
-            ),
-            "commits",
-        )
+        await _rolls_out(deployment, program, commits)
         await deployment.kill()
         deployment.start()
         state = await _has_ended(deployment)

@@ -205,7 +205,8 @@ def test_a_refusal_has_its_reason_and_leaves_nothing(tmp_path, environment, answ
         assert done.code == code, done.err
         assert reason in done.err
         if "scontrol" not in answers:
-            assert site.slurm.updates.startswith("update JobId=7 AdminComment=netfold: ")
+            is_final = "Requeue=0 " if code == 2 else ""
+            assert site.slurm.updates.startswith(f"update JobId=7 {is_final}AdminComment=netfold: ")
         assert site.state("slurm-7") in (None, JobState.CANCELED)
         assert site.files == []
 
@@ -220,6 +221,7 @@ def test_a_job_that_finds_no_place_in_time_is_canceled_and_names_no_job_of_other
         done = await site.run("prolog", "--within", "1s", **{PLUGIN_OPTION: "min_rate:50,scheme:switchml"})
         assert done.code == 3
         assert "slurm-7: it was not placed within 1 s: " in done.err
+        assert "Requeue" not in site.slurm.updates, "there may be room later"
         assert "of-others" not in done.err + site.slurm.updates
         assert site.state("slurm-7") is JobState.CANCELED
         assert site.files == []

@@ -108,6 +108,7 @@ def test_changes_are_refused_and_the_primary_is_named(tmp_path):
             stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["s1"])),
             stub.ChangeFabric(pb.ChangeFabricRequest(spec_yaml="name: a")),
             stub.RollOutProgram(pb.RollOutProgramRequest(name="a")),
+            stub.CancelRollout(pb.CancelRolloutRequest()),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call

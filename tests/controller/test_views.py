@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import pytest
 import yaml
+from prometheus_client.core import Metric
 from rich.console import Console, Group
 
 from netfold.controller.health.counters import Counters
@@ -37,10 +38,12 @@ SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 25\n"
 
 
 def _samples(deployment: Deployment) -> dict[tuple[str, tuple[str, ...]], float]:
-    families = list(
-        ControllerCollector(deployment.controller.state, deployment.controller.switches).collect()
-    )
-    return {(s.name, tuple(s.labels.values())): s.value for f in families for s in f.samples}
+    return {(s.name, tuple(s.labels.values())): s.value for f in _families(deployment) for s in f.samples}
+
+
+def _families(deployment: Deployment) -> list[Metric]:
+    controller = deployment.controller
+    return list(ControllerCollector(controller.state, controller.switches, controller.planning).collect())
 
 
 def _run(tmp_path, scenario):
@@ -122,9 +125,7 @@ def test_the_dashboard_shows_every_metric_and_no_other(tmp_path):
         await member.say(report=pb.Report(chunks=1, trees=[pb.TreeReport(tree=tree, results=9)]))
         await member.hear()
         await deployment.until(deployment.controller.switches.loads.all, "link loads")
-        families = list(
-            ControllerCollector(deployment.controller.state, deployment.controller.switches).collect()
-        )
+        families = _families(deployment)
         labels = {s.name: set(s.labels) for family in families for s in family.samples}
         assert all(family.samples for family in families)
         shown: set[str] = set()
@@ -157,8 +158,7 @@ def test_alerts_are_on_metrics_that_there_are(tmp_path):
         member = MemberStream(stub, "job", "h1")
         await member.say(report=pb.Report(chunks=1))
         await member.hear()
-        families = ControllerCollector(deployment.controller.state, deployment.controller.switches).collect()
-        samples = [s for family in families for s in family.samples]
+        samples = [s for family in _families(deployment) for s in family.samples]
         labels = {s.name: set(s.labels) for s in samples}
         (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
         for rule in group["rules"]:

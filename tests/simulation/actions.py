@@ -270,6 +270,9 @@ class Actions:
         """See rolled_out.py."""
         self._world.rollouts.want(program)
 
+    def cancel_rollout(self) -> None:
+        self._world.rollouts.cancel()
+
     # ---- maintenance ----------------------------------------------------------------------------------
 
     def drain(self, element: str, lasts_s: float) -> None:

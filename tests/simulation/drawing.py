@@ -202,6 +202,7 @@ THEMES = {
         MAINTENANCE,
         faults={
             "roll_out": 8,
+            "cancel_rollout": 3,
             "finalize": 3,
             "change_version": 3,
             "restart_controller": 2,
@@ -458,6 +459,7 @@ def _faults(
         "drain": lambda: (element(), lasts()),
         "cordon": lambda: (element(), lasts()),
         "roll_out": lambda: (chosen.choice((NEXT, NEXT, REFUSED, MUTE)),),
+        "cancel_rollout": tuple,
         "finalize": tuple,
         "change_version": lambda: (lasts(),),
         "change_fabric": lambda: (chosen.choice(KINDS), chosen.random()),

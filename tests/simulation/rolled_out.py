@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Rollouts of programs: an operator rolls one out, and a switch gets no other program than that of the store, nor one
-that fails while others have it, nor any while jobs may use it."""
+"""Rollouts of programs: an operator rolls one out, or cancels it, and a switch gets no other program than that of the
+store, nor one that fails while others have it, nor any while jobs may use it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from netfold.controller.health.rollouts import CANCELED
 from netfold.controller.jobs.program_records import RolloutState, StoredProgram, SwitchProgram
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.switches.devices import Device
@@ -65,6 +66,8 @@ class RolloutOperator:
         """The program of the last rollout of which a controller has said that it has begun."""
         self.requested: set[str] = set()
         """That program, and those of later requests: one without an answer may have begun, too."""
+        self.canceled = ""
+        """The program of the last rollout of which a controller has said that it is canceled."""
 
     @property
     def waits(self) -> bool:
@@ -92,14 +95,23 @@ class RolloutOperator:
             self.requested = {self.answered}
 
         self.requested.add(name)
-
+        self.canceled = ""
         if self._request is None or self._request.done():
             self._request = self._call(f"roll out {name}", "RollOutProgram", request, answered)
         asyncio.get_running_loop().call_later(ASK_AGAIN_S, self._ask, name)
 
+    def cancel(self) -> None:
+        """Cancel the rollout that is under way, if a controller answers and has one."""
+
+        def answered(answer: pb.FabricStatus) -> None:
+            if answer.rollout.reason == CANCELED and not self._wanted:
+                self.canceled = answer.rollout.program
+
+        self._call("cancel the rollout", "CancelRollout", pb.CancelRolloutRequest(), answered)
+
     def on_restore(self) -> None:
         """The store is an older one: what was answered may be gone."""
-        self.answered = ""
+        self.answered = self.canceled = ""
 
     def give_up(self) -> None:
         self._wanted = ""
@@ -143,6 +155,12 @@ def wrong_at_rest(
             return f"{name} has {has}, and the store {wanted}"
         if wanted.p4info.name in BAD:
             return f"{name} stays with program {wanted.p4info.name}"
+    if rollout is not None and rollout.name == operator.canceled and not rollout.is_canceled:
+        return f"the rollout of {operator.canceled} was canceled, and is {rollout.state}"
+    if rollout is not None and rollout.is_canceled:
+        for name in (s.name for s in fabric.switches if s.name in rollout.left):
+            if known[name].digest != rollout.previous[name]:
+                return f"{name} has another program than before the canceled rollout"
     if any(w.is_for_rollout for w in store.withdrawals()):
         return "a switch stays withdrawn after its rollout"
     if rollout is not None and rollout.state is RolloutState.DONE and rollout.name in BAD:

@@ -75,6 +75,27 @@ UPGRADE_MUTANTS = (
         "a program reaches all switches",
     ),
     Mutant(
+        "a cancel lets the step under way go on",
+        ROLLOUTS,
+        "        if self._step is not None:\n            self._step.cancel()\n",
+        "",
+        "an operator cancels a rollout while jobs leave its switch",
+    ),
+    Mutant(
+        "a cancel is not stored",
+        ROLLOUTS,
+        '        self._commit(record.model_copy(update={"reason": CANCELED, "is_canceled": True}))\n',
+        '        self.record = record.model_copy(update={"reason": CANCELED, "is_canceled": True})\n',
+        "an operator cancels a rollout whose switch has its program",
+    ),
+    Mutant(
+        "a cancel gives back what an operator has drained",
+        "scheduling/maintenance.py",
+        " if w.is_for_rollout or not is_for_rollout\n",
+        "\n",
+        "an operator cancels a rollout that begins with a spine that is drained",
+    ),
+    Mutant(
         "the next controller forgets the rollout",
         ROLLOUTS,
         "        self.record = _without_removed(self._store.rollout, fleet.sessions)\n",

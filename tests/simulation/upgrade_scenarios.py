@@ -59,6 +59,34 @@ UPGRADE_SCENARIOS = {
         for number in (1, 3, 5, 7)
         for is_after in (False, True)
     },
+    "an operator cancels a rollout while jobs leave its switch": (
+        *_RUNS,
+        _roll_out(10.0, NEXT),
+        Step(10.01, "cancel_rollout"),
+    ),
+    "an operator cancels a rollout whose switch has its program": (
+        *_RUNS,
+        _roll_out(10.0, NEXT),
+        Step(11.88, "cancel_rollout"),
+        Step(11.95, "restart_controller", (1.0,)),
+    ),
+    "an operator cancels a rollout that begins with a spine that is drained": (
+        *_RUNS,
+        Step(5.0, "drain", ("spine1", 50.0)),
+        Step(9.9, "kill_at_commit", (1, True, 1.0)),
+        _roll_out(10.0, NEXT),
+        Step(11.1, "cancel_rollout"),
+    ),
+    **{
+        f"the controller dies {'after' if is_after else 'before'} commit {number} of a cancel": (
+            *_RUNS,
+            _roll_out(10.0, NEXT),
+            Step(11.87, "kill_at_commit", (number, is_after, 1.0)),
+            Step(11.88, "cancel_rollout"),
+        )
+        for number in (1, 2, 3, 4)
+        for is_after in (False, True)
+    },
     "the disk is full in a rollout": (
         *_RUNS,
         _roll_out(10.0, NEXT),

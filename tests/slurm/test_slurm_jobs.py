@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 
 from netfold.protocol import netfold_pb2 as pb
-from tests.slurm.cluster import USER, Cluster, as_user, running_cluster, wait_until
+from netfold.traffic.mpi.recipe import build
+from tests.mpi.hosts import OWN_MESSAGES
+from tests.mpi.launcher import Mpi
+from tests.slurm.cluster import READY_S, USER, Cluster, as_user, running_cluster, wait_until
 from tests.slurm.packages import COMPLETE
 
 pytestmark = [
@@ -35,8 +38,11 @@ VARIABLES = [
     "NETFOLD_TLS_CA",
     "NETFOLD_TLS_SERVER_NAME",
 ]
+MPICH = Mpi("mpich")
 JOBS, SUMMING, CANCELED, KILLED = 200, 12, 10, 10
 RUN_S = 1500.0
+REFUSED_S = 180.0
+"""The prolog waits for room for a minute."""
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +70,24 @@ def test_ranks_of_a_user_join_the_job_with_its_token_alone(cluster: Cluster, ask
     check_nothing_is_left(cluster)
 
 
+@pytest.mark.skipif(not MPICH.is_installed, reason="SKIPPED: needs Debian's MPICH: make test-mpi installs it")
+def test_mpi_ranks_that_srun_starts_join_the_job(cluster: Cluster):
+    """Slurm itself connects them, without mpirun."""
+    folder = cluster.folder / "mpi"
+    folder.mkdir(mode=0o755)
+    program, library = MPICH.compile("sum.c", folder), build(MPICH.command_named("mpicc"), folder)
+    own = [f"{name}={value}" for name, value in OWN_MESSAGES[MPICH.name].items()]
+    ranks = ("env", f"LD_PRELOAD={library}", "NETFOLD_MPI_REQUIRED=1", *own, program)
+    before = set(cluster.netfold_jobs(every=True))
+    command = ("srun", "--mpi=pmi2", "-N4", "-n4", "--account=vision", "--netfold=rate:50", *ranks)
+    shown = cluster.run(*as_user(cluster.user), *command)
+    assert "4" in shown.splitlines(), shown
+    wait_until("the epilog has ended", lambda: not cluster.jobs())
+    (job,) = (job for name, job in cluster.netfold_jobs(every=True).items() if name not in before)
+    assert (job.state, [member.report.chunks > 0 for member in job.members]) == (pb.DONE, [True] * 4)
+    check_nothing_is_left(cluster)
+
+
 def test_the_token_is_the_users_alone(cluster: Cluster):
     look = "stat -c '%U %a' ranks/slurm-$SLURM_JOB_ID; env | grep -o ^NETFOLD_[A-Z_]*; ls ranks"
     shown = cluster.run(
@@ -87,18 +111,50 @@ def test_a_job_that_asks_for_nothing_gets_nothing(cluster: Cluster):
     assert cluster.netfold_jobs() == {}
 
 
-def test_a_refused_srun_ends_and_a_refused_batch_job_waits_both_with_the_reason(cluster: Cluster):
-    ask = ("-N2", "-n2", "--account=vision", "--netfold=min_rate:9999")
-    shown = cluster.run("srun", *ask, "true", check=False)
+ASK = ("-N2", "-n2", "--account=vision")
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("rate:fast", "netfold's option 'rate:fast'"),
+        ("speed:9", "netfold's option 'speed:9'"),
+        ("scheme:nosuch", "nosuch"),
+        ("min_rate:9999", "min_rate is 9999"),
+    ],
+)
+def test_a_job_with_an_option_that_can_never_be_granted_ends_with_the_reason(
+    cluster: Cluster, option: str, reason: str
+):
+    asks = (*ASK, f"--netfold={option}")
+    shown = cluster.run("srun", *asks, "true", check=False)
     assert "PrologSlurmctld failed, job killed" in shown
-    number = cluster.run("sbatch", "--parsable", "--output=/dev/null", *ask, "--wrap=true").strip()
-    reason = lambda: cluster.run("scontrol", "show", "job", number)  # noqa: E731
-    wait_until(
-        "the batch job waits again", lambda: re.search(r"JobState=PENDING.*Restarts=1", reason(), re.S)
-    )
-    assert "AdminComment=netfold: " in reason()
-    assert "min_rate is 9999" in reason()
+    number = cluster.run(
+        "sbatch", "--parsable", "--requeue", "--output=/dev/null", *asks, "--wrap=true"
+    ).strip()
+    job = lambda: cluster.run("scontrol", "show", "job", number)  # noqa: E731
+    wait_until("the batch job has ended", lambda: "JobState=CANCELLED" in job())
+    assert "Restarts=0" in job()
+    assert "AdminComment=netfold: " in job()
+    assert reason in job()
+    wait_until("no job is left", lambda: not cluster.jobs())
+    check_nothing_is_left(cluster)
+
+
+def test_a_batch_job_without_room_waits_again_with_the_reason(cluster: Cluster):
+    """The link of a node has 400, and another job has promised more than the half of it."""
+    spec = "name: of-others\nworkers: [h1, h2, h3, h4]\nparameter_servers: 0\nmin_rate: 300\njoin_s: 600\n"
+    cluster.stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec), timeout=READY_S)
+    asks = (*ASK, "--netfold=min_rate:300")
+    number = cluster.run(
+        "sbatch", "--parsable", "--requeue", "--output=/dev/null", *asks, "--wrap=true"
+    ).strip()
+    job = lambda: cluster.run("scontrol", "show", "job", number)  # noqa: E731
+    wait_until("it waits again", lambda: re.search(r"JobState=PENDING.*Restarts=1", job(), re.S), REFUSED_S)
+    assert "AdminComment=netfold: it was not placed within" in job()
+    assert "of-others" not in job()
     cluster.run("scancel", number)
+    cluster.stub.CancelJob(pb.CancelJobRequest(name="of-others"), timeout=READY_S)
     wait_until("no job is left", lambda: not cluster.jobs())
     check_nothing_is_left(cluster)
 

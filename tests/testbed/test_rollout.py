@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,8 +37,8 @@ def _program(folder: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
     return p4info
 
 
-def _roll_out(system: Testbed, program: Path) -> tuple[int, dict[str, object], str]:
-    command = [installed_command("netfold"), "fabric", "rollout", str(program), "--json"]
+def _roll_out(system: Testbed, *options: object) -> tuple[int, dict[str, Any], str]:
+    command = [installed_command("netfold"), "fabric", "rollout", *map(str, options), "--json"]
     done = subprocess.run(
         [*command, "--controller", system.controller.address],
         capture_output=True,
@@ -66,9 +67,14 @@ def test_a_rollout_over_eight_switches_fails_no_call_of_four_jobs(tmp_path):
             assert len(rollout["left"]) == 8, "it stops after the first"
             assert f"switch {rollout['left'][0]}: " in rollout["reason"]
             until_more_calls(tmp_path, JOBS, 6, system.check)
+            assert _roll_out(system, good, "--no-wait")[0] == 0
+            code, canceled, errors = _roll_out(system, "--cancel")
+            assert (code, canceled["state"]) == (0, "canceled"), (canceled, errors)
+            assert canceled["left"], "the others keep their program"
+            until_more_calls(tmp_path, JOBS, 6, system.check)
             code, rollout, errors = _roll_out(system, good)
             assert (code, rollout["state"], rollout["left"]) == (0, "done", []), (rollout, errors)
-            assert len(rollout["done"]) == 8
+            assert sorted(rollout["done"]) == sorted(canceled["left"])
             until_more_calls(tmp_path, JOBS, 6, system.check)
             system.controller.kill()
             system.start_controller()  # with the options of before: switches keep the program of the rollout
