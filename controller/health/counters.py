@@ -69,10 +69,12 @@ class Counters:
         jobs = {NO_JOB, *(j.name for j in self._jobs())}
         for key in [k for k in self.totals if k[1] not in jobs]:
             del self.totals[key]
-        for switch in self._fleet.sessions:
-            mine = {p: job for p, job in places.items() if p[0] == switch}
+        by_switch: dict[str, dict[SwitchTree, str]] = defaultdict(dict)
+        for place, job in places.items():
+            by_switch[place[0]][place] = job
+        for switch, of_switch in by_switch.items():
             with contextlib.suppress(SwitchUnreachableError):
-                await self._read(switch, mine)
+                await self._read(switch, of_switch)
         self.readings += 1
 
     def _places(self) -> dict[SwitchTree, str]:

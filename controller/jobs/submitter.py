@@ -27,7 +27,7 @@ class TenantLimits:
     queued    jobs that wait for capacity
     rate      rates of all workers of all its jobs together, in the fabric's unit
     priority  highest priority of a job
-    calls     calls a second
+    calls     calls a second; None: the default
     planning  seconds of planning for its submissions, within an hour
 
     weight    no limit: its part of the fabric among tenants whose jobs wait; None: 1

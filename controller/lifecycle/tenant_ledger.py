@@ -43,17 +43,33 @@ class TenantLedger:
         self._charge_earlier(jobs, now)
 
     def _charge_earlier(self, jobs: Iterable[JobRecord], now: float) -> None:
-        """Charge jobs that the version before has placed, which wrote no rows, from when they first ran; from now where
-        that is not recorded."""
-        installed = [j for j in jobs if j.state.is_installed]
-        noted = {(row.tenant, seq) for row in self.rows.values() for seq in row.holders}
-        rows, held = dict(self.rows), dict(self.held(j for j in installed if (j.tenant, j.seq) in noted))
-        missed = ((j.ran_since or now, j) for j in installed if (j.tenant, j.seq) not in noted)
-        for since, job in sorted(missed, key=lambda found: found[0]):
-            row, known = rows.get(job.tenant) or TenantUsage(tenant=job.tenant), held.get(job.tenant, NOTHING)
-            holders = {"holders": (*row.holders, job.seq)}
-            rows[job.tenant] = row.until(max(row.at, since), known).model_copy(update=holders)
-            held[job.tenant] = known + self.held_by(job)
+        """Charge jobs for the time in which the version before led, which writes no rows: those that it placed, from
+        when they first ran, or from now where that is not recorded; and those that it ended, until then. A job that
+        ended before its tenant's row was written is in that row."""
+        written = max((row.at for row in self.rows.values()), default=0.0)
+        held = defaultdict[str, dict[int, Holding]](dict)
+        changes: list[tuple[float, JobRecord, Holding]] = []
+        for job in jobs:
+            row = self._row(job.tenant)
+            has_ended_since = job.state.is_terminal and job.ended > (row.at or written) > 0
+            if job.placement is None or not (job.state.is_installed or has_ended_since):
+                continue
+            holding = self._holding(job, job.placements or (job.placement,))
+            if job.seq in row.holders:
+                held[job.tenant][job.seq] = holding
+            else:
+                latest = job.ended if has_ended_since else now
+                changes.append((min(job.ran_since or latest, latest), job, holding))
+            if has_ended_since:
+                changes.append((job.ended, job, NOTHING))
+        rows = dict(self.rows)
+        for at, job, holding in sorted(changes, key=lambda change: change[0]):
+            row, of_tenant = rows.get(job.tenant) or self._row(job.tenant), held[job.tenant]
+            row = row.until(max(row.at, at), sum(of_tenant.values(), NOTHING))
+            of_tenant.pop(job.seq, None)
+            if holding != NOTHING:
+                of_tenant[job.seq] = holding
+            rows[job.tenant] = row.model_copy(update={"holders": tuple(sorted(of_tenant))})
         self.rows = rows
 
     def promised(self, rate: float, workers: int) -> Holding:
@@ -66,14 +82,17 @@ class TenantLedger:
     def held_by(self, job: JobRecord) -> Holding:
         """The holding of a job. While it moves, it has the slots of both placements."""
         placements = job.placements
-        if not placements or job.placement is None:
+        if not placements:
             return NOTHING
         known = self._held.get(job.name)
         if known is None or known[0] != placements:
-            slots = sum(r.size for p in placements for ranges in ranges_of(p).values() for r in ranges)
-            promised = self.promised(job.placement.plan.rate, len(job.workers))
-            known = self._held[job.name] = placements, Holding(slots, promised.bits)
+            known = self._held[job.name] = placements, self._holding(job, placements)
         return known[1]
+
+    def _holding(self, job: JobRecord, placements: tuple[Placement, ...]) -> Holding:
+        slots = sum(r.size for p in placements for ranges in ranges_of(p).values() for r in ranges)
+        promised = self.promised(placements[0].plan.rate, len(job.workers))
+        return Holding(slots, promised.bits)
 
     def held(self, jobs: Iterable[JobRecord]) -> Mapping[str, Holding]:
         """The holding of each tenant of these jobs."""

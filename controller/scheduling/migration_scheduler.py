@@ -13,7 +13,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
@@ -66,6 +66,16 @@ class _Postponed:
     retry: Callable[[], None]
     fail: bool = False
     is_late: bool = False
+
+
+@dataclass(frozen=True)
+class _Circumstances:
+    """The conditions of a plan of a job. `freed`: how often capacity was freed; `failures`: how often failures have
+    changed; `excluded`: of the job."""
+
+    freed: int
+    failures: int
+    excluded: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -298,19 +308,25 @@ class MigrationScheduler:
         for name, kind in list(self._postponed):
             self._retry(name, kind)
 
+    def _circumstances(self, name: str) -> _Circumstances:
+        return _Circumstances(self._freed, self._failures.changes, self._registry.get(name).excluded)
+
+    def _is_outdated(self, name: str, before: _Circumstances, error: RefusedError) -> bool:
+        """Whether a refusal may not hold any more, as its event was published while the plan was made. Room alone is no
+        reason to make a plan again that was late."""
+        now = self._circumstances(name)
+        return now != (replace(before, freed=now.freed) if isinstance(error, PlanTimeoutError) else before)
+
     # ---- planning tasks -------------------------------------------------------------------------
 
     async def _repair(self, name: str) -> None:
-        def conditions() -> tuple[object, ...]:
-            return self._failures.changes, self._registry.get(name).excluded
-
         latest = self._repairs[name]
 
         async def work(_: bool) -> None:
             nonlocal latest
-            request, must_retry, freed = self._repairs[name], False, self._freed
+            request, must_retry = self._repairs[name], False
             try:
-                job, before = self._registry.get(name), conditions()
+                job, before = self._registry.get(name), self._circumstances(name)
                 if not job.state.is_installed or not self._lifecycle.is_affected(job):
                     return  # it has ended, or an earlier migration has solved it
                 if job.interrupted:
@@ -320,8 +336,7 @@ class MigrationScheduler:
                 await self._move_off(job, request.why)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
-                has_room = self._freed != freed and not isinstance(error, PlanTimeoutError)
-                must_retry = has_room or conditions() != before or self._failures.forgive_slow(name)
+                must_retry = self._is_outdated(name, before, error) or self._failures.forgive_slow(name)
                 log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
                 if not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
                     self._end_or_postpone(name, latest, error)
@@ -408,20 +423,23 @@ class MigrationScheduler:
             self._lifecycle.end(name, JobState.FAILED, reason)
 
     async def _renew(self, name: str, epoch: int, why: str) -> None:
+        must_retry = False
+
         async def work(_: bool) -> None:
-            job = self._registry.get(name)
+            nonlocal must_retry
+            job, before = self._registry.get(name), self._circumstances(name)
             if not job.state.is_installed or job.epoch != epoch:
                 return  # another migration has solved it
             try:
                 await self._move_off(job, why)
             except RefusedError as error:
-                if self._postpone(name, "epochs", error, lambda: self.renew(name, epoch, why)):
+                must_retry = self._is_outdated(name, before, error)
+                if must_retry or self._postpone(name, "epochs", error, lambda: self.renew(name, epoch, why)):
                     return
                 if self._registry.get(name).state.is_installed:
                     reason = f"{why}, and it cannot move to other slots: {error}"
                     self._lifecycle.end(name, JobState.FAILED, reason)
 
-        must_retry = False
         try:
             await self._plan_scheduler.run(PlanPriority.REPAIR, work)
         except UnknownJobError:
@@ -436,8 +454,11 @@ class MigrationScheduler:
             self.renew(name, epoch, why)
 
     async def _admit(self, name: str) -> None:
+        must_retry = False
+
         async def work(_: bool) -> None:
-            job = self._registry.get(name)
+            nonlocal must_retry
+            job, before = self._registry.get(name), self._circumstances(name)
             self._admitting.discard(name)  # later ones are in the next plan
             joining = frozenset(job.rejoining)
             if not job.state.is_installed or not joining:
@@ -446,10 +467,10 @@ class MigrationScheduler:
                 why = f"{', '.join(sorted(joining))} joined"
                 await self._move_off(job, why, joining)
             except RefusedError as error:
-                if not self._postpone(name, "newcomers", error, lambda: self.admit(name)):
+                must_retry = self._is_outdated(name, before, error)
+                if not must_retry and not self._postpone(name, "newcomers", error, lambda: self.admit(name)):
                     self._refuse_newcomers(name, str(error))
 
-        must_retry = False
         try:
             await self._plan_scheduler.run(PlanPriority.REPAIR, work)
         except UnknownJobError:

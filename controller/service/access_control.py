@@ -112,15 +112,16 @@ class AccessInterceptor(CallInterceptor):
         self._events = events
         self._rates = CallRates()
 
-    def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+    async def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
         if details.method == HEALTH_CHECK:
             return handler
         rpc, caller = _rpc_of(details), self._caller(details)
         if isinstance(caller, AccessRefusal):
             return _refusing(handler, caller)
-        refusal = refusal_of_call(caller, rpc) or self._rates.refusal(caller, rpc)
-        if refusal is not None:
+        refusal = refusal_of_call(caller, rpc) or self._rates.delay_s(caller, rpc)
+        if isinstance(refusal, AccessRefusal):
             return _refusing(handler, refusal)
+        await asyncio.sleep(refusal)
         if not handler:
             return handler
         if handler.request_streaming:

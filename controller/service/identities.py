@@ -6,6 +6,7 @@ limits of tenants."""
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -33,6 +34,8 @@ caller."""
 _LIMIT = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})?")
 _KEYS = tuple(f.name for f in fields(TenantLimits))
 _WHOLE = ("jobs", "queued", "priority")
+_POSITIVE = ("calls", "weight")
+UNLIMITED = "calls=unlimited"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -193,14 +196,17 @@ def _add_limits(limits: dict[str, TenantLimits], place: str, words: list[str]) -
     values: dict[str, Any] = {}
     for word in words[1:]:
         key, _, value = word.partition("=")
+        if word == UNLIMITED and key not in values:
+            values[key] = math.inf
+            continue
         number = _LIMIT.fullmatch(value)
         is_whole = number is not None and number[1] is None
         if key not in _KEYS or key in values or number is None:
             raise IdentitiesError(
-                f"{place}: {word[:80]!r}; expected KEY=NUMBER of {', '.join(_KEYS)}, each once"
+                f"{place}: {word[:80]!r}; expected KEY=NUMBER of {', '.join(_KEYS)}, each once, or {UNLIMITED}"
             )
         is_negative = value.startswith("-") and key != "priority"
-        is_nothing = key == "weight" and not float(value)
+        is_nothing = key in _POSITIVE and not float(value)
         if (key in _WHOLE and not is_whole) or is_negative or is_nothing:
             raise IdentitiesError(f"{place}: {word[:80]!r}; expected a number that {key} can have")
         values[key] = int(value) if key in _WHOLE else float(value)

@@ -23,9 +23,9 @@ class CallInterceptor(_Interceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
-        return self.changed(await continuation(handler_call_details), handler_call_details)
+        return await self.changed(await continuation(handler_call_details), handler_call_details)
 
-    def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+    async def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
         """The handler in place of `handler`, which is None for an unknown method. gRPC's types leave None out."""
         raise NotImplementedError
 

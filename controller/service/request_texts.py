@@ -43,7 +43,7 @@ def make_plain(message: Message) -> None:
 class PlainTexts(CallInterceptor):
     """Interceptor of a server that makes the texts of all requests plain."""
 
-    def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+    async def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
         if not handler:
             return handler
         read = handler.request_deserializer

@@ -35,7 +35,7 @@ class CallsInFlight(CallInterceptor):
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=END_S)
 
-    def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+    async def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
         if not handler:
             return handler
         return wrapped(handler, self._stream if handler.response_streaming else self._unary)

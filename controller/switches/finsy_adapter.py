@@ -17,7 +17,7 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import finsy as fy
 from finsy import pbutil
@@ -62,6 +62,8 @@ class FinsyConnection:
             endpoint.name, endpoint.address, options, schema, request.timeouts
         )
         self._codec = Codec(switch.p4info)
+        self._decoded: dict[bytes, Entity | None] = {}
+        """The entities of the last reading. Most are as they were, and to decode one takes as long as to read many."""
         self.rpc_lock = switch.rpc_lock
 
         def on_port(port: fy.SwitchPort, *, down: bool) -> None:
@@ -113,14 +115,17 @@ class FinsyConnection:
         return self._switch.read_packets(queue_size=1024)
 
     async def read(self) -> Contents:
-        contents: Contents = {}
+        known, self._decoded = self._decoded, {}
         for kind in self._codec.reads(one_shot=self._endpoint.one_shot):
             async with self.rpc_lock:
-                async for entity in self._switch.read_entities([kind]):
-                    decoded = self._codec.decode(entity)
-                    if decoded is not None:
-                        contents[decoded.key] = decoded
-        return contents
+                responses = await self._switch.read_responses(self._switch.read_request([kind]))
+            for held in (held for response in responses for held in response.entities):
+                raw = held.SerializeToString()
+                self._decoded[raw] = known[raw] if raw in known else self._decode(held)
+        return {entity.key: entity for entity in self._decoded.values() if entity is not None}
+
+    def _decode(self, held: p4r.Entity) -> Entity | None:
+        return self._codec.decode(fy.p4entity.decode_entity(held, self._switch.p4info))
 
     async def write(self, batch: WriteBatch) -> None:
         encoded = [self._encode(e) for e in batch.entities]
@@ -147,11 +152,17 @@ class FinsyConnection:
         return pad_to_width(encoded, self._switch.p4info) if self._endpoint.full_width else encoded
 
     async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
-        wanted = [fy.P4CounterEntry("verdicts", index=c) for c in cells]
+        counter = self._switch.p4info.counters["verdicts"].id
+        request = p4r.ReadRequest(device_id=self._endpoint.device_id)
+        for at in cells:
+            entry = p4r.CounterEntry(counter_id=counter, index=p4r.Index(index=at))
+            request.entities.add(counter_entry=entry)
         counts: dict[int, tuple[int, int]] = {}
-        async for e in self._switch.read_entities(wanted):
-            if isinstance(e, fy.P4CounterEntry) and e.index is not None:
-                counts[e.index] = (e.packet_count, e.byte_count)
+        for response in await self._switch.read_responses(request):
+            for held in response.entities:
+                cell, data = held.counter_entry, held.counter_entry.data
+                if cell.counter_id == counter:
+                    counts[cell.index.index] = data.packet_count, data.byte_count
         return counts
 
     def port_counters(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> FinsyPortCounters:
@@ -222,9 +233,9 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
         if stream is not None:
             stream.cancel()
 
-    def read_entities(self, wanted: Sequence[fy.p4entity.P4Entity]) -> AsyncIterator[object]:
-        # finsy's overloads declare its async generator as a coroutine
-        return cast(AsyncIterator[object], self.read(wanted))
+    def read_request(self, wanted: Sequence[fy.p4entity.P4Entity]) -> p4r.ReadRequest:
+        entities = fy.p4entity.encode_entities(wanted, self.p4info)
+        return p4r.ReadRequest(device_id=self.device_id, entities=entities)
 
     async def read_responses(self, request: p4r.ReadRequest) -> list[p4r.ReadResponse]:
         assert self._p4client is not None

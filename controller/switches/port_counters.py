@@ -77,6 +77,9 @@ class PortReader:
                     self._places[counter.id, at] = 2 * row + (second or name == TARGETED_TX)
                     if name == TARGETED_TX:
                         self._frame_bytes[counter.id, at] = whole if second else SHORT_FRAME_BYTES
+        self._zeros = [UNKNOWN] * 2 * (len(rx_ports) + len(tx_ports))
+        for place in self._places.values():
+            self._zeros[place] = 0
         self._counts: PortCounts = np.full((len(rx_ports) + len(tx_ports), 2), UNKNOWN, np.int64)
 
     def __bool__(self) -> bool:
@@ -90,18 +93,18 @@ class PortReader:
         try:
             for response in responses:
                 for entity in response.entities:
-                    at = entity.counter_entry.counter_id, entity.counter_entry.index.index
-                    data = entity.counter_entry.data
-                    each = self._frame_bytes.get(at)
-                    frames = data.byte_count if each is None else each * data.packet_count
-                    found[at] = frames + FRAMING_BYTES * data.packet_count
+                    entry = entity.counter_entry
+                    at, data = (entry.counter_id, entry.index.index), entry.data
+                    packets, each = data.packet_count, self._frame_bytes.get(at)
+                    frames = data.byte_count if each is None else each * packets
+                    found[at] = frames + FRAMING_BYTES * packets
                     cells += 1
             if cells != len(self._places) or found.keys() != self._places.keys():
                 raise AnswerError(f"{len(found)} different cells of {cells}, expected {len(self._places)}")
-            counts = self._counts.copy()
-            counts.flat[list(self._places.values())] = 0
+            sums = self._zeros.copy()
             for at, count in found.items():
-                counts.flat[self._places[at]] += count
+                sums[self._places[at]] += count
+            counts = np.array(sums, np.int64).reshape(-1, 2)
         except OverflowError as error:
             raise AnswerError(f"a count is too large: {error}") from error
         if not np.array_equal(counts, self._counts):

@@ -46,7 +46,7 @@ SETTLE_S = 0.5
 
 @dataclass(frozen=True)
 class FloodRow(Row):
-    """`limit`: calls a second of the tenant that floods; 0: none. `flood_s`: its calls a second, answered or
+    """`limit`: calls a second of the tenant that floods; 0: unlimited. `flood_s`: its calls a second, answered or
     refused."""
 
     limit: int
@@ -80,7 +80,7 @@ class CallFlood(Experiment[FloodRow]):
     so that what else the machine does hits both alike."""
 
     name = "bench-call-flood"
-    limits: Annotated[Integers, integers("Calls a second of the tenant that floods; 0: no limit.")] = (
+    limits: Annotated[Integers, integers("Calls a second of the tenant that floods; 0: unlimited.")] = (
         Integers((20, 100, 0))
     )
     parallel: Annotated[int, typer.Option(help="Calls of the flood in progress.")] = 64
@@ -166,9 +166,7 @@ def controller(folder: Path, limit: int) -> Iterator[Connection]:
     with socket.create_server(("localhost", 0)) as unused:
         address = f"localhost:{unused.getsockname()[1]}"
     lines = [f"{t} {t} user {digest_of(token.encode())}" for t, token in TOKENS.items()]
-    (folder / "identities").write_text(
-        "\n".join([*lines, f"limits speech calls={limit}" if limit else "", ""])
-    )
+    (folder / "identities").write_text("\n".join([*lines, f"limits speech calls={limit or 'unlimited'}", ""]))
     (folder / "identities").chmod(0o600)
     options = {
         "state": folder / "state.db",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,8 @@ def test_limits_are_those_of_all_users_of_a_tenant(tmp_path):
     assert alice.limits == TenantLimits(jobs=4, rate=12.5, priority=-3)
     assert operator is not None
     assert operator.limits == TenantLimits()
+    free = read_identities(written(tmp_path, f"limits vision calls=unlimited\n{LINE}\n"))
+    assert free.limits["vision"].calls == math.inf
 
 
 def test_a_name_may_have_two_tokens_while_one_replaces_the_other(tmp_path):
@@ -75,6 +78,8 @@ def test_a_name_may_have_two_tokens_while_one_replaces_the_other(tmp_path):
         (f"{LINE}\nlimits vision rate=nan\n", ":2: 'rate=nan'; expected KEY=NUMBER"),
         (f"{LINE}\nlimits vision jobs=1.5\n", ":2: 'jobs=1.5'; expected a number that jobs can have"),
         (f"{LINE}\nlimits vision calls=-1\n", ":2: 'calls=-1'; expected a number that calls can have"),
+        (f"{LINE}\nlimits vision calls=0\n", ":2: 'calls=0'; expected a number that calls can have"),
+        (f"{LINE}\nlimits vision jobs=unlimited\n", "each once, or calls=unlimited"),
         (f"limits vision user {'0' * 64}\n", ":1: 'user'; expected KEY=NUMBER"),
         (b"\xff\xfe", "expected text in UTF-8"),
         (b"#" * (MAX_FILE_BYTES + 1), "has more than"),

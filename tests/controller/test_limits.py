@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import grpc
 import pytest
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
-from netfold.controller.service.call_rates import CallRates
+from netfold.controller.service.access import AccessRefusal
+from netfold.controller.service.call_rates import MAX_DELAY_S, CallRates
 from netfold.controller.service.identities import Identity, Role
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, deployed
@@ -71,14 +73,38 @@ def test_a_flood_of_calls_is_refused_and_a_pause_ends_that():
     rates = CallRates(lambda: now[0])
     flooding = Identity("alice", "vision", Role.USER, limits=TenantLimits(calls=10))
     other = Identity("bob", "speech", Role.USER)
-    assert [rates.refusal(flooding, "GetJob") for _ in range(10)] == [None] * 10
-    refusal = rates.refusal(flooding, "GetJob")
-    assert refusal is not None
+    assert [rates.delay_s(flooding, "GetJob") for _ in range(100)] == [0.0] * 100
+    assert [rates.delay_s(flooding, "GetJob") for _ in range(50)] == pytest.approx(
+        [n / 10 for n in range(1, 51)]
+    )
+    refusal = rates.delay_s(flooding, "GetJob")
+    assert isinstance(refusal, AccessRefusal)
     assert refusal.code is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "its limit is calls=10" in refusal.message
     assert refusal.after_s > 0, "a caller that repeats it at once has to wait"
-    assert rates.refusal(flooding, "JoinJob") is None, "a refused member would end its job"
-    assert rates.refusal(other, "GetJob") is None
+    assert rates.delay_s(flooding, "JoinJob") == 0.0, "a refused member would end its job"
+    assert rates.delay_s(other, "GetJob") == 0.0
     now[0] = 0.1
-    assert rates.refusal(flooding, "GetJob") is None
-    assert rates.refusal(flooding, "GetJob") is not None
+    assert rates.delay_s(flooding, "GetJob") == pytest.approx(MAX_DELAY_S)
+    assert isinstance(rates.delay_s(flooding, "GetJob"), AccessRefusal)
+    now[0] = 20.0
+    assert rates.delay_s(flooding, "GetJob") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("role", "calls", "is_limited"),
+    [
+        (Role.USER, None, True),
+        (Role.VIEWER, None, True),
+        (Role.USER, math.inf, False),
+        (Role.OPERATOR, None, False),
+        (Role.MEMBER, None, False),
+    ],
+)
+def test_calls_are_limited_unless_the_file_says_otherwise(role, calls, is_limited):
+    """64 ranks that start with a user's token make a few calls each."""
+    rates = CallRates(lambda: 0.0)
+    caller = Identity("alice", "vision", role, limits=TenantLimits(calls=calls))
+    answers = [rates.delay_s(caller, "ListHosts") for _ in range(1000)]
+    assert isinstance(answers[-1], AccessRefusal) is is_limited
+    assert not any(isinstance(a, AccessRefusal) for a in answers[: 4 * 64])

@@ -38,10 +38,10 @@ MAX_PERIODS = 200
 
 class Switches:
     """They answer all probes until every hop has been answered. From then on, or from the start if it `never_worked`,
-    `periods` are counted and probes over LINK get no answer: `forwards` says by switch and period whether it processes
-    packets, `receives` and `readable` by period what the counters of LINK's ends still do. `jobs_use`: a job uses these
-    links. `cables`: where a cable leads that is not as in the fabric, by sender and neighbor; with these, `down` is
-    read when all hops have been probed."""
+    `periods` are counted and probes over the `dead` link get no answer: `forwards` says by switch and period whether it
+    processes packets, `receives` and `readable` by period what the counters of its ends still do. `jobs_use`: a job
+    uses these links. `cables`: where a cable leads that is not as in the fabric, by sender and neighbor; with these,
+    `down` is read when all hops have been probed."""
 
     def __init__(
         self,
@@ -54,13 +54,14 @@ class Switches:
         jobs_use: frozenset[frozenset[str]] = frozenset(),
         cables: Mapping[tuple[str, str], tuple[str, str]] = MappingProxyType({}),
         never_worked: bool = False,
+        dead: frozenset[str] = LINK,
     ) -> None:
         self._fabric, self._forwards, self._receives, self._readable = fabric, forwards, receives, readable
         self.periods, self.reads, self.known = int(never_worked), 0, 0
         self._answered = set[tuple[str, str]]()
         self.down: frozenset[frozenset[str]] = frozenset()
         self.miscablings: list[str] = []
-        self._cables = cables
+        self._cables, self._dead = cables, dead
         self._hops = 2 * sum(not any(map(fabric.is_host, (k.a, k.b))) for k in fabric.links)
         self._bytes = Counter[tuple[str, int]]()
         self.sessions = {s.name: self._session(s.name) for s in fabric.switches}
@@ -85,7 +86,7 @@ class Switches:
 
         async def packet_out(packet: bytes, port: int) -> None:
             near, far_port_to = self._cables.get((switch, neighbors[port]), (neighbors[port], switch))
-            is_silent = self.periods > 0 and {switch, near} == LINK
+            is_silent = self.periods > 0 and {switch, near} == self._dead
             ingress = self._fabric.ports[near][far_port_to]
             self._bytes[near, ingress] += not is_silent or self._receives(self.periods)
             if not is_silent:
@@ -182,6 +183,18 @@ def test_a_dead_link_is_found_among_9000_links(tmp_path: Path, jobs_use, within_
     switches.run()
     assert switches.down == {LINK}
     assert switches.periods * PERIOD_S <= within_s
+
+
+def test_a_link_that_died_before_a_start_is_found_once_its_switches_are_ready(tmp_path: Path):
+    """Among 9,000 links, whose switches connect one by one. None has answered yet."""
+    fabric, dead = leaf_spine(180, 50, 1), frozenset(("leaf100", "spine30"))
+    switches = Switches(tmp_path, fabric, jobs_use=frozenset((dead,)), never_worked=True, dead=dead)
+    others = [s.name for s in fabric.switches if s.name not in dead]
+    ready_at = {name: place / 8 for place, name in enumerate((*others, *dead))}
+    switches.health = lambda name: SimpleNamespace(ready=switches.periods > ready_at[name])  # type: ignore[method-assign]
+    switches.run()
+    assert switches.down == {dead}
+    assert (switches.periods - max(ready_at.values())) * PERIOD_S <= 3
 
 
 def test_the_link_of_a_port_that_another_one_s_cable_leads_to_is_down(tmp_path: Path):

@@ -371,6 +371,52 @@ def test_a_job_moves_when_another_ends_while_its_repair_looks_in_vain(tmp_path, 
     asyncio.run(scenario())
 
 
+class _RefusingOnce(PlanThread):
+    """`free` is called once before a plan is refused that there was no room for."""
+
+    free: Callable[[], object] | None = None
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        if (free := self.free) is not None:
+            self.free = None
+            free()
+            raise RefusedError("there is no room")
+        return await super().plan(request)
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+@pytest.mark.parametrize("step", ["other slots", "a new worker"])
+def test_a_job_is_planned_again_when_another_ends_while_there_is_no_room(tmp_path, step, is_awaited):
+    async def scenario():
+        plans = _RefusingOnce(FABRIC)
+        timeouts = ControllerTimeouts(restart=3600.0)
+        async with deployed(FABRIC, tmp_path, plans=plans, timeouts=timeouts) as deployment:
+            controller = deployment.controller
+            registry, migrations = controller.state.registry, controller.planning.migrations
+            await deployment.settled()
+            await controller.requests.submit(SPREAD, queue=False)
+            await controller.requests.submit(SPREAD.replace("job", "other"), queue=False)
+            await deployment.runs("job")
+            await deployment.runs("other")
+            before = controller.jobs.members.add("job", ("h2",))
+            if is_awaited:
+                controller.state.failures.awaited = frozenset({"leaf9"})
+            plans.free = functools.partial(controller.requests.cancel, "other")
+            if step == "other slots":
+                migrations.renew("job", before.epoch, "its epochs are used up")
+            else:
+                with registry.change():
+                    registry.write(before.model_copy(update={"rejoining": ("h2",)}))
+                migrations.admit("job")
+            await deployment.idle()
+            await deployment.runs("job")
+            now = registry.get("job")
+            assert now.epoch != before.epoch
+            assert ("h2" in now.workers) is (step == "a new worker")
+
+    asyncio.run(scenario())
+
+
 def test_a_job_that_cannot_stay_ends_though_a_switch_was_away_meanwhile(tmp_path):
     async def scenario():
         fabric = leaf_spine(2, 1, 2)

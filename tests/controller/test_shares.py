@@ -281,6 +281,48 @@ def test_shares_count_a_job_of_an_interlude_of_the_version_before_from_when_it_r
         assert more == pytest.approx(50 * 2 * 50e6)
 
 
+def test_shares_count_jobs_that_end_in_an_interlude_of_the_version_before_once(tmp_path):
+    """One began before it, one in it, and one had ended before it."""
+    fabric, clock, store = single_switch(4), VirtualClock(), tmp_path / "state.db"
+
+    def end(registry: JobRegistry, name: str) -> None:
+        with registry.change():
+            registry.write(registry.with_end_state(registry.get(name), JobState.DONE, ""))
+
+    with registry_of(store, fabric, clock) as registry:
+        place(registry, fabric, "old", "h1, h2")
+        clock.now += 50
+        end(registry, "old")
+        clock.now += 50
+        place(registry, fabric, "a", "h1, h2")
+        noted = registry.ledger.rows["vision"]
+        clock.now += 100
+        place(registry, fabric, "b", "h3, h4")
+        clock.now += 200
+        end(registry, "a")
+        clock.now += 300
+        end(registry, "b")
+        clock.now += 400
+        usage = registry.usage()["vision"]
+    assert usage.promised_bits == pytest.approx((50 + 300 + 500) * 2 * 50e6)
+    with contextlib.closing(sqlite3.connect(store)) as database, database:
+        database.execute("UPDATE tenants SET body = ?", (noted.model_dump_json(),))
+    for _ in range(2):
+        with registry_of(store, fabric, clock) as registry:
+            found = registry.usage()["vision"]
+            assert found.holders == ()
+            assert found.model_dump(exclude={"holders"}) == pytest.approx(
+                usage.model_dump(exclude={"holders"})
+            )
+    with registry_of(store, fabric, clock) as registry:
+        place(registry, fabric, "next", "h1, h2")
+        clock.now += 10
+        end(registry, "next")
+    with registry_of(store, fabric, clock) as registry:
+        more = registry.usage()["vision"].promised_bits - usage.promised_bits
+        assert more == pytest.approx(10 * 2 * 50e6)
+
+
 def test_shares_count_no_time_before_a_job_that_the_version_before_was_installing(tmp_path):
     fabric, clock = single_switch(4), VirtualClock()
     with registry_of(tmp_path / "state.db", fabric, clock) as registry:

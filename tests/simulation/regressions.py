@@ -74,6 +74,10 @@ SCENARIOS = {
         Step(6.5, "drop_connections", ("leaf1",)),
         Step(6.5, "drop_connections", ("leaf2",)),
     ),
+    "a worker is added when all jobs have ended, and the run nearly": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=2.0),)),
+        Step(75.999, "add_worker", ("a", "h2")),
+    ),
     "a job has to move while the disk is full": (
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=30.0),)),
         fill_disk(8.0, 6.0),

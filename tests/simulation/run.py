@@ -126,7 +126,7 @@ async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
     try:
         await _unless(watching, asyncio.sleep(HORIZON_S))
         actions.heal()
-        await _unless(watching, _ended(world))
+        await _unless(watching, _ended(world, max((s.at_s for s in scenario.steps), default=0.0)))
         assert_ended(world)
         await _unless(watching, asyncio.sleep(REST_S))
         assert_clean(world)
@@ -147,8 +147,8 @@ async def _unless(watching: asyncio.Task[None], work: object) -> None:
     await doing
 
 
-async def _ended(world: World) -> None:
-    """Returns when all programs have ended, or after CALM_S."""
+async def _ended(world: World, last_step_s: float) -> None:
+    """Returns when all programs have ended and the last step is done, or after CALM_S."""
     for _ in range(int(CALM_S)):
         await asyncio.sleep(1.0)
         controller = world.controller
@@ -159,7 +159,7 @@ async def _ended(world: World) -> None:
             continue
         if controller.planning.fabric_changes.applied.is_set():  # another one takes its place
             continue
-        if asyncio.get_running_loop().time() < world.started_at + STARTED_S:
+        if asyncio.get_running_loop().time() < max(world.started_at + STARTED_S, last_step_s):
             continue
         jobs = [controller.state.registry.get(n) for n in world.programs if n in controller.state.registry]
         programs = world.programs.values()

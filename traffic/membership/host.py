@@ -10,6 +10,7 @@ import fcntl
 import os
 import socket
 import struct
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,11 @@ _SIOCGIFCONF = 0x8912
 _ADDRESSES_MAX = 256
 _ENTRY = 40  # bytes of a struct ifreq on 64-bit Linux: a name of 16, then a sockaddr_in with its address at 4
 _CONFIGURATION = struct.Struct("@iP")
+
+
+TOO_MANY_S, PAUSE_S = 60.0, 0.5
+"""Seconds for which a call is repeated that exceeds the calls of its tenant, and between two attempts: a thousand ranks
+start at once."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +57,20 @@ def own_addresses() -> tuple[str, ...]:
 def fabric_hosts(where: Connection, timeout: float = 10.0) -> tuple[MemberHost, ...]:
     """All hosts of the controller's fabric; waits for a controller that starts, at most `timeout` seconds. Raises
     ControllerUnreachableError."""
+    deadline, answer = time.monotonic() + TOO_MANY_S, None
     with open_channel(where) as channel:
-        try:
-            answer = rpc.ControllerStub(channel).ListHosts(
-                pb.ListHostsRequest(), timeout=timeout, wait_for_ready=True
-            )
-        except grpc.RpcError as error:
-            raise ControllerUnreachableError(
-                f"the controller at {where.address} does not list its hosts: {error.details()}"
-            ) from error
+        while answer is None:
+            try:
+                answer = rpc.ControllerStub(channel).ListHosts(
+                    pb.ListHostsRequest(), timeout=timeout, wait_for_ready=True
+                )
+            except grpc.RpcError as error:
+                if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and time.monotonic() < deadline:
+                    time.sleep(PAUSE_S)
+                    continue
+                raise ControllerUnreachableError(
+                    f"the controller at {where.address} does not list its hosts: {error.details()}"
+                ) from error
     return tuple(MemberHost(h.name, h.address, h.parameter_server) for h in answer.hosts)
 
 
