@@ -232,7 +232,7 @@ def _make_layout(
     addresses = tuple(info.addresses[0] if len(info.addresses) == 1 else "" for info in of_hosts)
     try:
         where = connection()
-        known = _find_hosts(where, of_hosts, start_s if falls_back else _LOOK_UP_S)
+        known = _find_hosts(where, of_hosts, start_s if falls_back else _LOOK_UP_S, start_s)
         addresses = tuple(host.address for host in known)
         names = tuple(host.name for host in known)
         keys = options.job_file(options.job or f"torch-{secrets.token_hex(4)}", names)
@@ -287,8 +287,10 @@ def _check_fallbacks(infos: Sequence[HostInfo]) -> None:
             )
 
 
-def _find_hosts(where: Connection, infos: Iterable[HostInfo], timeout: float) -> list[MemberHost]:
-    known = fabric_hosts(where, timeout)
+def _find_hosts(
+    where: Connection, infos: Iterable[HostInfo], timeout: float, limit_s: float
+) -> list[MemberHost]:
+    known = fabric_hosts(where, timeout, limit_s)
     found = [pick_host(known, info.addresses, info.host) for info in infos]
     names = [host.name for host in found]
     twice = next((name for name in names if names.count(name) > 1), None)
