@@ -419,6 +419,24 @@ def test_a_cancel_leaves_what_an_operator_has_withdrawn(tmp_path, has_begun):
     _run(tmp_path, scenario)
 
 
+def test_what_an_operator_has_withdrawn_is_so_again_where_the_switch_stays_away(tmp_path, monkeypatch):
+    async def scenario(deployment, stub):
+        controller = deployment.controller
+        controller.planning.maintenance.withdraw(["spine1"], Intent.HOLD, "cables", MAX_HOLD_S)
+        await deployment.switches["spine1"].stop()
+        controller.planning.rollouts.start(NEXT)
+        withdrawals = lambda: controller.state.registry.withdrawals  # noqa: E731
+        await deployment.until(lambda: withdrawals()[0].is_for_rollout, "the rollout has withdrawn it")
+        controller.planning.rollouts.cancel()
+        assert await _has_ended(deployment) is RolloutState.CANCELED
+        [stays] = withdrawals()
+        assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.HOLD, "cables")
+        assert deployment.store.rollout.reason.endswith("with its own program, and stays withdrawn")
+
+    monkeypatch.setattr(rollouts, "READY_S", 0.5)
+    _run(tmp_path, scenario)
+
+
 def test_the_progress_of_a_rollout():
     record = RolloutRecord(name="next", digest="d", previous={}, done=("spine1",), left=("spine2", "leaf1"))
     seen = {
