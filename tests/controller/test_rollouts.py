@@ -395,7 +395,9 @@ def test_a_rollout_is_canceled_once_and_only_while_it_is_under_way(tmp_path):
     _run(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("arguments", [[], ["netfold-bmv2-64", "--cancel"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["netfold-bmv2-64", "--cancel"], ["--cancel", "--program", "next.json"]]
+)
 def test_a_rollout_has_a_program_or_is_canceled(arguments):
     done = CliRunner().invoke(rollout_app, arguments)
     assert done.exit_code == 2
