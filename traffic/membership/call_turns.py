@@ -27,7 +27,7 @@ def in_turn(call: Callable[[], Answer], limit_s: float) -> Answer:
         except grpc.RpcError as error:
             if not _is_one_too_many(error) or time.monotonic() + PAUSE_S >= deadline:
                 raise
-        time.sleep(PAUSE_S)
+        time.sleep(PAUSE_S)  # the controller limits the pace
 
 
 def _is_one_too_many(error: grpc.RpcError) -> bool:
