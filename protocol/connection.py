@@ -28,6 +28,9 @@ from netfold.protocol.runtime import (
 
 TOKEN_KEY = "authorization"
 
+TOO_MANY_KEY = "netfold-too-many-calls"
+"""Trailing metadata of the refusal of a call that exceeds the calls of its tenant: a repeated one may be answered."""
+
 PASSING = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})
 """Status codes on which a retry can succeed: the controller is starting, restarting or briefly unreachable."""
 

@@ -240,9 +240,10 @@ class Rollouts:
                 )  # it was given back before it could be noted as done
             self._assign(switch, before)
         session = self._fleet.sessions[switch]
-        if await self._until(lambda: session.is_ready_with_pipeline, READY_S):
+        is_ready = await self._until(lambda: session.is_ready_with_pipeline, READY_S)
+        if is_ready or record.displaced is not None:
             self._give_back(record, switch)
-        else:
+        if not is_ready:
             why = f"{record.reason}; {switch} is not ready with its own program, and stays withdrawn"
             record = record.model_copy(update={"reason": why})
         self._end(record)

@@ -71,7 +71,7 @@ def rollout(
     Exit codes: 0 done, canceled as --cancel has it, or started with --no-wait, 2 bad file, 3 refused, stopped or
     canceled, 4 no controller answers.
     """
-    if cancel is (program is not None):
+    if cancel is (program is not None) or (cancel and compiled is not None):
         fail(BAD_INPUT, "a rollout has a PROGRAM, and --cancel has none")
     if program is None:
         begun = call_controller(

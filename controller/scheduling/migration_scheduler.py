@@ -58,17 +58,6 @@ take, and the next attempt."""
 
 
 @dataclass(frozen=True)
-class _Postponed:
-    """A postponed step of a job: why it was not possible, and how it is tried again. `fail`: it is a repair without
-    which the job ends. `is_late`: its plan was not found in time, and a timer tries it again."""
-
-    why: str
-    retry: Callable[[], None]
-    fail: bool = False
-    is_late: bool = False
-
-
-@dataclass(frozen=True)
 class _Circumstances:
     """The conditions of a plan of a job. `freed`: how often capacity was freed; `failures`: how often failures have
     changed; `excluded`: of the job."""
@@ -84,6 +73,17 @@ class _Repair:
 
     why: str
     fail: bool
+
+
+@dataclass(frozen=True)
+class _Postponed:
+    """A postponed step of a job: why it was not possible, and how it is tried again. `repair`: the step, if it is one.
+    `is_late`: its plan was not found in time, and a timer tries it again."""
+
+    why: str
+    retry: Callable[[], None]
+    repair: _Repair | None = None
+    is_late: bool = False
 
 
 class MigrationScheduler:
@@ -172,15 +172,18 @@ class MigrationScheduler:
     def repair(self, name: str, why: str, *, fail: bool = True) -> None:
         """Migrate an installed job off failed elements and lost members, in a task. If there is no other plan, it ends,
         if `fail` is true of one request. A second request during a repair only changes its reason, so repairs do not
-        pile up."""
+        pile up; a reason to end stays if the second one is none."""
 
         def on_error(error: Exception) -> None:
             reason = f"{why}, and the planner crashed: {error}"
             self._tasks.persist(self._lifecycle.end, name, JobState.FAILED, reason, job=name)
 
         waits, postponed = self._repairs.get(name), self._postponed.pop((name, "repair"), None)
-        fail = fail or any(earlier.fail for earlier in (waits, postponed) if earlier is not None)
-        self._repairs[name] = _Repair(why, fail)
+        request = _Repair(why, fail)
+        for earlier in (waits, None if postponed is None else postponed.repair):
+            if earlier is not None and earlier.fail and not request.fail:
+                request = earlier
+        self._repairs[name] = request
         if waits is None:
             self._tasks.spawn(self._repair(name), f"repair of job {name}", on_error)
 
@@ -286,7 +289,12 @@ class MigrationScheduler:
         return self._stays.get(name, "")
 
     def _postpone(
-        self, name: str, kind: str, error: RefusedError, retry: Callable[[], None], *, fail: bool = False
+        self,
+        name: str,
+        kind: str,
+        error: RefusedError,
+        retry: Callable[[], None],
+        repair: _Repair | None = None,
     ) -> bool:
         """Postpone `retry` if a switch or link may be back shortly, or if time was short. True: it is postponed, or the
         job has ended and there is nothing to do."""
@@ -295,7 +303,7 @@ class MigrationScheduler:
         is_late = isinstance(error, PlanTimeoutError)
         if not self._failures.awaited and not is_late:
             return False
-        self._postponed[name, kind] = _Postponed(str(error), retry, fail, is_late)
+        self._postponed[name, kind] = _Postponed(str(error), retry, repair, is_late)
         if is_late:
             self._tasks.call_later(PLAN_AGAIN_S, self._retry, name, kind, job=name)
         return True
@@ -418,7 +426,7 @@ class MigrationScheduler:
 
     def _end_or_postpone(self, name: str, request: _Repair, error: RefusedError) -> None:
         retry = functools.partial(self.repair, name, request.why, fail=request.fail)
-        if not self._postpone(name, "repair", error, retry, fail=request.fail) and request.fail:
+        if not self._postpone(name, "repair", error, retry, request) and request.fail:
             reason = f"{request.why}, and there is no other plan: {error}"
             self._lifecycle.end(name, JobState.FAILED, reason)
 

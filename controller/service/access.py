@@ -82,7 +82,7 @@ LOCAL = Identity("", "", Role.OPERATOR)
 
 @dataclass(frozen=True)
 class AccessRefusal:
-    """`after_s`: seconds for which the answer is kept back."""
+    """`after_s`: seconds for which the answer is kept back; the call may be repeated then. 0: it may not."""
 
     code: grpc.StatusCode
     message: str

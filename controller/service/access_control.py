@@ -36,7 +36,7 @@ from netfold.controller.service.request_texts import MAX_TEXT, plain_text
 from netfold.controller.service.security import Credentials
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import TOKEN_KEY
+from netfold.protocol.connection import TOKEN_KEY, TOO_MANY_KEY
 from netfold.protocol.job_token import verified_job
 
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
@@ -261,13 +261,15 @@ async def _chained(first: Any, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
 def _refusing(handler: Handler | None, refusal: AccessRefusal) -> Handler:
     """A handler that refuses each call. `handler`: None: there is no such method."""
 
+    marks = ((TOO_MANY_KEY, "1"),) if refusal.after_s else ()
+
     async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         await asyncio.sleep(refusal.after_s)
-        await context.abort(refusal.code, refusal.message)
+        await context.abort(refusal.code, refusal.message, marks)
 
     async def refuse_stream(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         await asyncio.sleep(refusal.after_s)
-        await context.abort(refusal.code, refusal.message)
+        await context.abort(refusal.code, refusal.message, marks)
         yield
 
     if handler and handler.request_streaming:

@@ -208,7 +208,9 @@ def _add_limits(limits: dict[str, TenantLimits], place: str, words: list[str]) -
         is_negative = value.startswith("-") and key != "priority"
         is_nothing = key in _POSITIVE and not float(value)
         if (key in _WHOLE and not is_whole) or is_negative or is_nothing:
-            raise IdentitiesError(f"{place}: {word[:80]!r}; expected a number that {key} can have")
+            kind = "a whole number" if key in _WHOLE else "a number"
+            smallest = "" if key == "priority" else " above 0" if key in _POSITIVE else ", 0 or more"
+            raise IdentitiesError(f"{place}: {word[:80]!r}; expected {kind}{smallest}")
         values[key] = int(value) if key in _WHOLE else float(value)
     limits[words[0]] = TenantLimits(**values)
 

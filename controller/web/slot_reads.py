@@ -20,7 +20,9 @@ from netfold.protocol import netfold_pb2_grpc as pb_grpc
 MAX_SWITCHES = 32
 """Switches of one request. The page asks for those nearest to the root."""
 
-READS_PER_S = 50.0
+READS_PER_S = 10.0
+"""Half of the calls that a tenant may make by default: the page of a user leaves room for the others."""
+
 MAX_WAIT_S = 2.0
 """Reads of all pages wait for their turn at most this long, and are refused beyond it."""
 

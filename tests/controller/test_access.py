@@ -23,6 +23,7 @@ from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import Submitter, TenantLimits
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.job_registry import RANDOM_BYTES
+from netfold.controller.service import call_rates
 from netfold.controller.service.access import RULES, decide
 from netfold.controller.service.events import EventFiles
 from netfold.controller.service.hidden_jobs import NAMELESS, HiddenJobs
@@ -36,7 +37,7 @@ from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.stored_programs import read_pipeline
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.connection import TOO_MANY_KEY, Connection, open_aio_channel
 from netfold.protocol.job_token import job_token, verified_job
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job, submit_job
@@ -358,6 +359,22 @@ def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, tmp_pa
             ("operator for carol", "ok"),
             ("operator for carol", "resource_exhausted"),
         ]
+
+    run(tmp_path, security, scenario)
+
+
+def test_a_refusal_of_a_call_too_many_shows_that_it_may_be_repeated(security, tmp_path, monkeypatch):
+    async def scenario(access: Access) -> None:
+        monkeypatch.setattr(call_rates, "DEFAULT_CALLS_S", 1e-6)
+        monkeypatch.setattr(call_rates, "REFUSAL_S", 0.001)
+        async with access.stub("alice") as stub:
+            await stub.ListHosts(pb.ListHostsRequest())
+            with pytest.raises(grpc.aio.AioRpcError, match="too many calls") as caught:
+                await stub.ListHosts(pb.ListHostsRequest())
+        assert TOO_MANY_KEY in dict(caught.value.trailing_metadata())
+        with pytest.raises(grpc.aio.AioRpcError, match="is kept for a job of Slurm") as caught:
+            await access.submit("bob", "slurm-5", "h5, h6")
+        assert TOO_MANY_KEY not in dict(caught.value.trailing_metadata())
 
     run(tmp_path, security, scenario)
 

@@ -435,6 +435,7 @@ def test_a_job_that_cannot_stay_ends_though_a_switch_was_away_meanwhile(tmp_path
             controller.state.failures.awaited = frozenset()
             controller.state.events.publish(FailuresChanged())
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "ended")
+            assert controller.state.registry.get("job").reason.startswith("a worker is lost")
 
     asyncio.run(scenario())
 

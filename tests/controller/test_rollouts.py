@@ -395,7 +395,9 @@ def test_a_rollout_is_canceled_once_and_only_while_it_is_under_way(tmp_path):
     _run(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("arguments", [[], ["netfold-bmv2-64", "--cancel"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["netfold-bmv2-64", "--cancel"], ["--cancel", "--program", "next.json"]]
+)
 def test_a_rollout_has_a_program_or_is_canceled(arguments):
     done = CliRunner().invoke(rollout_app, arguments)
     assert done.exit_code == 2
@@ -416,6 +418,24 @@ def test_a_cancel_leaves_what_an_operator_has_withdrawn(tmp_path, has_begun):
         [stays] = withdrawals()
         assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.CORDON, "cables")
 
+    _run(tmp_path, scenario)
+
+
+def test_what_an_operator_has_withdrawn_is_so_again_where_the_switch_stays_away(tmp_path, monkeypatch):
+    async def scenario(deployment, stub):
+        controller = deployment.controller
+        controller.planning.maintenance.withdraw(["spine1"], Intent.HOLD, "cables", MAX_HOLD_S)
+        await deployment.switches["spine1"].stop()
+        controller.planning.rollouts.start(NEXT)
+        withdrawals = lambda: controller.state.registry.withdrawals  # noqa: E731
+        await deployment.until(lambda: withdrawals()[0].is_for_rollout, "the rollout has withdrawn it")
+        controller.planning.rollouts.cancel()
+        assert await _has_ended(deployment) is RolloutState.CANCELED
+        [stays] = withdrawals()
+        assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.HOLD, "cables")
+        assert deployment.store.rollout.reason.endswith("with its own program, and stays withdrawn")
+
+    monkeypatch.setattr(rollouts, "READY_S", 0.5)
     _run(tmp_path, scenario)
 
 

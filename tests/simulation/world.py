@@ -17,7 +17,7 @@ from typing import Any
 from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
-from netfold.controller.jobs.records import JobRecord, JobState, Transport
+from netfold.controller.jobs.records import JobRecord, JobState, Placement, Transport
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
@@ -485,7 +485,7 @@ class World:
         return None if is_cut_off else self._server
 
     def _on_assignment(self, member: Member) -> None:
-        """Note the placement that belongs to the epoch."""
+        """Note the placement that belongs to the epoch, also of a job that moves on while the message is on its way."""
         assert member.assignment is not None
         program, epoch = self.programs[member.job], member.assignment.epoch
         self._check_process(program, member)
@@ -496,9 +496,9 @@ class World:
         ):
             return
         job = self.controller.state.registry.get(member.job)
-        if job.placement is not None and job.placement.epoch == epoch:
-            program.placements[epoch] = job.placement
-            program.entities[epoch] = list(self._entities(job))
+        for placement in (p for p in (job.placement, job.previous) if p is not None and p.epoch == epoch):
+            program.placements[epoch] = placement
+            program.entities[epoch] = list(self._entities(job, placement))
             program.allocations[epoch] = self.allocation(job.name, epoch)
             program.losses[epoch] = {name: s.losses for name, s in self.switches.items()}
             self._check_installed(program, epoch)
@@ -543,9 +543,7 @@ class World:
                 )
                 return
 
-    def _entities(self, job: JobRecord) -> Any:
-        placement = job.placement
-        assert placement is not None
+    def _entities(self, job: JobRecord, placement: Placement) -> Any:
         for numbers, tree in zip(placement.trees, placement.plan.trees, strict=True):
             installed = InstalledTree(self.fabric, numbers, tree, placement.epoch, job.udp_port, job)
             yield from tree_entities(installed, FEATURES)

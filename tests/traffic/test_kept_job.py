@@ -14,8 +14,9 @@ import pytest
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.protocol.connection import Connection
+from netfold.protocol.connection import TOO_MANY_KEY, Connection
 from netfold.protocol.job_token import job_token
+from netfold.traffic.membership import call_turns
 from netfold.traffic.membership.jobs import KeptJob
 from netfold.traffic.pytorch.kept_job import KEPT, JoinedAgain, Succession, end_jobs, join_again
 from tests.traffic.scripted_controller import serve
@@ -35,6 +36,8 @@ class Jobs(rpc.ControllerServicer):
         self.added: list[str] = []
         self.answered: set[str] = set()
         self.lost_answers = 0
+        self.too_many = 0
+        """Number of calls that are refused, as the tenant makes too many."""
 
     def GetJob(self, request: pb.JobName, context: Any) -> pb.Job:
         if request.name not in self.running:
@@ -49,6 +52,10 @@ class Jobs(rpc.ControllerServicer):
         )
 
     def AddWorkers(self, request: pb.AddWorkersRequest, context: Any) -> pb.Job:
+        self.too_many -= 1
+        if self.too_many >= 0:
+            context.set_trailing_metadata(((TOO_MANY_KEY, "1"),))
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "its limit is calls=20")
         self.added += request.hosts
         return self.GetJob(pb.JobName(name=request.name), context)
 
@@ -84,9 +91,14 @@ def test_the_hosts_have_the_ranks_of_the_job(jobs: tuple[Jobs, Connection]):
     assert again == JoinedAgain(KeptJob("kept", 5), ("h1", "h3"))
 
 
-def test_hosts_that_are_no_workers_are_added(jobs: tuple[Jobs, Connection]):
+@pytest.mark.parametrize("too_many", [0, 2])
+def test_hosts_that_are_no_workers_are_added(
+    jobs: tuple[Jobs, Connection], monkeypatch: pytest.MonkeyPatch, too_many: int
+):
+    """The job goes on also where its tenant makes too many calls."""
+    monkeypatch.setattr(call_turns, "PAUSE_S", 0.0)
     controller, where = jobs
-    controller.running = {"kept": 0}
+    controller.running, controller.too_many = {"kept": 0}, too_many
     again = join_again(where, [KeptJob("kept", 0)], KEYS, ["h5", "h1", "h4"], 10)
     assert again == JoinedAgain(KeptJob("kept", 1), ("h1", "h4", "h5"))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from netfold.controller.service.call_rates import DEFAULT_CALLS_S
 from netfold.controller.web import slot_reads
 from netfold.controller.web.slot_reads import ReadPace, SlotRequest
 from netfold.controller.web.source import ControllerSource, RecordingReplay
@@ -105,6 +106,10 @@ def test_reads_of_all_pages_keep_their_pace(monkeypatch: pytest.MonkeyPatch):
     assert starts[-1] < slot_reads.MAX_WAIT_S + 4 / slot_reads.READS_PER_S
     now += starts[-1] + 1
     assert pace.reserve(1) == [0.0], "later there is room again"
+
+
+def test_pages_leave_their_tenant_calls():
+    assert slot_reads.READS_PER_S <= DEFAULT_CALLS_S / 2
 
 
 def test_pages_beyond_the_pace_are_refused_and_send_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -140,7 +140,7 @@ def test_a_slot_that_was_never_used_says_so(context: Any):
 
 def test_why_nothing_was_read_is_shown(context: Any):
     source = Switches()
-    source.failure = "pages read 50 slots a second already: try again"
+    source.failure = "pages read 10 slots a second already: try again"
     with shown(source) as address, open_page(context, address) as page:
         # the browser itself reports an answer 503 in its console
         page.route("**/slots?*", lambda route: route.fulfill(json={"error": source.failure}))

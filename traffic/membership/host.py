@@ -10,7 +10,6 @@ import fcntl
 import os
 import socket
 import struct
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
 from netfold.protocol.environment import Variable
 from netfold.traffic.errors import ControllerUnreachableError, UnknownHostError
+from netfold.traffic.membership.call_turns import in_turn
 
 _SIOCGIFCONF = 0x8912
 _ADDRESSES_MAX = 256
@@ -28,9 +28,8 @@ _ENTRY = 40  # bytes of a struct ifreq on 64-bit Linux: a name of 16, then a soc
 _CONFIGURATION = struct.Struct("@iP")
 
 
-TOO_MANY_S, PAUSE_S = 60.0, 0.5
-"""Seconds for which a call is repeated that exceeds the calls of its tenant, and between two attempts: a thousand ranks
-start at once."""
+TOO_MANY_S = 60.0
+"""Seconds for which a call is repeated that exceeds the calls of its tenant: a thousand ranks start at once."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +53,22 @@ def own_addresses() -> tuple[str, ...]:
     return tuple(a for a in addresses if not a.startswith("127."))
 
 
-def fabric_hosts(where: Connection, timeout: float = 10.0) -> tuple[MemberHost, ...]:
-    """All hosts of the controller's fabric; waits for a controller that starts, at most `timeout` seconds. Raises
+def fabric_hosts(
+    where: Connection, timeout: float = 10.0, limit_s: float = TOO_MANY_S
+) -> tuple[MemberHost, ...]:
+    """All hosts of the controller's fabric; waits for a controller that starts, at most `timeout` seconds. `limit_s`:
+    for how long it is called again while the caller's tenant makes too many calls. Raises
     ControllerUnreachableError."""
-    deadline, answer = time.monotonic() + TOO_MANY_S, None
     with open_channel(where) as channel:
-        while answer is None:
-            try:
-                answer = rpc.ControllerStub(channel).ListHosts(
-                    pb.ListHostsRequest(), timeout=timeout, wait_for_ready=True
-                )
-            except grpc.RpcError as error:
-                if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and time.monotonic() < deadline:
-                    time.sleep(PAUSE_S)
-                    continue
-                raise ControllerUnreachableError(
-                    f"the controller at {where.address} does not list its hosts: {error.details()}"
-                ) from error
+        list_hosts = rpc.ControllerStub(channel).ListHosts
+        try:
+            answer = in_turn(
+                lambda: list_hosts(pb.ListHostsRequest(), timeout=timeout, wait_for_ready=True), limit_s
+            )
+        except grpc.RpcError as error:
+            raise ControllerUnreachableError(
+                f"the controller at {where.address} does not list its hosts: {error.details()}"
+            ) from error
     return tuple(MemberHost(h.name, h.address, h.parameter_server) for h in answer.hosts)
 
 

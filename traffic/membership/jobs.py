@@ -20,6 +20,7 @@ from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import PASSING, Connection, open_channel
 from netfold.protocol.job_token import job_of_token
 from netfold.traffic.errors import ControllerUnreachableError, JobRefusedError
+from netfold.traffic.membership.call_turns import in_turn
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +45,13 @@ def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeo
     if job_of_token(where.token) == keys["name"]:
         return where.token
     request = pb.SubmitJobRequest(spec_yaml=json.dumps(dict(keys)), queue=queue)  # what is JSON is YAML
+    deadline = time.monotonic() + timeout
     with open_channel(where) as channel:
+        submit = rpc.ControllerStub(channel).SubmitJob
         try:
-            job = rpc.ControllerStub(channel).SubmitJob(request, timeout=timeout, wait_for_ready=True)
+            job = in_turn(
+                lambda: submit(request, timeout=_seconds_to(deadline), wait_for_ready=True), timeout
+            )
         except grpc.RpcError as error:
             raise JobRefusedError(
                 f"job {keys['name']}: the controller at {where.address} refused it: {error.details()}"
@@ -141,7 +146,7 @@ def _reconfigure(stub: Any, own_stub: Any, request: pb.ReconfigureJobRequest, de
     known = stub.GetJob(pb.JobName(name=request.name), timeout=_seconds_to(deadline), wait_for_ready=True)
     if added := set(request.workers) - {member.host for member in known.members}:
         addition = pb.AddWorkersRequest(name=request.name, hosts=sorted(added))
-        own_stub.AddWorkers(addition, timeout=_seconds_to(deadline))
+        in_turn(lambda: own_stub.AddWorkers(addition, timeout=_seconds_to(deadline)), _seconds_to(deadline))
     answer: pb.Job = stub.ReconfigureJob(request, timeout=_seconds_to(deadline))
     return answer
 

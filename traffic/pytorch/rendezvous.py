@@ -249,7 +249,7 @@ def _make_layout(
     addresses = tuple(info.addresses[0] if len(info.addresses) == 1 else "" for info in of_hosts)
     try:
         where = connection()
-        known = _find_hosts(where, of_hosts, start_s if falls_back else _LOOK_UP_S)
+        known = _find_hosts(where, of_hosts, start_s if falls_back else _LOOK_UP_S, start_s)
         addresses = tuple(host.address for host in known)
         names = tuple(host.name for host in known)
         keys = options.job_file(options.job or f"torch-{secrets.token_hex(4)}", names)
@@ -328,14 +328,16 @@ def _check_fallbacks(infos: Sequence[HostInfo]) -> None:
 def own_address() -> str:
     """This host's address in the fabric; "": no controller answers, or it has no such host."""
     try:
-        return _find_hosts(connection(), [HostInfo.of_this_process()], _LOOK_UP_S)[0].address
+        return _find_hosts(connection(), [HostInfo.of_this_process()], _LOOK_UP_S, _LOOK_UP_S)[0].address
     except (TrafficError, ConnectError) as error:
         log.info("Gloo binds to the address of this machine's name: %s", error)
         return ""
 
 
-def _find_hosts(where: Connection, infos: Iterable[HostInfo], timeout: float) -> list[MemberHost]:
-    known = fabric_hosts(where, timeout)
+def _find_hosts(
+    where: Connection, infos: Iterable[HostInfo], timeout: float, limit_s: float
+) -> list[MemberHost]:
+    known = fabric_hosts(where, timeout, limit_s)
     found = [pick_host(known, info.addresses, info.host) for info in infos]
     names = [host.name for host in found]
     twice = next((name for name in names if names.count(name) > 1), None)
