@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from testnet import Namespace, SwitchProcess, needs_root, of_kind, wait_for
 
 pytestmark = needs_root
 PORTS = ("-i", "1@sw1", "-i", "2@sw2")
+RTMGRP_LINK, IFF_PROMISC = 1, 0x100
+IFI_CHANGE = 28  # offset in a message of the kernel
 
 
 @pytest.fixture
@@ -64,16 +68,30 @@ def test_a_port_whose_interface_has_another_name_is_down_until_the_name_is_back(
     assert switch.port(2)["up"]
 
 
+def promiscuity_changes(events: socket.socket) -> int:
+    """How often an interface became promiscuous or ceased to be."""
+    changed = []
+    while select.select([events], [], [], 0)[0]:
+        changed.append(struct.unpack_from("=I", events.recv(65536), IFI_CHANGE)[0])
+    return changed.count(IFF_PROMISC)
+
+
 @pytest.mark.parametrize("kind", ["xdp"], indirect=True)
 def test_an_mtu_that_a_port_cannot_carry_is_the_reason(
     start: Callable[[str], SwitchProcess], namespace: Namespace, kind: str
 ) -> None:
     switch = start(kind)
+    with namespace.entered():
+        events = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        events.bind((0, RTMGRP_LINK))
     too_large = "port 2 is down: sw2: AF_XDP carries an MTU of up to 3818"
     namespace.run("ip", "link", "set", "sw2", "mtu", "9000")
     wait_for_log(switch, too_large)
     namespace.run("ip", "link", "set", "sw2", "mtu", "1500")
     wait_for_log(switch, too_large, "port 2: sw2 is open")
+    # A change that a failing try made would be the reason for the next try.
+    assert promiscuity_changes(events) == 2
+    events.close()
 
 
 @pytest.mark.parametrize("kind", ["xdp"], indirect=True)
