@@ -102,16 +102,10 @@ static bool add(struct ss_interface *interface, const uint8_t *data, uint32_t le
 static void flush(struct ss_interface *interface, uint64_t now_ns) {
     struct xdp_port *port = interface->own;
     uint32_t queued = port->xsk.produced - port->flushed;
-    if (!queued) return;
-    bool sent = ss_xsk_flush(&port->xsk);
-    uint32_t refused = sent ? 0 : ss_xsk_queued(&port->xsk);
-    if (sent) interface->counters.tx_bytes += port->queued_bytes;
-    if (!port->xsk.is_zero_copy) {
-        ss_xsk_discard(&port->xsk);
-        interface->counters.tx_dropped += refused;
-        queued -= refused;
-    }
+    if (!ss_xsk_queued(&port->xsk)) return;
+    (void)ss_xsk_flush(&port->xsk); /* what is refused goes with a later batch */
     interface->counters.tx_packets += queued;
+    interface->counters.tx_bytes += port->queued_bytes;
     ss_departures_add(&port->departures, queued, queued, now_ns);
     port->flushed = port->xsk.produced;
     port->queued_bytes = 0;
