@@ -117,13 +117,18 @@ def test_a_port_is_tried_again_though_nothing_is_reported(
     ]
 
 
-def test_too_many_queues_are_an_error_at_the_start(namespace: Namespace, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("receives", "sends"), [(2, 2), (1, 2), (2, 1)])
+def test_queues_that_do_not_fit_the_threads_are_an_error_at_the_start(
+    namespace: Namespace, tmp_path: Path, kind: str, receives: int, sends: int
+) -> None:
+    threads = 1 if receives == sends else 2
     namespace.remove_link(2)
     queues = ("numrxqueues", 2, "numtxqueues", 2)
-    namespace.run("ip", "link", "add", "sw2", *queues, "type", "veth", "peer", "name", "h2")
-    namespace.run("ethtool", "-L", "sw2", "rx", 2, "tx", 2)
+    namespace.run("ip", "link", "add", "sw2", *queues, "type", "veth", "peer", "name", "h2", *queues)
+    namespace.run("ethtool", "-L", "sw2", "rx", receives, "tx", sends)
+    arguments = (*of_kind(kind, ("-i", "2@sw2")), "--threads", threads)
     if kind == "xdp":
         with pytest.raises(AssertionError, match="one receive queue of the interface for each"):
-            SwitchProcess(namespace, tmp_path, *of_kind(kind, PORTS), program="wire")
+            SwitchProcess(namespace, tmp_path, *arguments, program="wire")
     else:
-        SwitchProcess(namespace, tmp_path, *of_kind(kind, PORTS), program="wire").kill()
+        SwitchProcess(namespace, tmp_path, *arguments, program="wire").kill()

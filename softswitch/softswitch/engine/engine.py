@@ -313,7 +313,7 @@ _NO_PORT = {errno.ENOENT: "there is no such port"}
 _XDP_REASONS = {
     errno.EMSGSIZE: f"AF_XDP carries an MTU of up to {XDP_MTU_MAX}",
     errno.ERANGE: f"AF_XDP carries an MTU of up to {XDP_MTU_MAX}, and the driver less",
-    errno.EUSERS: "expected one receive queue of the interface for each of --threads (ethtool -L)",
+    errno.EUSERS: "expected one receive queue of the interface for each of --threads, and as many to send (ethtool -L)",
     errno.EBUSY: "another program has the interface's XDP hook or queue (ip link show)",
 }
 

@@ -39,8 +39,8 @@ static void close_port(struct ss_interface *interface) {
 static int configure(struct ss_interface *interface, struct xdp_port *port) {
     uint32_t longest = interface->mtu + LINK_OVERHEAD;
     if (longest + SS_XSK_RESERVED > SS_XSK_LONGEST) return -EMSGSIZE;
-    /* Frames of a queue without a socket would go to the kernel. */
-    if (ss_device_queues(interface->device_fd, interface->ifname) != interface->threads) return -EUSERS;
+    /* Frames of a queue without a socket would go to the kernel, and the kernel sends none in a queue that the device lacks. */
+    if (!ss_device_has_queues(interface->device_fd, interface->ifname, interface->threads)) return -EUSERS;
     int error = ss_xsk_open_both(&port->xsk, interface->ifindex, interface->thread, longest);
     if (!error) error = ss_xdp_set_socket(interface->sockets_fd, interface->thread, port->xsk.fd);
     if (error || interface->thread) return error;
