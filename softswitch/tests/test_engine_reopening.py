@@ -108,12 +108,12 @@ def test_a_port_is_tried_again_though_nothing_is_reported(
         link = engine_library(default_cache_dir()).ss_xdp_attach(foreign.program, index)
     assert link >= 0
     namespace.run("ip", "link", "set", "other", "name", "sw2")
-    wait_for(lambda: "another program" in switch.port(2)["error"], "the reason")
+    wait_for(lambda: "in use" in switch.port(2)["error"], "the reason")
     os.close(link)
     foreign.close()
     wait_for(lambda: switch.port(2)["up"], "port 2 up")
-    assert [line for line in logged(switch) if "another program" in line] == [
-        "port 2 is down: sw2: another program has the interface's XDP hook or queue (ip link show)"
+    assert [line for line in logged(switch) if "in use" in line] == [
+        "port 2 is down: sw2: the interface's XDP hook or queue is in use (ip link show)"
     ]
 
 

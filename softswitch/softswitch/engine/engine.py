@@ -314,7 +314,7 @@ _XDP_REASONS = {
     errno.EMSGSIZE: f"AF_XDP carries an MTU of up to {XDP_MTU_MAX}",
     errno.ERANGE: f"AF_XDP carries an MTU of up to {XDP_MTU_MAX}, and the driver less",
     errno.EUSERS: "expected one receive queue of the interface for each of --threads, and as many to send (ethtool -L)",
-    errno.EBUSY: "another program has the interface's XDP hook or queue (ip link show)",
+    errno.EBUSY: "the interface's XDP hook or queue is in use (ip link show)",
 }
 
 

@@ -14,7 +14,7 @@
 #include "engine_internal.h"
 #include "pcap.h"
 
-#define REOPEN_FIRST_NS 1000000000ull
+#define REOPEN_FIRST_NS 10000000ull
 #define REOPEN_LAST_NS 64000000000ull
 
 /* The program is the group's, whose first socket is the first thread's. Call it with the lock held. */
@@ -112,6 +112,11 @@ static void update_cores(struct ss_engine *engine) {
     ss_engine_unlock(engine);
 }
 
+/* The kernel frees a queue some time after its socket was closed here: only the next failure means another program. */
+static bool is_news(const struct ss_engine_port *port, const struct ss_engine *first) {
+    return port->error != port->reported_error && (port->error != EBUSY || first->reopen_wait_ns);
+}
+
 /* Returns whether a port failed to open though its interface is there. Notifies the control plane of what changed. */
 static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
     bool has_failed = false, has_changed = false;
@@ -119,7 +124,8 @@ static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_engine_port *port = engine->ports[i];
         has_failed |= port->error && port->error != ENODEV;
-        has_changed |= port->error != port->reported_error;
+        if (!is_news(port, first)) continue;
+        has_changed = true;
         port->reported_error = port->error;
     }
     ss_engine_unlock(engine);
@@ -130,10 +136,15 @@ static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
 /* An interface that is absent is reported when it appears; another failure may end by itself. */
 static void schedule_reopening(struct ss_engine *first, bool has_failed) {
     ss_engine_lock(first);
-    first->reopen_wait_ns = first->reopen_wait_ns ? first->reopen_wait_ns * 2 : REOPEN_FIRST_NS;
-    if (first->reopen_wait_ns > REOPEN_LAST_NS) first->reopen_wait_ns = REOPEN_LAST_NS;
-    if (!has_failed) first->reopen_wait_ns = 0;
-    first->reopen_ns = has_failed ? first->now_ns + first->reopen_wait_ns : SS_NEVER;
+    uint64_t now_ns = ss_clock_ns();
+    if (!has_failed) {
+        first->reopen_wait_ns = 0;
+        first->reopen_ns = SS_NEVER;
+    } else if (!first->reopen_wait_ns || now_ns >= first->reopen_ns) { /* else the kernel reported a change meanwhile */
+        first->reopen_wait_ns = first->reopen_wait_ns ? first->reopen_wait_ns * 2 : REOPEN_FIRST_NS;
+        if (first->reopen_wait_ns > REOPEN_LAST_NS) first->reopen_wait_ns = REOPEN_LAST_NS;
+        first->reopen_ns = now_ns + first->reopen_wait_ns;
+    }
     ss_engine_unlock(first);
 }
 
