@@ -149,9 +149,11 @@ static void schedule_reopening(struct ss_engine *first, bool has_failed) {
 }
 
 void ss_ports_update(struct ss_engine *first) {
-    uint32_t at = 0, number;
-    while ((number = next_stale(first, &at)) != SS_PORT_NUMBERS)
-        for (uint32_t i = 0; i < first->threads; i++) close_port(first->threads_of[i], number);
+    for (uint32_t thread = 0; thread < first->threads; thread++) { /* each follows the MTU */
+        uint32_t at = 0, number;
+        while ((number = next_stale(first->threads_of[thread], &at)) != SS_PORT_NUMBERS)
+            for (uint32_t i = 0; i < first->threads; i++) close_port(first->threads_of[i], number);
+    }
     for (uint32_t i = 0; i < first->threads; i++) open_ports(first->threads_of[i]);
     for (uint32_t i = 0; i < first->threads; i++) update_cores(first->threads_of[i]); /* a port is up once all have it open */
     bool has_failed = false;
