@@ -47,8 +47,7 @@ static int open_interface(struct ss_engine *engine, struct ss_interface *interfa
 }
 
 static int open_port(struct ss_engine *engine, struct ss_engine_port *port) {
-    if (!is_next(engine, port)) return -ENODEV;
-    int error = open_interface(engine, &port->interface);
+    int error = is_next(engine, port) ? open_interface(engine, &port->interface) : -ENODEV;
     port->error = -error;
     return error;
 }
