@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from testnet import Namespace, SwitchProcess, needs_root, of_kind, wait_for
 
 pytestmark = needs_root
 PORTS = ("-i", "1@sw1", "-i", "2@sw2")
+RTMGRP_LINK, IFF_PROMISC = 1, 0x100
+IFI_CHANGE = 28  # offset in a message of the kernel
 
 
 @pytest.fixture
@@ -64,16 +68,30 @@ def test_a_port_whose_interface_has_another_name_is_down_until_the_name_is_back(
     assert switch.port(2)["up"]
 
 
+def promiscuity_changes(events: socket.socket) -> int:
+    """How often an interface became promiscuous or ceased to be."""
+    changed = []
+    while select.select([events], [], [], 0)[0]:
+        changed.append(struct.unpack_from("=I", events.recv(65536), IFI_CHANGE)[0])
+    return changed.count(IFF_PROMISC)
+
+
 @pytest.mark.parametrize("kind", ["xdp"], indirect=True)
 def test_an_mtu_that_a_port_cannot_carry_is_the_reason(
     start: Callable[[str], SwitchProcess], namespace: Namespace, kind: str
 ) -> None:
     switch = start(kind)
+    with namespace.entered():
+        events = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        events.bind((0, RTMGRP_LINK))
     too_large = "port 2 is down: sw2: AF_XDP carries an MTU of up to 3818"
     namespace.run("ip", "link", "set", "sw2", "mtu", "9000")
     wait_for_log(switch, too_large)
     namespace.run("ip", "link", "set", "sw2", "mtu", "1500")
     wait_for_log(switch, too_large, "port 2: sw2 is open")
+    # A change that a failing try made would be the reason for the next try.
+    assert promiscuity_changes(events) == 2
+    events.close()
 
 
 @pytest.mark.parametrize("kind", ["xdp"], indirect=True)
@@ -90,22 +108,27 @@ def test_a_port_is_tried_again_though_nothing_is_reported(
         link = engine_library(default_cache_dir()).ss_xdp_attach(foreign.program, index)
     assert link >= 0
     namespace.run("ip", "link", "set", "other", "name", "sw2")
-    wait_for(lambda: "another program" in switch.port(2)["error"], "the reason")
+    wait_for(lambda: "in use" in switch.port(2)["error"], "the reason")
     os.close(link)
     foreign.close()
     wait_for(lambda: switch.port(2)["up"], "port 2 up")
-    assert [line for line in logged(switch) if "another program" in line] == [
-        "port 2 is down: sw2: another program has the interface's XDP hook or queue (ip link show)"
+    assert [line for line in logged(switch) if "in use" in line] == [
+        "port 2 is down: sw2: the interface's XDP hook or queue is in use (ip link show)"
     ]
 
 
-def test_too_many_queues_are_an_error_at_the_start(namespace: Namespace, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("receives", "sends"), [(2, 2), (1, 2), (2, 1)])
+def test_queues_that_do_not_fit_the_threads_are_an_error_at_the_start(
+    namespace: Namespace, tmp_path: Path, kind: str, receives: int, sends: int
+) -> None:
+    threads = 1 if receives == sends else 2
     namespace.remove_link(2)
     queues = ("numrxqueues", 2, "numtxqueues", 2)
-    namespace.run("ip", "link", "add", "sw2", *queues, "type", "veth", "peer", "name", "h2")
-    namespace.run("ethtool", "-L", "sw2", "rx", 2, "tx", 2)
+    namespace.run("ip", "link", "add", "sw2", *queues, "type", "veth", "peer", "name", "h2", *queues)
+    namespace.run("ethtool", "-L", "sw2", "rx", receives, "tx", sends)
+    arguments = (*of_kind(kind, ("-i", "2@sw2")), "--threads", threads)
     if kind == "xdp":
         with pytest.raises(AssertionError, match="one receive queue of the interface for each"):
-            SwitchProcess(namespace, tmp_path, *of_kind(kind, PORTS), program="wire")
+            SwitchProcess(namespace, tmp_path, *arguments, program="wire")
     else:
-        SwitchProcess(namespace, tmp_path, *of_kind(kind, PORTS), program="wire").kill()
+        SwitchProcess(namespace, tmp_path, *arguments, program="wire").kill()

@@ -23,6 +23,7 @@ from testnet import DEADLINE_S, Host, Namespace, SwitchProcess, needs_root, of_k
 SLOTS, LANES = 64, 32
 LANES_PROGRAM = PROGRAMS / "lanes.json"
 LOSS = 0.3
+FLOWS = 40
 
 
 def lanes_frame(slot: int, value: int = 1) -> bytes:
@@ -213,6 +214,26 @@ def test_a_larger_mtu_keeps_the_order_of_the_threads(
             namespace.run("ip", "link", "set", f"{end}1", "mtu", "9000")
         wait_for_answers(hosts[0], 8000)
         assert_no_handover(process, hosts[0])
+    finally:
+        process.kill()
+
+
+@pytest.mark.root
+@needs_root[1]
+def test_all_threads_follow_a_smaller_mtu(
+    namespace: Namespace, hosts: list[Host], tmp_path: Path, kind: str
+) -> None:
+    ports = of_kind(kind, ("-i", "1@sw1", "-i", "2@sw2", "--threads", 2))
+    process = SwitchProcess(namespace, tmp_path, *ports, program="wire")
+    try:
+        namespace.run("ip", "link", "set", "sw2", "mtu", 500)
+        namespace.run("ip", "link", "set", "sw2", "down")
+        wait_for(lambda: not process.port(2)["oper_up"], "the switch has heard of both")
+        for source in range(FLOWS):
+            hosts[0].send(bytes(Ether() / IP() / UDP(sport=1000 + source) / bytes(600)))
+        wait_for(lambda: process.port(1)["link"]["rx_packets"] == FLOWS, "the frames")
+        link = process.port(2)["link"]
+        assert (link["tx_oversize"], link["tx_packets"], link["tx_dropped"]) == (FLOWS, 0, 0)
     finally:
         process.kill()
 

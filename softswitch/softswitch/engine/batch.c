@@ -15,7 +15,7 @@ enum {
     TAP_CHECK_NS = 100000000, /* interval between reads of the kernel's list of taps */
 };
 
-static uint64_t clock_ns(void) {
+uint64_t ss_clock_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -30,7 +30,7 @@ static void deliver(void *context, const uint8_t *data, uint32_t length) {
 static void on_received(void *context, struct ss_interface *port, uint8_t *data, uint32_t length) {
     struct ss_engine_port *from = (struct ss_engine_port *)port;
     struct ss_engine *engine = context;
-    if (engine->times_frames) engine->now_ns = clock_ns(); /* otherwise one timestamp per batch */
+    if (engine->times_frames) engine->now_ns = ss_clock_ns(); /* otherwise one timestamp per batch */
     ss_fault_pass(&from->injector[SS_ENGINE_IN], engine->now_ns, data, length, deliver, from);
 }
 
@@ -74,7 +74,7 @@ static uint32_t receive_handed_over(struct ss_engine *engine) {
         uint32_t number;
         int64_t length = ss_mailbox_take(&engine->inbox, &number, engine->inbox_frame, SS_MAX_FRAME);
         if (length < 0) break;
-        if (engine->times_frames) engine->now_ns = clock_ns();
+        if (engine->times_frames) engine->now_ns = ss_clock_ns();
         ss_receive(engine->sw, number, engine->inbox_frame, (uint32_t)length, engine->now_ns);
     }
     return count;
@@ -97,7 +97,7 @@ static void arm(struct ss_engine *engine, uint64_t deadline_ns) {
 /* Releases due frames of the fault injectors and of the core's queues, sends all, and arms the timer for the next deadline. */
 void ss_batch_finish(struct ss_engine *engine) {
     uint64_t deadline = SS_NEVER;
-    if (!engine->times_frames) engine->now_ns = clock_ns();
+    if (!engine->times_frames) engine->now_ns = ss_clock_ns();
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_engine_port *port = engine->ports[i];
         ss_fault_release(&port->injector[SS_ENGINE_IN], engine->now_ns, deliver, port);
@@ -117,7 +117,7 @@ void ss_batch_finish(struct ss_engine *engine) {
 void ss_batch_begin(struct ss_engine *engine) {
     ss_begin(engine->sw);
     engine->times_frames = ss_times_frames(engine->sw);
-    engine->now_ns = clock_ns();
+    engine->now_ns = ss_clock_ns();
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_interface *port = &engine->ports[i]->interface;
         struct ss_backlog backlog = ss_interface_backlog(port, engine->now_ns);

@@ -313,8 +313,9 @@ _NO_PORT = {errno.ENOENT: "there is no such port"}
 _XDP_REASONS = {
     errno.EMSGSIZE: f"AF_XDP carries an MTU of up to {XDP_MTU_MAX}",
     errno.ERANGE: f"AF_XDP carries an MTU of up to {XDP_MTU_MAX}, and the driver less",
-    errno.EUSERS: "expected one receive queue of the interface for each of --threads (ethtool -L)",
-    errno.EBUSY: "another program has the interface's XDP hook or queue (ip link show)",
+    errno.EUSERS: "expected one receive queue of the interface for each of --threads, and as many to send (ethtool -L)",
+    errno.ENOBUFS: "no more memory may be locked, of which a thread needs up to 5 MB here (ulimit -l)",
+    errno.EBUSY: "the interface's XDP hook or queue is in use (ip link show)",
 }
 
 

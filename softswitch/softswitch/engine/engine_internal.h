@@ -65,7 +65,9 @@ void ss_engine_unlock(struct ss_engine *engine);
 /* Adds `fd` to the thread's epoll set. Returns 0 or a negative errno. */
 int ss_engine_watch_fd(struct ss_engine *engine, int fd, enum ss_event_source source, uint32_t number, uint32_t flags);
 
-/* batch.c. Call ss_receive only between begin and finish, with the lock held. */
+/* batch.c. */
+uint64_t ss_clock_ns(void);
+/* Call ss_receive only between begin and finish, with the lock held. */
 void ss_batch_begin(struct ss_engine *engine);
 void ss_batch_finish(struct ss_engine *engine);
 /* Runs one batch; takes the lock. Returns true if frames were received: there may be more. */

@@ -27,9 +27,18 @@ void ss_interface_init(struct ss_interface *interface, const struct ss_port_kind
     memccpy(interface->ifname, ifname, 0, IF_NAMESIZE - 1);
 }
 
+/* The kernel reports each change of this, so that a port that failed later would be tried again at once, without end. */
+static int make_promiscuous(const struct ss_interface *interface) {
+    struct packet_mreq all = {.mr_ifindex = interface->ifindex, .mr_type = PACKET_MR_PROMISC};
+    if (interface->device_fd < 0) return 0;
+    return setsockopt(interface->device_fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof all) < 0 ? -errno : 0;
+}
+
 int ss_interface_open(struct ss_interface *interface) {
     interface->has_tap = interface->merges = interface->is_zero_copy = false;
-    return interface->kind->open(interface);
+    int error = interface->kind->open(interface);
+    if (!error && (error = make_promiscuous(interface))) ss_interface_close(interface);
+    return error;
 }
 
 void ss_interface_close(struct ss_interface *interface) {
@@ -60,12 +69,6 @@ int ss_interface_open_device(struct ss_interface *interface) {
     /* Protocol 0 receives nothing before the bind, so no frame of another interface arrives. */
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -errno;
-    struct packet_mreq promiscuous = {.mr_ifindex = ifindex, .mr_type = PACKET_MR_PROMISC};
-    if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous) < 0) {
-        int error = -errno;
-        close(fd);
-        return error;
-    }
     interface->device_fd = fd;
     interface->ifindex = ifindex;
     set_mtu(interface, device_mtu(fd, interface->ifname));

@@ -110,7 +110,7 @@ struct ss_backlog ss_interface_backlog(struct ss_interface *interface, uint64_t 
 void ss_interface_update(struct ss_interface *interface, uint64_t now_ns, bool is_event);
 void ss_interface_read_drops(struct ss_interface *interface);
 
-/* For kinds: opens a socket that sends and receives nothing until it is bound, and keeps the device promiscuous; sets
+/* For kinds: opens a socket that sends and receives nothing until it is bound, and will keep the device promiscuous; sets
  * device_fd, ifindex, mtu and longest. Returns 0 or a negative errno; close device_fd. */
 int ss_interface_open_device(struct ss_interface *interface);
 

@@ -62,8 +62,8 @@ bool ss_offloads_has_segmentation(int fd, const char *ifname) {
     return has;
 }
 
-uint32_t ss_device_queues(int fd, const char *ifname) {
+bool ss_device_has_queues(int fd, const char *ifname, uint32_t queues) {
     struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
-    if (!request(fd, ifname, &channels) || !(channels.rx_count + channels.combined_count)) return 1;
-    return channels.rx_count + channels.combined_count;
+    if (!request(fd, ifname, &channels) || !(channels.rx_count + channels.combined_count)) return queues == 1;
+    return channels.rx_count + channels.combined_count == queues && channels.tx_count + channels.combined_count >= queues;
 }

@@ -13,7 +13,7 @@
  * scatter-gather and checksums). `fd`: any socket in the device's network namespace. */
 bool ss_offloads_has_segmentation(int fd, const char *ifname);
 
-/* Returns the number of queues that the device receives in; 1 where it does not report it. */
-uint32_t ss_device_queues(int fd, const char *ifname);
+/* Returns whether the device receives in `queues` queues, and sends in as many or more. One that does not report has one. */
+bool ss_device_has_queues(int fd, const char *ifname, uint32_t queues);
 
 #endif

@@ -14,7 +14,7 @@
 #include "engine_internal.h"
 #include "pcap.h"
 
-#define REOPEN_FIRST_NS 1000000000ull
+#define REOPEN_FIRST_NS 10000000ull
 #define REOPEN_LAST_NS 64000000000ull
 
 /* The program is the group's, whose first socket is the first thread's. Call it with the lock held. */
@@ -47,8 +47,7 @@ static int open_interface(struct ss_engine *engine, struct ss_interface *interfa
 }
 
 static int open_port(struct ss_engine *engine, struct ss_engine_port *port) {
-    if (!is_next(engine, port)) return -ENODEV;
-    int error = open_interface(engine, &port->interface);
+    int error = is_next(engine, port) ? open_interface(engine, &port->interface) : -ENODEV;
     port->error = -error;
     return error;
 }
@@ -112,6 +111,11 @@ static void update_cores(struct ss_engine *engine) {
     ss_engine_unlock(engine);
 }
 
+/* The kernel frees a queue some time after its socket was closed here: only the next failure means another program. */
+static bool is_news(const struct ss_engine_port *port, const struct ss_engine *first) {
+    return port->error != port->reported_error && (port->error != EBUSY || first->reopen_wait_ns);
+}
+
 /* Returns whether a port failed to open though its interface is there. Notifies the control plane of what changed. */
 static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
     bool has_failed = false, has_changed = false;
@@ -119,7 +123,8 @@ static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_engine_port *port = engine->ports[i];
         has_failed |= port->error && port->error != ENODEV;
-        has_changed |= port->error != port->reported_error;
+        if (!is_news(port, first)) continue;
+        has_changed = true;
         port->reported_error = port->error;
     }
     ss_engine_unlock(engine);
@@ -130,17 +135,24 @@ static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
 /* An interface that is absent is reported when it appears; another failure may end by itself. */
 static void schedule_reopening(struct ss_engine *first, bool has_failed) {
     ss_engine_lock(first);
-    first->reopen_wait_ns = first->reopen_wait_ns ? first->reopen_wait_ns * 2 : REOPEN_FIRST_NS;
-    if (first->reopen_wait_ns > REOPEN_LAST_NS) first->reopen_wait_ns = REOPEN_LAST_NS;
-    if (!has_failed) first->reopen_wait_ns = 0;
-    first->reopen_ns = has_failed ? first->now_ns + first->reopen_wait_ns : SS_NEVER;
+    uint64_t now_ns = ss_clock_ns();
+    if (!has_failed) {
+        first->reopen_wait_ns = 0;
+        first->reopen_ns = SS_NEVER;
+    } else if (!first->reopen_wait_ns || now_ns >= first->reopen_ns) { /* else the kernel reported a change meanwhile */
+        first->reopen_wait_ns = first->reopen_wait_ns ? first->reopen_wait_ns * 2 : REOPEN_FIRST_NS;
+        if (first->reopen_wait_ns > REOPEN_LAST_NS) first->reopen_wait_ns = REOPEN_LAST_NS;
+        first->reopen_ns = now_ns + first->reopen_wait_ns;
+    }
     ss_engine_unlock(first);
 }
 
 void ss_ports_update(struct ss_engine *first) {
-    uint32_t at = 0, number;
-    while ((number = next_stale(first, &at)) != SS_PORT_NUMBERS)
-        for (uint32_t i = 0; i < first->threads; i++) close_port(first->threads_of[i], number);
+    for (uint32_t thread = 0; thread < first->threads; thread++) { /* each follows the MTU */
+        uint32_t at = 0, number;
+        while ((number = next_stale(first->threads_of[thread], &at)) != SS_PORT_NUMBERS)
+            for (uint32_t i = 0; i < first->threads; i++) close_port(first->threads_of[i], number);
+    }
     for (uint32_t i = 0; i < first->threads; i++) open_ports(first->threads_of[i]);
     for (uint32_t i = 0; i < first->threads; i++) update_cores(first->threads_of[i]); /* a port is up once all have it open */
     bool has_failed = false;

@@ -39,8 +39,8 @@ static void close_port(struct ss_interface *interface) {
 static int configure(struct ss_interface *interface, struct xdp_port *port) {
     uint32_t longest = interface->mtu + LINK_OVERHEAD;
     if (longest + SS_XSK_RESERVED > SS_XSK_LONGEST) return -EMSGSIZE;
-    /* Frames of a queue without a socket would go to the kernel. */
-    if (ss_device_queues(interface->device_fd, interface->ifname) != interface->threads) return -EUSERS;
+    /* Frames of a queue without a socket would go to the kernel, and the kernel sends none in a queue that the device lacks. */
+    if (!ss_device_has_queues(interface->device_fd, interface->ifname, interface->threads)) return -EUSERS;
     int error = ss_xsk_open_both(&port->xsk, interface->ifindex, interface->thread, longest);
     if (!error) error = ss_xdp_set_socket(interface->sockets_fd, interface->thread, port->xsk.fd);
     if (error || interface->thread) return error;
@@ -102,16 +102,10 @@ static bool add(struct ss_interface *interface, const uint8_t *data, uint32_t le
 static void flush(struct ss_interface *interface, uint64_t now_ns) {
     struct xdp_port *port = interface->own;
     uint32_t queued = port->xsk.produced - port->flushed;
-    if (!queued) return;
-    bool sent = ss_xsk_flush(&port->xsk);
-    uint32_t refused = sent ? 0 : ss_xsk_queued(&port->xsk);
-    if (sent) interface->counters.tx_bytes += port->queued_bytes;
-    if (!port->xsk.is_zero_copy) {
-        ss_xsk_discard(&port->xsk);
-        interface->counters.tx_dropped += refused;
-        queued -= refused;
-    }
+    if (!ss_xsk_queued(&port->xsk)) return;
+    (void)ss_xsk_flush(&port->xsk); /* what is refused goes with a later batch */
     interface->counters.tx_packets += queued;
+    interface->counters.tx_bytes += port->queued_bytes;
     ss_departures_add(&port->departures, queued, queued, now_ns);
     port->flushed = port->xsk.produced;
     port->queued_bytes = 0;

@@ -77,6 +77,9 @@ static int set_up(struct ss_xsk *xsk, int ifindex, uint32_t queue, bool receives
     xsk->memory = memory;
     if ((error = make_rings(xsk, receives)) || (error = map_rings(xsk, receives))) return error;
     if (receives) fill(xsk);
+    /* No frame that has a chunk is refused for want of the socket's memory. */
+    int all = 2 * SS_XSK_SENDS * SS_XSK_LONGEST;
+    if (receives) (void)setsockopt(xsk->fd, SOL_SOCKET, SO_SNDBUFFORCE, &all, sizeof all);
     struct sockaddr_xdp address = {.sxdp_family = AF_XDP,
                                    .sxdp_ifindex = (uint32_t)ifindex,
                                    .sxdp_queue_id = queue,
@@ -147,13 +150,6 @@ void ss_xsk_queue(struct ss_xsk *xsk, const uint8_t *data, uint32_t length) {
 
 uint32_t ss_xsk_queued(const struct ss_xsk *xsk) {
     return xsk->produced - __atomic_load_n(xsk->send.consumer, __ATOMIC_ACQUIRE);
-}
-
-void ss_xsk_discard(struct ss_xsk *xsk) {
-    const struct xdp_desc *entry = xsk->send.entries;
-    for (uint32_t left = ss_xsk_queued(xsk); left; left--)
-        xsk->free[xsk->free_count++] = (uint32_t)(entry[--xsk->produced % SS_XSK_SENDS].addr / xsk->chunk_size);
-    __atomic_store_n(xsk->send.producer, xsk->produced, __ATOMIC_RELEASE);
 }
 
 /* Returns false for an error that is no lack of space. */

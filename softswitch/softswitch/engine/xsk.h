@@ -59,14 +59,12 @@ uint8_t *ss_xsk_place(const struct ss_xsk *xsk);
 /* Queues a frame of at most chunk_size bytes, by a copy unless it is in its place. Requires ss_xsk_has_space. */
 void ss_xsk_queue(struct ss_xsk *xsk, const uint8_t *data, uint32_t length);
 
-/* Sends the queued frames. Returns false if the kernel accepts no more (interface down or absent): discard them or close it. */
+/* Sends the queued frames. Returns false if the kernel accepts no more (interface down or absent). The others stay queued: it has
+ * read how many there are, and would send what took their places as well. */
 bool ss_xsk_flush(struct ss_xsk *xsk);
 
 /* Returns the number of queued frames that the kernel has not taken. */
 uint32_t ss_xsk_queued(const struct ss_xsk *xsk);
-
-/* Takes them back, in copy mode. */
-void ss_xsk_discard(struct ss_xsk *xsk);
 
 /* Returns the number of frames that have not left the device. */
 uint32_t ss_xsk_outstanding(struct ss_xsk *xsk);
