@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Annotated, Any
 
@@ -29,6 +30,9 @@ cordon, drain, hold, undrain, status = (typer.Typer() for _ in range(5))
 Elements = Annotated[
     list[str], typer.Argument(metavar="ELEMENT", help="Switches, hosts, and links such as leaf1-spine2.")
 ]
+POLL_S = 1.0
+"""Seconds between two looks at what is drained."""
+
 Reason = Annotated[str, typer.Option(help="Text for `netfold fabric status`.")]
 
 
@@ -47,13 +51,29 @@ def _cordon(
 @drain.command()
 @reaches_controller
 def _drain(
-    where: ControllerOptions, elements: Elements, reason: Reason = "", as_json: AsJson = False
+    where: ControllerOptions,
+    elements: Elements,
+    reason: Reason = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Return when no job uses the elements.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Move jobs and routes off elements. A job without another plan stays, and leaves when there is one.
 
+    With --wait, Ctrl-C ends the wait alone.
+
     Exit codes: 0 stored, 2 no such element, 4 no controller answers.
     """
-    _withdraw(where, elements, pb.DRAIN, reason, as_json=as_json)
+    request = pb.WithdrawElementsRequest(elements=elements, intent=pb.DRAIN, reason=reason)
+    ends = {_ends(element) for element in elements}
+
+    async def drained(stub: Any) -> pb.FabricStatus:
+        answer: pb.FabricStatus = await stub.WithdrawElements(request, timeout=10)
+        while wait and any(e.jobs and _ends(e.name) in ends for e in answer.elements):
+            await asyncio.sleep(POLL_S)  # a status has no stream
+            answer = await stub.GetFabricStatus(pb.FabricStatusRequest(), timeout=10)
+        return answer
+
+    _show(call_controller(where, drained), as_json=as_json)
 
 
 @hold.command()
@@ -117,7 +137,8 @@ def _show(answer: pb.FabricStatus, *, as_json: bool) -> None:
         for element in answer.elements:
             intent = _intent(element)
             if element.intent == pb.HOLD:
-                intent += f" until {_clock(element.until)}"
+                is_over = element.until < time.time()
+                intent += f"{', over since' if is_over else ' until'} {_clock(element.until)}"
             table.add_row(
                 element.name, intent, _clock(element.since), Text(element.reason), Text(_use(element))
             )
@@ -140,6 +161,11 @@ def rollout_text(rollout: pb.Rollout) -> str:
     if rollout.state == RolloutState.RUNNING and rollout.left:
         text += f"; {rollout.left[0]} gets {'its program back' if rollout.reason else 'it'}"
     return f"{text}; {rollout.reason}" if rollout.reason else text
+
+
+def _ends(element: str) -> frozenset[str]:
+    """The parts of a name, as a link may be named from either end."""
+    return frozenset(element.split("-"))
 
 
 def _clock(seconds: float) -> str:

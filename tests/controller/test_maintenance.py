@@ -222,9 +222,8 @@ def test_commands_drain_hold_show_and_give_back(tmp_path):
                     return done.exit_code, done.output
 
                 assert await run(fabric_commands.status) == (0, "nothing is withdrawn\n")
-                code, _ = await run(fabric_commands.drain, "spine1", "--reason", "new fans")
-                assert code == 0
-                await deployment.until(lambda: "spine1" not in _switches(deployment), "it has left")
+                code, _ = await run(fabric_commands.drain, "spine1", "--reason", "new fans", "--wait")
+                assert (code, "spine1" in _switches(deployment)) == (0, False)
                 code, shown = await run(fabric_commands.status, "--json")
                 [element] = json.loads(shown)["elements"]
                 assert (element["intent"], element["is_drained"], element["reason"]) == (
