@@ -108,7 +108,8 @@ def test_a_port_is_tried_again_though_nothing_is_reported(
         link = engine_library(default_cache_dir()).ss_xdp_attach(foreign.program, index)
     assert link >= 0
     namespace.run("ip", "link", "set", "other", "name", "sw2")
-    wait_for(lambda: "in use" in switch.port(2)["error"], "the reason")
+    wait_for(lambda: any("in use" in line for line in logged(switch)), "the reason")
+    assert "in use" in switch.port(2)["error"]
     os.close(link)
     foreign.close()
     wait_for(lambda: switch.port(2)["up"], "port 2 up")
