@@ -146,8 +146,9 @@ FRAMEWORK_TESTS := $(addprefix tests/torch/test_,frameworks.py deepspeed.py ray.
 VERSION_TESTS := $(addprefix tests/torch/test_,backend.py collectives.py operations.py group_jobs.py training.py hook.py)
 
 .PHONY: test-torch
-test-torch: $(VENV)/.ready $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
+test-torch: $(VENV)/.ready-test $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
 	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch $(addprefix --ignore=,$(FRAMEWORK_TESTS)) -m "not long" $(PYTEST_ARGS)
+	$(ISOLATED) $(BIN)/pytest tests/testbed/test_upgrade.py -k torch
 
 test-torch-%: $(VENV)/.ready $(TORCH_VENV)-%/.ready
 	$(ISOLATED) $(TORCH_VENV)-$*/bin/pytest $(VERSION_TESTS) -m "not long" $(PYTEST_ARGS)
