@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A link that takes no more: what is dropped is counted, and all else arrives once, in its order."""
+"""A link refuses frames. Those that are dropped are counted, and the others arrive once, in order."""
 
 from __future__ import annotations
 

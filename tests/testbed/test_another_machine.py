@@ -139,7 +139,7 @@ def _join(net: EmulatedNetwork, interface: str, inner: str, pid: int, address: s
 
 @contextmanager
 def _management(net: EmulatedNetwork) -> Iterator[None]:
-    """A network for switches, hosts and machines beside that of the data."""
+    """A management network for switches, hosts and machines."""
     bridge = f"{net.name}-m"
     _ip("link", "add", bridge, "type", "bridge")
     try:

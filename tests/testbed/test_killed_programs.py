@@ -32,7 +32,7 @@ ROUNDS = int(os.environ.get("NETFOLD_KILLED_PROGRAMS", "100"))
 
 
 class Leftovers:
-    """What programs have left on hosts with these network namespaces, and at the controller."""
+    """The jobs, slots, files and processes that programs have left at the controller and on these hosts."""
 
     def __init__(self, stub: Any, networks: set[int], temporary: Path) -> None:
         self._stub = stub

@@ -28,7 +28,7 @@ PORT = 29510
 
 
 class Quorums(Replicas):
-    """Those of torchft's manager, with its lighthouse on the fourth host."""
+    """Replicas with torchft's manager, and its lighthouse on the fourth host."""
 
     script = "torchft_replica.py"
 

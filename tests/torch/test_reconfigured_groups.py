@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 RANKS = 3
 SIZE = 5000
 _KEPT: dict[str, Any] = {}
-"""Of a rank, from one call of a test to the next: `group`, and its `part`."""
+"""State that a rank keeps from one call of a test to the next: `group`, and its `part`."""
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a port has handed to the kernel and what is left of it, in order: the queue of a link that the kernel or the device
- * holds. A charge is what the kernel reports as outstanding: bytes of memory, or descriptors. */
+/* The frames that a port has handed to the kernel, in order, and how many have not left yet: the queue of a link that the
+ * kernel or the device holds. A charge is what the kernel reports as outstanding: bytes of memory, or descriptors. */
 
 #ifndef SS_DEPARTURES_H
 #define SS_DEPARTURES_H

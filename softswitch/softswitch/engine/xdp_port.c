@@ -103,7 +103,7 @@ static void flush(struct ss_interface *interface, uint64_t now_ns) {
     struct xdp_port *port = interface->own;
     uint32_t queued = port->xsk.produced - port->flushed;
     if (!ss_xsk_queued(&port->xsk)) return;
-    (void)ss_xsk_flush(&port->xsk); /* what is refused goes with a later batch */
+    (void)ss_xsk_flush(&port->xsk); /* refused frames go with a later batch */
     interface->counters.tx_packets += queued;
     interface->counters.tx_bytes += port->queued_bytes;
     ss_departures_add(&port->departures, queued, queued, now_ns);
