@@ -182,6 +182,7 @@ def test_200_jobs_of_which_a_tenth_is_killed_leave_nothing_though_slurmctld_rest
 
     def step() -> bool:
         """Kill what runs, and slurmctld after a third of the jobs. Whether all jobs are over."""
+        cluster.stub.GetStatus(pb.StatusRequest(), timeout=READY_S)  # raises if the controller has ended
         shown = cluster.run("squeue", "--noheader", "--format=%A %T", check=False)
         rows = dict(line.split() for line in shown.splitlines() if re.fullmatch(r"\d+ [A-Z]+", line.strip()))
         if "error" in shown:
