@@ -37,7 +37,7 @@ UPGRADE_SCENARIOS = {
     "an operator gives a switch back that fails its check": (
         *_RUNS,
         _roll_out(10.0, MUTE),
-        Step(12.5, "drain", ("spine1", 1.0)),
+        Step(9.5, "drain", ("spine1", 1.0)),
     ),
     "a job waits when its leaf gets another program": (
         Step(1.0, "submit", (long_job("a", "h3", "h4", rate=100, min_rate=100),)),
