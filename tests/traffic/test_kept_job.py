@@ -104,7 +104,7 @@ def test_hosts_that_are_no_workers_are_added(
 
 
 def test_a_request_whose_answer_is_lost_is_repeated(jobs: tuple[Jobs, Connection]):
-    """Without its answer rank 0 would submit another job, beside this one."""
+    """Rank 0 would submit another job if it did not repeat its request."""
     controller, where = jobs
     controller.running, controller.lost_answers = {"kept": 0}, 2
     again = join_again(where, [KeptJob("kept", 0)], KEYS, ["h1", "h3"], 10)
