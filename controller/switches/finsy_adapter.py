@@ -243,8 +243,19 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
 
 
 class _TimeoutClient(P4Client):
+    """finsy's client with own timeouts. It writes one message to the stream at a time: grpc.aio ends a stream at a
+    write that begins before another is over, as probes and slot readings do on a busy machine."""
+
     timeouts: CallTimeouts
     push_error: fy.P4ClientError | None = None
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._writing = asyncio.Lock()
+
+    async def send(self, msg: p4r.StreamMessageRequest) -> None:
+        async with self._writing:
+            await super().send(msg)
 
     async def request(self, msg: Any) -> Any:
         try:

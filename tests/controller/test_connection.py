@@ -151,6 +151,23 @@ def test_a_write_on_a_channel_that_closed_before_it_is_a_lost_connection(tmp_pat
     assert not [r for r in caplog.records if r.exc_info and r.levelname in ("ERROR", "CRITICAL")]
 
 
+def test_packets_that_wait_for_each_other_lose_no_connection(tmp_path):
+    """A second write to a stream, before the first is over, ends the stream in grpc.aio."""
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            received = []
+            deployment.switches["s1"].on_packet_out = received.append
+            session = deployment.controller.switches.fleet.sessions["s1"]
+            await asyncio.gather(*(session.packet_out(bytes(9000)) for _ in range(300)))
+            assert session.health.ready
+            while len(received) < 300:
+                await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+
+
 def test_a_switch_at_a_wrong_port_is_named_with_its_address_and_error(tmp_path, caplog):
     """A refusal is the first thing that an operator reads of it; the log has its first failure alone, not each try."""
 

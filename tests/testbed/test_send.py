@@ -157,7 +157,8 @@ def by_hand(system: Testbed) -> Callable[..., list[str]]:
     def sent(host: str, *options: str) -> list[str]:
         command = [installed_command("netfold"), "host", "send", "--job", "sandbox", "--host", host, *options]
         command += ["--controller", system.controller.address, "--name", "send"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        assert not done.returncode, done.stdout + done.stderr
         return [" ".join(line.split()) for line in done.stdout.splitlines()]
 
     return sent
