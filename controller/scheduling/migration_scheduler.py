@@ -411,11 +411,10 @@ class MigrationScheduler:
 
     async def _move_off(self, job: JobRecord, why: str, joining: frozenset[str] = frozenset()) -> None:
         """Migrate a job that has to move: off withdrawn elements, too, if there is such a plan. Raises RefusedError."""
-        before = self._failures.by_intent  # what is withdrawn may be given back while the job is planned
         try:
             await self._move(job, why, 0.0, (), is_urgent=True, joining=joining)
         except RefusedError:
-            if not self._failures.withdrawn and self._failures.by_intent is before:
+            if not self._failures.withdrawn:
                 raise
             job = self._registry.get(job.name)
             if not job.state.is_installed:

@@ -53,16 +53,9 @@ DRAIN_MUTANTS = (
     Mutant(
         "a job that has to move may not use what is withdrawn",
         MIGRATIONS,
-        "            if not self._failures.withdrawn and self._failures.by_intent is before:\n                raise\n",
+        "            if not self._failures.withdrawn:\n                raise\n",
         "            raise\n",
         "one spine is drained, and the other one dies",
-    ),
-    Mutant(
-        "what is given back during a plan counts as withdrawn",
-        MIGRATIONS,
-        "            if not self._failures.withdrawn and self._failures.by_intent is before:\n",
-        "            if not self._failures.withdrawn:\n",
-        "a link is given back while a worker that joins is planned",
     ),
     Mutant(
         "a job that comes to have another worker may not use what is withdrawn",
