@@ -36,7 +36,7 @@ from tests.slurm.plugin import compile_plugin
 from tests.traffic.tls import Tls, make_certificate
 
 LANES = 64
-FIRST_GRPC_PORT = 9960
+FIRST_GRPC_PORT = 20200
 SLURMCTLD_PORT, SLURMD_PORT, CONTROLLER_PORT = 16817, 16818, 9600
 NAME = "controller.test"
 USER = "daemon"

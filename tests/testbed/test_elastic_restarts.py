@@ -171,7 +171,7 @@ def test_restarts_of_an_elastic_program_leave_no_job_behind(tmp_path: Path, shar
     )
     with ExitStack() as stack:
         system = stack.enter_context(
-            Testbed(str(fabric), target="softswitch", lanes=256, name="elast", first_grpc_port=9960)
+            Testbed(str(fabric), target="softswitch", lanes=256, name="elast", first_grpc_port=20180)
         )
         jobs = Jobs(rpc.ControllerStub(stack.enter_context(grpc.insecure_channel(system.controller.address))))
         first, *others = system.workers

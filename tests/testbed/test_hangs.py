@@ -37,7 +37,7 @@ CAUSES = {
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[Testbed]:
-    with Testbed(target="softswitch", lanes=64, name="hang", first_grpc_port=9880) as running:
+    with Testbed(target="softswitch", lanes=64, name="hang", first_grpc_port=20100) as running:
         yield running
 
 

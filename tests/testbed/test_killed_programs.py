@@ -71,7 +71,7 @@ class Leftovers:
 def test_killed_programs_leave_nothing(tmp_path: Path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    with network(tmp_path, "kills", 9960) as (system, stub):
+    with network(tmp_path, "kills", first_grpc_port=20240) as (system, stub):
         hosts = [system.workers[0], system.workers[2]]
         pids = [system.net.hosts[host].pid for host in hosts]
         networks = {Path(f"/proc/{pid}/ns/net").stat().st_ino for pid in pids}

@@ -29,7 +29,7 @@ def test_groups_of_a_mesh_share_the_links_and_leave_nothing_behind(tmp_path: Pat
         "name: leaves\ngenerate:\n  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 4, rate: 100}\n"
     )
     report = tmp_path / "report.json"
-    with Testbed(str(fabric), target="softswitch", lanes=256, name="mesh", first_grpc_port=9880) as system:
+    with Testbed(str(fabric), target="softswitch", lanes=256, name="mesh", first_grpc_port=20120) as system:
         environment = {
             "PYTHONPATH": str(REPOSITORY), "NETFOLD_RATE": f"{WORLD_RATE}", "NETFOLD_GROUP_RATE": f"{GROUP_RATE}",
             "NETFOLD_REPORT": str(report),

@@ -33,7 +33,7 @@ BESIDE_PER_SECOND = 500
 
 @pytest.fixture
 def system() -> Iterator[Testbed]:
-    with Testbed(target="softswitch", lanes=64, name="attack", first_grpc_port=9740) as running:
+    with Testbed(target="softswitch", lanes=64, name="attack", first_grpc_port=20020) as running:
         yield running
 
 

@@ -49,7 +49,7 @@ class Ranks(Replicas):
 
 def test_ranks_leave_and_join_in_the_same_job(tmp_path: Path):
     with (
-        network(tmp_path, "recf", 9950) as (system, stub),
+        network(tmp_path, "recf", first_grpc_port=20260) as (system, stub),
         closing(Ranks(system, tmp_path, stub)) as ranks,
     ):
         ranks.choose(1, (0, 1, 2))

@@ -53,7 +53,7 @@ def test_a_rollout_over_eight_switches_fails_no_call_of_four_jobs(tmp_path):
     good = _program(tmp_path / "good", "good", lambda blob: blob + b"\n")
     bad = _program(tmp_path / "bad", "bad", lambda _: b'{"not": "a program"}')
     with Testbed(
-        leaf_spine(4, 4, 2), target="softswitch", lanes=64, name="roll", first_grpc_port=9840
+        leaf_spine(4, 4, 2), target="softswitch", lanes=64, name="roll", first_grpc_port=20080
     ) as system:
         assert len(system.fabric.switches) == 8
         with ExitStack() as stack:

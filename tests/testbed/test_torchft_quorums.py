@@ -46,7 +46,7 @@ class Quorums(Replicas):
 @contextmanager
 def running(folder: Path, least: int) -> Iterator[Quorums]:
     with (
-        network(folder, "tft", 9930) as (system, stub),
+        network(folder, "tft", first_grpc_port=20220) as (system, stub),
         closing(Quorums(system, folder, stub, least)) as replicas,
     ):
         for number in range(3):

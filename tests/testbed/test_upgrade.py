@@ -96,7 +96,7 @@ def test_an_upgrade_and_the_way_back_fail_no_call(before, kind, tmp_path, monkey
         system.controller.wait_switches(60.0, system.controller.check)
 
     monkeypatch.setattr(controller_process, "installed_command", lambda name: old)
-    with Testbed(target="softswitch", lanes=64, name="upgr", first_grpc_port=9780) as system:
+    with Testbed(target="softswitch", lanes=64, name="upgr", first_grpc_port=20040) as system:
         with _ranks(system, kind, before, tmp_path) as ranks:
             until_more_calls(tmp_path, [JOB], CALLS, system.check)
             [name] = system.jobs()

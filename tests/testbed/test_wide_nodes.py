@@ -39,7 +39,7 @@ def test_forty_eight_workers_under_one_leaf_are_one_node(tmp_path: Path, target:
     }
     fabric = tmp_path / "rack.yaml"
     fabric.write_text(yaml.safe_dump(spec))
-    with Testbed(str(fabric), target=target, lanes=64, name="rack", first_grpc_port=9790) as system:
+    with Testbed(str(fabric), target=target, lanes=64, name="rack", first_grpc_port=20060) as system:
         flags = ["--workload", "alexnet", "--model-scale", "0.0001", "--iterations", 2, "--timeout", 300]
         job = system.submit("wide", flags, scheme="panama", lease_ms=60_000)
         results = job.result(400)

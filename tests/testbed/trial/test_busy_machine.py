@@ -69,7 +69,7 @@ def steps_of(seconds: float) -> list[Step]:
 def test_no_job_ends_because_the_machine_is_too_busy(seconds: float) -> None:
     told: list[str] = []
     with (
-        Testbed(target="softswitch", lanes=64, name="busy", first_grpc_port=9880) as system,
+        Testbed(target="softswitch", lanes=64, name="busy", first_grpc_port=20140) as system,
         burning(BURNERS, seconds + 900.0),
     ):
         outcome = Trial(system, told.append).run(steps_of(seconds))

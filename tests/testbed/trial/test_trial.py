@@ -22,7 +22,7 @@ EVERY_KIND_IN_HALF_A_MINUTE = 3132
 def try_all(seed: int, seconds: float) -> None:
     told: list[str] = []
     with Testbed(
-        target="softswitch", lanes=64, name="trial", first_grpc_port=9880, controller_options=CONTROLLER
+        target="softswitch", lanes=64, name="trial", first_grpc_port=20160, controller_options=CONTROLLER
     ) as system:
         planned = trial_of(seed, seconds, system.fabric)
         assert {step.kind for step in planned} == KINDS
