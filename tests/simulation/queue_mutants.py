@@ -185,15 +185,6 @@ QUEUE_MUTANTS = (
         "a queued job loses a worker while nothing can be reserved, and a job is submitted",
     ),
     Mutant(
-        "jobs ahead are those before the rank that a job had before its plan",
-        PLACEMENTS,
-        "ahead = functools.partial(self._queue.ahead_of, name)",
-        "queue = self._queue\n"
-        "        rank = next(r for r, w in queue._ranked(queue._queued()) if w.job.name == name)\n"
-        "        ahead = lambda: [w.job for r, w in queue._ranked(queue._queued()) if r < rank]",
-        "a job's priority rises by its age while it is planned, behind one that fits nowhere",
-    ),
-    Mutant(
         "a queued job is written as it was before its plan",
         PLACEMENTS,
         "        found, reservations, kept_free = await self._plan_behind(\n"
