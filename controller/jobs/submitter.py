@@ -19,6 +19,10 @@ class LimitError(Exception):
     """A tenant has reached one of its limits, which the message has with its value, or the name is not for users."""
 
 
+class LastingLimitError(LimitError):
+    """The job would be above a limit of its tenant also if the tenant had no other job."""
+
+
 @dataclass(frozen=True)
 class TenantLimits:
     """Limits of a tenant; None: no limit.
@@ -62,9 +66,11 @@ class Submitter:
         """Check a new job. `jobs`: those of the tenant that have not ended. Raises LimitError."""
         limits, file, own = self.limits, resolved.file, list(jobs)
         if _SLURM_NAME.fullmatch(file.name) and not self.may_name_for_slurm:
-            raise LimitError(f"the name '{file.name}' is kept for a job of Slurm; expected another one")
+            raise LastingLimitError(
+                f"the name '{file.name}' is kept for a job of Slurm; expected another one"
+            )
         if limits.priority is not None and file.priority > limits.priority:
-            self._refuse(f"priority is {file.priority}", f"priority={limits.priority}")
+            self._refuse(f"priority is {file.priority}", f"priority={limits.priority}", LastingLimitError)
         if limits.jobs is not None and len(own) >= limits.jobs:
             self._refuse(f"{len(own)} jobs have not ended", f"jobs={limits.jobs}")
         waiting = sum(job.state is JobState.QUEUED for job, _ in own)
@@ -80,15 +86,17 @@ class Submitter:
             return
         rate, limit = resolved.file.rate, f"rate={self.limits.rate:g}"
         if rate is None:
-            self._refuse(f"job '{resolved.file.name}' has no `rate`", limit)
-        promised = sum(_promised(job, known) for job, known in jobs) + rate * new_workers
+            self._refuse(f"job '{resolved.file.name}' has no `rate`", limit, LastingLimitError)
+        own = rate * new_workers
+        promised = sum(_promised(job, known) for job, known in jobs) + own
         if promised > self.limits.rate:
+            kind = LastingLimitError if own > self.limits.rate else LimitError
             self._refuse(
-                f"its jobs would have {promised:g} at {resolved.file.name}'s rate of {rate:g}", limit
+                f"its jobs would have {promised:g} at {resolved.file.name}'s rate of {rate:g}", limit, kind
             )
 
-    def _refuse(self, what: str, limit: str) -> NoReturn:
-        raise LimitError(f"tenant '{self.tenant}': {what}; its limit is {limit}")
+    def _refuse(self, what: str, limit: str, kind: type[LimitError] = LimitError) -> NoReturn:
+        raise kind(f"tenant '{self.tenant}': {what}; its limit is {limit}")
 
 
 def _promised(job: JobRecord, resolved: ResolvedJob) -> float:

@@ -19,7 +19,7 @@ from netfold.controller.health.rollouts import RolloutError
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Member
 from netfold.controller.jobs.store import NotFinalError, StoreError
-from netfold.controller.jobs.submitter import LimitError
+from netfold.controller.jobs.submitter import LastingLimitError, LimitError
 from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
@@ -55,6 +55,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     JobExistsError: grpc.StatusCode.ALREADY_EXISTS,
     ImpossibleJobError: grpc.StatusCode.INVALID_ARGUMENT,
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    LastingLimitError: grpc.StatusCode.INVALID_ARGUMENT,
     LimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,

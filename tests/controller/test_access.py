@@ -385,7 +385,7 @@ def test_a_user_takes_no_name_of_a_job_of_slurm(security, tmp_path):
         assert SlurmJob.of_environment(environment).name == "slurm-5"
         with pytest.raises(grpc.aio.AioRpcError, match="'slurm-5' is kept for a job of Slurm") as caught:
             await access.submit("alice", "slurm-5", "h5, h6")
-        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         for name in ("slurm", "slurm-5x", "my-slurm-5"):
             await access.submit("alice", name, "h5, h6")
         await access.submit("operator", "slurm-5", "h5, h6")

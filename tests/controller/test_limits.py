@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
+from netfold.controller.jobs.submitter import LastingLimitError, LimitError, Submitter, TenantLimits
 from netfold.controller.service.access import AccessRefusal
 from netfold.controller.service.call_rates import MAX_DELAY_S, CallRates
 from netfold.controller.service.identities import Identity, Role
@@ -54,6 +54,14 @@ def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
         assert "its jobs would have 20 at second's rate of 5; its limit is rate=15" in message
         message = await refused(deployment, of(rate=100.0), spec("second", "h3, h4", ""))
         assert "job 'second' has no `rate`; its limit is rate=100" in message
+        never = (
+            ({"priority": 0}, high),
+            ({"rate": 9.0}, second),
+            ({"rate": 9.0}, spec("second", "h3, h4", "")),
+        )
+        for limits, text in never:
+            with pytest.raises(LastingLimitError, match="its limit is "):
+                await submit(text, of(**limits), queue=True)
         await submit(second, Submitter("bob", "speech", TenantLimits(jobs=1, rate=10.0)), queue=False)
         full = spec("full", "h1, h2", "rate: 1000\nmin_rate: 100\n")
         assert (await submit(full, of(queued=1), queue=True)).state is JobState.QUEUED

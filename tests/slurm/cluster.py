@@ -219,7 +219,7 @@ def _start_controller(stack: contextlib.ExitStack, net: EmulatedNetwork, folder:
         port: int = free.getsockname()[1]
     (folder / "identities").write_text(
         identity_line(Identity("slurm", "site", Role.OPERATOR), OPERATORS_TOKEN)
-        + "\nlimits site priority=5\n"
+        + "\nlimits site priority=5\nlimits vision priority=5\n"
     )
     (folder / "identities").chmod(0o600)
     (folder / "operator.token").write_text(f"{OPERATORS_TOKEN}\n")
