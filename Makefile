@@ -28,6 +28,7 @@ APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.
 APT_TEST := procps tshark libibverbs-dev fonts-dejavu-core
 APT_WEB  := chromium
 APT_ROCE := qemu-system-x86
+APT_DPDK := libdpdk-dev
 APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran hpcc lammps lammps-examples
 
 # Images of containers often set it. Each of a test's processes would then compile all modules again, half of its start.
@@ -160,6 +161,11 @@ test-frameworks: $(VENV)/.ready $(TORCH_VENV)/.ready-frameworks ## the tests wit
 .PHONY: test-roce
 test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
 	$(ISOLATED) $(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS)
+
+.PHONY: test-dpdk
+test-dpdk: $(VENV)/.ready-test ## the tests with ports of DPDK, on its virtual devices
+	@$(call install-missing,$(APT_DPDK))
+	$(ISOLATED) $(BIN)/pytest softswitch/tests tests/testbed/test_dpdk_ports.py -k dpdk -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-slurm
 test-slurm: $(VENV)/.ready-test-slurm ## the tests with Debian's Slurm: a slurmd in each host of a network

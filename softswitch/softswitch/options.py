@@ -15,7 +15,7 @@ from softswitch import bmv2_options
 from softswitch.admin.control_sockets import thrift_socket
 from softswitch.admin.requests import DEFAULT_QUEUE, PORT_MAX, QUEUE_MAX, parse_rate
 from softswitch.build.capi import THREADS_MAX
-from softswitch.engine.xdp import PREFIX
+from softswitch.engine.dpdk.device import DpdkError, name_of
 from softswitch.logs import LogFile, LogLevel
 from softswitch.settings import Link, Settings, Tls
 
@@ -70,9 +70,10 @@ class PortOptions:
     interface: Annotated[
         list[str],
         _per_port(
-            "PORT@[xdp:]IFACE",
+            "PORT@[xdp:|dpdk:]IFACE",
             "Network interface of a port; repeatable. An absent interface is attached when it appears. xdp: past the "
-            "kernel's stack in both directions (AF_XDP), with one receive queue for each thread.",
+            "kernel's stack in both directions (AF_XDP), with one receive queue for each thread. dpdk: a device of "
+            "DPDK (0000:3b:00.0) with its arguments, and mtu=BYTES, after commas.",
             "-i",
             "--interface",
         ),
@@ -136,14 +137,20 @@ class PortOptions:
     def interfaces(self) -> dict[int, str]:
         """Interface by port. Raises typer.BadParameter."""
         ports: dict[int, str] = {}
+        names: set[str] = set()
         for text in self.interface:
-            number, at, name = text.partition("@")
-            if not at or not name.removeprefix(PREFIX):
+            number, at, interface = text.partition("@")
+            try:
+                name = name_of(interface)
+            except DpdkError as error:
+                raise typer.BadParameter(f"-i {text}: {error}") from error
+            if not at or not name:
                 raise typer.BadParameter(f"-i {text}: expected PORT@IFACE, for example 1@veth0 or 1@xdp:eth0")
             port = _number(number, f"-i {text}", PORT_MAX)
-            if port in ports or name.removeprefix(PREFIX) in {n.removeprefix(PREFIX) for n in ports.values()}:
+            if port in ports or name in names:
                 raise typer.BadParameter(f"-i {text}: the port or the interface is given twice")
-            ports[port] = name
+            ports[port] = interface
+            names.add(name)
         return ports
 
     def sockets(self) -> dict[int, int]:

@@ -26,6 +26,8 @@ from softswitch.build.native import runtime_headers
 from softswitch.build.program import translator_hash
 from softswitch.engine import xdp
 from softswitch.engine.abi import engine_library
+from softswitch.engine.dpdk import device as dpdk
+from softswitch.engine.dpdk import eal
 from softswitch.engine.engine import Engine, EngineError
 from softswitch.errors import SwitchError
 from softswitch.logs import TRACE
@@ -126,6 +128,8 @@ class _Files:
 def _open_files(settings: Settings) -> Iterator[_Files]:
     """Must not start threads: each would keep root's rights. Raises StartError, OSError, PipelineError."""
     engine_library(settings.cache_dir)
+    if any(map(dpdk.is_dpdk, settings.ports.values())):
+        eal.library(settings.cache_dir)
     translator_hash()
     runtime_headers()
     config = None if settings.program is None else _program(settings.program, settings.p4info)
@@ -211,6 +215,9 @@ def _set_up_ports(settings: Settings, files: _Files, switch: Switch, engine: Eng
     for port, link in settings.links.items():
         switch.port_config(port, link.rate_bps, link.queue_packets)
     engine.set_gso(settings.gso, len(settings.ports))
+    devices = [dpdk.parse(interface) for interface in settings.ports.values() if dpdk.is_dpdk(interface)]
+    if devices:  # its threads have only the rights that this one still has
+        eal.start(settings.cache_dir, devices)
     for port, interface in settings.ports.items():
         engine.add_port(port, interface, files.xdp.get(port))
     for port, descriptor in settings.sockets.items():

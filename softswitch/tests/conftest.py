@@ -21,14 +21,16 @@ def cache_dir() -> Path:
     return default_cache_dir()
 
 
-@pytest.fixture(params=["packet", "xdp"])
+@pytest.fixture(params=["packet", "xdp", "dpdk"])
 def kind(request: pytest.FixtureRequest) -> str:
     """The kind of a switch's ports on interfaces."""
-    from testnet import xdp_problem  # noqa: PLC0415
+    from testnet import dpdk_problem, xdp_problem  # noqa: PLC0415
 
     name: str = request.param
     if name == "xdp" and (problem := xdp_problem()):
         pytest.skip(f"SKIPPED: no AF_XDP: {problem}")
+    if name == "dpdk" and (problem := dpdk_problem()):
+        pytest.skip(f"SKIPPED: needs libdpdk-dev: {problem}")
     return name
 
 

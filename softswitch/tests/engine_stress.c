@@ -12,6 +12,9 @@
 #include <time.h>
 
 #include "engine.h"
+#ifdef SS_DPDK
+#include "dpdk/dpdk_device.h"
+#endif
 
 enum { CPU_PORT = 510, QUEUE = 32 };
 
@@ -89,10 +92,30 @@ static double seconds(void) {
 
 static int program[2], sockets[2]; /* of XDP, by port - 1 */
 
-/* `interface`: a name, `xdp:` and a name, or `fdN` of an inherited Unix datagram socket. */
+#ifdef SS_DPDK
+static void start_dpdk(void) {
+    char words[][32] = {"stress", "--no-huge", "--no-shconf", "--no-pci", "--no-telemetry", "--log-level=*:critical", "-m256"};
+    char *arguments[sizeof words / sizeof *words], message[1000];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) arguments[i] = words[i];
+    if (ss_dpdk_start(sizeof words / sizeof *words, arguments, message, sizeof message)) abort();
+}
+
+static void add_device(struct ss_engine *engine, uint32_t port, const char *device) {
+    char name[64] = "";
+    sscanf(device, "%63[^,]", name);
+    ss_engine_add_device(engine, port, name, &ss_dpdk_port, device, 0);
+}
+#else
+static void start_dpdk(void) {}
+static void add_device(struct ss_engine *engine, uint32_t port, const char *device) { (void)engine, (void)port, (void)device; }
+#endif
+
+/* `interface`: a name, `xdp:` and a name, `dpdk:` and a device, or `fdN` of an inherited Unix datagram socket. */
 static void add_port(struct ss_engine *engine, uint32_t port, const char *interface) {
     if (strncmp(interface, "fd", 2) == 0)
         ss_engine_add_socket(engine, port, interface, (int)strtol(interface + 2, NULL, 10));
+    else if (strncmp(interface, "dpdk:", 5) == 0)
+        add_device(engine, port, interface + 5);
     else if (strncmp(interface, "xdp:", 4) == 0)
         ss_engine_add_xdp(engine, port, interface + 4, program[port - 1], sockets[port - 1]);
     else
@@ -179,6 +202,7 @@ int main(int count, char **argument) {
     if (ss_engine_join(engines, threads)) return 1;
     for (uint32_t i = 0; i < 2 && strncmp(argument[4 + i], "xdp:", 4) == 0; i++)
         if (ss_xdp_load(threads, &program[i], &sockets[i])) return 1;
+    if (strncmp(argument[4], "dpdk:", 5) == 0) start_dpdk();
     for (uint32_t i = 0; i < threads; i++)
         if (ss_engine_start(engines[i])) return 1;
     printf("ready\n");

@@ -25,6 +25,7 @@ from testnet import (
     Namespace,
     SwitchProcess,
     ip,
+    kernel_only,
     needs_root,
     of_kind,
     packet_only,
@@ -159,6 +160,7 @@ def test_rings_of_many_ports_share_their_memory(
     assert ring_bytes(grown) <= (512 << 20) + len(numbers) * usual
 
 
+@kernel_only
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -189,6 +191,7 @@ def test_a_burst_arrives_packet_by_packet_and_is_counted_so(
         assert switch.port(2)[kind]["tx_bytes"] == count * (42 + size)
 
 
+@kernel_only
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("--gso",)])
 def test_a_thousand_small_packets_wait_for_a_switch_that_does_not_run(
@@ -231,6 +234,7 @@ def test_runs_leave_as_one_frame_where_that_is_wanted(
     assert max(seen) <= 42 + RUN_FRAMES * SIZE
 
 
+@kernel_only
 def test_runs_leave_packet_by_packet_where_it_is_not(
     start: Callable[..., SwitchProcess], hosts: Hosts
 ) -> None:
@@ -241,6 +245,7 @@ def test_runs_leave_packet_by_packet_where_it_is_not(
         assert frames_seen(listener, COUNT, SIZE) == [42 + SIZE] * COUNT
 
 
+@kernel_only
 def test_a_duplicate_is_what_a_run_was_given(start: Callable[..., SwitchProcess], hosts: Hosts) -> None:
     switch = start("--gso")
     with switch.control() as control:
@@ -291,6 +296,7 @@ def test_no_packet_is_lost_while_an_offload_is_switched(
     assert switch.port(2)["link"]["tx_dropped"] == 0
 
 
+@kernel_only
 @pytest.mark.slow
 def test_faults_and_captures_are_those_of_packets(
     start: Callable[..., SwitchProcess], hosts: Hosts, tmp_path: Path
@@ -349,6 +355,7 @@ def test_a_listener_on_the_switchs_end_sees_packets(
         assert frames_seen(tap, COUNT, SIZE) == [42 + SIZE] * COUNT
 
 
+@kernel_only
 @pytest.mark.parametrize("arguments", [(), ("--gso",)])
 def test_a_tcp_stream_with_offloads_passes(
     start: Callable[..., SwitchProcess], hosts: Hosts, arguments: tuple[str, ...]

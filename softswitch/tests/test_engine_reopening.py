@@ -16,7 +16,7 @@ import pytest
 from softswitch.build.native import default_cache_dir
 from softswitch.engine import xdp
 from softswitch.engine.abi import engine_library
-from testnet import Namespace, SwitchProcess, needs_root, of_kind, wait_for
+from testnet import Namespace, SwitchProcess, needs_root, of_kind, port_name, wait_for
 
 pytestmark = needs_root
 PORTS = ("-i", "1@sw1", "-i", "2@sw2")
@@ -57,10 +57,12 @@ def test_a_port_whose_interface_has_another_name_is_down_until_the_name_is_back(
     start: Callable[[str], SwitchProcess], namespace: Namespace, kind: str
 ) -> None:
     switch = start(kind)
-    absent, back = "port 2 is down: sw2: the interface is absent", "port 2: sw2 is open"
+    reason = "the device is absent" if kind == "dpdk" else "the interface is absent"
+    name = port_name(kind, 2)
+    absent, back = f"port 2 is down: {name}: {reason}", f"port 2: {name} is open"
     namespace.run("ip", "link", "set", "sw2", "name", "other")
     wait_for_log(switch, absent)
-    assert switch.port(2)["error"] == "the interface is absent"
+    assert switch.port(2)["error"] == reason
     namespace.run("ip", "link", "set", "sw1", "mtu", "1400")  # a change that is none of the port
     namespace.run("ip", "link", "set", "other", "name", "sw2")
     wait_for_log(switch, absent, back)
@@ -128,8 +130,12 @@ def test_queues_that_do_not_fit_the_threads_are_an_error_at_the_start(
     namespace.run("ip", "link", "add", "sw2", *queues, "type", "veth", "peer", "name", "h2", *queues)
     namespace.run("ethtool", "-L", "sw2", "rx", receives, "tx", sends)
     arguments = (*of_kind(kind, ("-i", "2@sw2")), "--threads", threads)
-    if kind == "xdp":
-        with pytest.raises(AssertionError, match="one receive queue of the interface for each"):
+    reasons = {
+        "xdp": "one receive queue of the interface for each",
+        "dpdk": "a queue of the device in each direction",
+    }
+    if kind == "xdp" or (kind == "dpdk" and threads > 1):
+        with pytest.raises(AssertionError, match=reasons[kind]):
             SwitchProcess(namespace, tmp_path, *arguments, program="wire")
     else:
         SwitchProcess(namespace, tmp_path, *arguments, program="wire").kill()

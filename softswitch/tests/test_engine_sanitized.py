@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
-from testnet import DEADLINE_S, Namespace, ethernet
+from softswitch.engine.dpdk import eal
+from testnet import DEADLINE_S, Namespace, dpdk_problem, ethernet, of_kind
 
 HERE = Path(__file__).parent
 ENGINE = HERE.parent / "softswitch" / "engine"
@@ -32,7 +33,13 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     flags = ["-std=gnu11", "-g", "-O1", f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", "-pthread"]
     includes = [f"-I{ENGINE}", f"-I{ENGINE.parent / 'runtime'}"]
     sources = [HERE / "engine_stress.c", *ENGINE.glob("*.c")]
-    subprocess.run(["gcc", *flags, *includes, "-o", program, *sources], check=True, timeout=DEADLINE_S * 5)
+    libraries: list[str] = []
+    if not dpdk_problem():
+        includes += ["-DSS_DPDK", *eal.compiler_flags()]
+        sources += (ENGINE / "dpdk").glob("*.c")
+        libraries = eal.linker_flags()
+    command = ["gcc", *flags, *includes, "-o", program, *sources, *libraries]
+    subprocess.run(command, check=True, timeout=DEADLINE_S * 5)
     # ThreadSanitizer wants the address space laid out as it is used to.
     return [*(["setarch", "-R"] if sanitizer == "thread" else []), program]
 
@@ -103,7 +110,7 @@ def test_nothing_is_misused_while_everything_changes(
 ) -> None:
     command = [*program, SECONDS, threads, tmp_path]
     namespace = Namespace(2, queues=threads)
-    ports = ["xdp:sw1", "xdp:sw2"] if kind == "xdp" else ["sw1", "sw2"]
+    ports = [port.removeprefix("@") for port in of_kind(kind, ("@sw1", "@sw2"), threads)]
     try:
         stress = started(["ip", "netns", "exec", namespace.name, *command, *ports])
         hosts = [namespace.host(1), namespace.host(2)]

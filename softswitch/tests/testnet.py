@@ -9,6 +9,7 @@ import fcntl
 import functools
 import itertools
 import os
+import re
 import select
 import signal
 import socket
@@ -23,6 +24,8 @@ import pytest
 from softswitch.admin.client import ControlClient
 from softswitch.build.native import default_cache_dir
 from softswitch.engine import xdp
+from softswitch.engine.dpdk import eal
+from softswitch.engine.dpdk.device import DpdkError
 from softswitch.engine.xdp import XdpError
 
 PROGRAMS = Path(__file__).parent / "p4runtime_program"
@@ -183,13 +186,36 @@ def xdp_problem() -> str:
     return ""
 
 
+@functools.cache
+def dpdk_problem() -> str:
+    """Why there can be no ports of DPDK here; empty if there can."""
+    try:
+        eal.compiler_flags()
+    except DpdkError as error:
+        return str(error)
+    return ""
+
+
+needs_dpdk = pytest.mark.skipif(bool(dpdk_problem()), reason=f"SKIPPED: needs libdpdk-dev: {dpdk_problem()}")
 packet_only = pytest.mark.parametrize("kind", ["packet"])
-"""Marks tests of what AF_XDP lacks: the kernel's notes on a frame, taps, and frames of any length."""
+"""Marks tests of what AF_XDP and DPDK lack: the kernel's notes on a frame, taps, and frames of any length."""
+kernel_only = pytest.mark.parametrize("kind", ["packet", "xdp"], indirect=True)
+"""Marks tests of what DPDK lacks: the kernel's runs of frames, and its events."""
 
 
-def of_kind(kind: str, arguments: Iterable[object]) -> list[str]:
+def of_kind(kind: str, arguments: Iterable[object], queues: int = 1) -> list[str]:
     """`arguments`, with ports on swN of this kind."""
-    return [str(word).replace("@sw", "@xdp:sw") if kind == "xdp" else str(word) for word in arguments]
+    replacement = {
+        "packet": r"\g<0>",
+        "xdp": r"xdp:\g<0>",
+        "dpdk": rf"dpdk:net_af_packet\1,iface=\g<0>,qpairs={queues}",
+    }
+    return [re.sub(r"(?<=@)sw(\d+)", replacement[kind], str(word)) for word in arguments]
+
+
+def port_name(kind: str, number: int) -> str:
+    """Of the port on swN."""
+    return f"net_af_packet{number}" if kind == "dpdk" else f"sw{number}"
 
 
 class SwitchProcess:

@@ -67,11 +67,11 @@ class Stats(Request):
 
 
 class AddPort(Request):
-    """Binds a port to an interface, `xdp:IFACE` by AF_XDP."""
+    """Binds a port to an interface, `xdp:IFACE` by AF_XDP, or to a device of DPDK, `dpdk:DEVICE`."""
 
     op: Literal["add-port"]
     port: Port
-    interface: Annotated[str, Field(min_length=1, max_length=19)]
+    interface: Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class RemovePort(Request):

@@ -132,6 +132,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("ss_engine_add_port", c_int, (c_void_p, c_uint32, c_char_p)),
         ("ss_engine_add_socket", c_int, (c_void_p, c_uint32, c_char_p, c_int)),
         ("ss_engine_add_xdp", c_int, (c_void_p, c_uint32, c_char_p, c_int, c_int)),
+        ("ss_engine_add_device", c_int, (c_void_p, c_uint32, c_char_p, c_void_p, c_char_p, c_uint32)),
         ("ss_xdp_load", c_int, (c_uint32, ctypes.POINTER(c_int), ctypes.POINTER(c_int))),
         ("ss_engine_port_change_fd", c_int, (c_void_p,)),
         ("ss_engine_remove_port", c_int, (c_void_p, c_uint32)),

@@ -111,7 +111,7 @@ void ss_batch_finish(struct ss_engine *engine) {
         deadline = earlier(deadline, ss_fault_next_due(&port->injector[SS_ENGINE_OUT]));
         ss_interface_flush(&port->interface, engine->now_ns);
     }
-    arm(engine, earlier(deadline, engine->reopen_ns));
+    arm(engine, earlier(deadline, earlier(engine->reopen_ns, engine->look_ns)));
 }
 
 void ss_batch_begin(struct ss_engine *engine) {

@@ -38,9 +38,10 @@ static void handle(struct ss_engine *engine, const struct epoll_event *event) {
         read_counter(engine->timer_fd);
         ss_engine_lock(engine);
         engine->armed_ns = SS_NEVER;
-        bool is_reopening = engine->now_ns >= engine->reopen_ns;
+        bool is_reopening = engine->now_ns >= engine->reopen_ns, is_looking = engine->now_ns >= engine->look_ns;
         ss_engine_unlock(engine);
         if (is_reopening) ss_ports_update(engine);
+        if (is_looking) ss_ports_look(engine);
         break;
     case SS_EVENT_NETLINK:
         ss_netlink_drain(engine->netlink_fd);
@@ -98,7 +99,7 @@ struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port) {
     engine->cpu_port = cpu_port;
     engine->epoll_fd = engine->wake_fd = engine->timer_fd = engine->netlink_fd = engine->port_change_fd = -1;
     engine->packet_in.event_fd = -1;
-    engine->armed_ns = engine->reopen_ns = SS_NEVER;
+    engine->armed_ns = engine->reopen_ns = engine->look_ns = SS_NEVER;
     ss_lock_init(&engine->lock);
     engine->by_number = calloc(SS_PORT_NUMBERS, sizeof *engine->by_number);
     engine->ports = calloc(SS_PORT_NUMBERS, sizeof *engine->ports);

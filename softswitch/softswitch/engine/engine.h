@@ -76,6 +76,13 @@ int ss_engine_add_socket(struct ss_engine *engine, uint32_t number, const char *
  * port exists. Returns errors as ss_engine_add_port; -EMSGSIZE for an MTU above 3,818, -EUSERS if the device has not one receive
  * queue for each thread, -EBUSY if it has another program. */
 int ss_engine_add_xdp(struct ss_engine *engine, uint32_t number, const char *ifname, int program_fd, int sockets_fd);
+
+/* Adds a port on a device of a kind from another library, ss_dpdk_port. `device`: DPDK's name of it, `name`, with its arguments, which
+ * stays the caller's and as it is while the port exists. `mtu`: of a device that the kernel does not have; 0: the usual one. Returns
+ * errors as ss_engine_add_port; -EIO if the driver refuses it, -EMSGSIZE for a larger MTU than it has, -EUSERS if it has not one
+ * queue in each direction for each thread. */
+int ss_engine_add_device(struct ss_engine *engine, uint32_t number, const char *name, const struct ss_port_kind *kind,
+                         const char *device, uint32_t mtu);
 int ss_engine_remove_port(struct ss_engine *engine, uint32_t number); /* -ENOENT */
 
 /* Sets the fault injector of one direction of a port's link. Returns -ENOENT or -EINVAL on failure. */

@@ -16,6 +16,8 @@ from enum import IntEnum
 from pathlib import Path
 
 from softswitch.engine import abi, xdp
+from softswitch.engine.dpdk import device as dpdk
+from softswitch.engine.dpdk import eal
 from softswitch.engine.steering_program import steering_program
 from softswitch.errors import SwitchError
 from softswitch.state.pipeline import Pipeline
@@ -117,6 +119,7 @@ class Engine:
         self._frame = (ctypes.c_uint8 * MAX_FRAME)()
         self._cache_dir = cache_dir
         self._xdp: dict[int, xdp.XdpProgram] = {}
+        self._devices: dict[int, bytes] = {}  # the engine has their addresses
         self._errors: dict[int, str] = {}
         switch.on_swap(self._steer)
 
@@ -164,24 +167,29 @@ class Engine:
         return 0
 
     def add_port(self, number: int, interface: str, program: xdp.XdpProgram | None = None) -> None:
-        """Binds a port to an interface, `xdp:IFACE` by AF_XDP; the port is down while the interface is absent.
-        `program`: of an AF_XDP port, the caller's; otherwise it is loaded here. Raises EngineError, XdpError."""
-        ifname = interface.removeprefix(xdp.PREFIX)
+        """Binds a port to an interface, `xdp:IFACE` by AF_XDP, or to a device of DPDK, `dpdk:DEVICE`; the port is down
+        while that is absent. `program`: of an AF_XDP port, the caller's; otherwise it is loaded here. Raises
+        EngineError, XdpError, DpdkError."""
+        ifname = dpdk.name_of(interface)
         reasons = {
             errno.EEXIST: "the number or the interface is in use",
             errno.EINVAL: f"a port number is 0..{MAX_FRAME}, not the CPU port's; an interface has a plain name",
             errno.ENAMETOOLONG: "an interface name has at most 15 characters",
             errno.EPERM: "packet sockets need CAP_NET_RAW (run as root)",
-            **(_XDP_REASONS if xdp.is_xdp(interface) else {}),
         }
         what = f"port {number} on {ifname}"
         if not 0 <= number <= MAX_FRAME:
             raise EngineError(f"{what}: {reasons[errno.EINVAL]}")
         name = os.fsencode(ifname)
-        if not xdp.is_xdp(interface):
+        if dpdk.is_dpdk(interface):
+            added, reasons = self._add_device(number, dpdk.parse(interface)), {**reasons, **_DPDK_REASONS}
+        elif xdp.is_xdp(interface):
+            added, reasons = self._add_xdp(number, name, what, program), {**reasons, **_XDP_REASONS}
+        else:
             added = self._add(lambda h: int(self._library.ss_engine_add_port(h, number, name)), number)
-            self._check(added, what, reasons)
-            return
+        self._check(added, what, reasons)
+
+    def _add_xdp(self, number: int, name: bytes, what: str, program: xdp.XdpProgram | None) -> int:
         used = program or xdp.load(self._cache_dir, len(self._handles), what)
         descriptors = used.program, used.sockets
         added = self._add(
@@ -191,7 +199,22 @@ class Engine:
             used.close()
         elif program is None:
             self._xdp[number] = used
-        self._check(added, what, reasons)
+        return added
+
+    def _add_device(self, number: int, device: dpdk.DpdkDevice) -> int:
+        eal.start(self._cache_dir, [device])
+        kind, name, arguments = (
+            eal.port_kind(self._cache_dir),
+            device.name.encode(),
+            device.arguments.encode(),
+        )
+        added = self._add(
+            lambda h: int(self._library.ss_engine_add_device(h, number, name, kind, arguments, device.mtu)),
+            number,
+        )
+        if added == 0:
+            self._devices[number] = arguments
+        return added
 
     def add_socket(self, number: int, descriptor: int) -> None:
         """Adds a port, `socketN`, on a Unix datagram socket, one frame a datagram; the descriptor stays the
@@ -215,6 +238,7 @@ class Engine:
             self._check(self._library.ss_engine_remove_port(handle, number), f"port {number}", _NO_PORT)
         if number in self._xdp:
             self._xdp.pop(number).close()
+        self._devices.pop(number, None)
 
     def set_faults(self, number: int, direction: Direction, faults: Faults) -> None:
         """Sets the faults and restarts the random sequence. Each thread has one of its own, by its frames."""
@@ -318,6 +342,15 @@ _XDP_REASONS = {
     errno.EBUSY: "the interface's XDP hook or queue is in use (ip link show)",
 }
 
+_DPDK_REASONS = {
+    errno.EBUSY: "other threads have the device open still",
+    errno.EIO: "DPDK's driver refuses the device; standard error has its reason",
+    errno.EMSGSIZE: f"the device carries a smaller MTU, at most {dpdk.MTU_MAX}",
+    errno.EUSERS: "expected a queue of the device in each direction for each of --threads",
+    errno.ENOMEM: "expected 8 MB of free huge pages for each thread of --threads, or more with a larger MTU",
+}
+_REASONS = {"xdp": _XDP_REASONS, "dpdk": {errno.ENODEV: "the device is absent", **_DPDK_REASONS}}
+
 
 def _fields(structure: ctypes.Structure) -> dict[str, int]:
     return {name: int(getattr(structure, name)) for name, *_ in structure._fields_}
@@ -338,7 +371,7 @@ def _together(a: PortStatus, b: PortStatus) -> PortStatus:
 
 
 def _open_error(number: int, kind: str) -> str:
-    reasons = {0: "", errno.ENODEV: "the interface is absent", **(_XDP_REASONS if kind == "xdp" else {})}
+    reasons = {0: "", errno.ENODEV: "the interface is absent", **_REASONS.get(kind, {})}
     return reasons.get(number, os.strerror(number))
 
 

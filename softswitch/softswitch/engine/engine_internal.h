@@ -49,6 +49,7 @@ struct ss_engine {
     char *capture_directory;
     uint64_t now_ns, next_tap_check_ns;
     uint64_t reopen_ns, reopen_wait_ns; /* of ports that failed to open, of all threads; the first one's */
+    uint64_t look_ns; /* of the first thread: the next look at devices that the kernel reports no change of */
     bool merges_runs; /* sends runs of frames as one: ss_engine_set_gso */
     uint32_t run_ring_bytes, run_rings_bytes; /* of a port that receives such frames in its ring; of all, at most */
     bool times_frames; /* timestamp each frame of the batch, not the batch */
@@ -82,6 +83,8 @@ void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, u
 /* The first thread calls this for all of them: they all close the ports that it finds gone or changed, before they open again
  * in their order. */
 void ss_ports_update(struct ss_engine *first);
+/* The same for devices that the kernel reports no change of. */
+void ss_ports_look(struct ss_engine *first);
 void ss_ports_clear_error(struct ss_engine *engine, uint32_t number);
 void ss_engine_port_free(struct ss_engine_port *port);
 

@@ -25,6 +25,7 @@ void ss_interface_init(struct ss_interface *interface, const struct ss_port_kind
     interface->threads = threads;
     interface->given_fd = interface->sockets_fd = interface->wait_fd = interface->device_fd = -1;
     memccpy(interface->ifname, ifname, 0, IF_NAMESIZE - 1);
+    memccpy(interface->netdev, ifname, 0, IF_NAMESIZE - 1);
 }
 
 /* The kernel reports each change of this, so that a port that failed later would be tried again at once, without end. */
@@ -58,43 +59,53 @@ static uint32_t device_mtu(int fd, const char *ifname) {
     return request.ifr_mtu < MTU_MAX ? (uint32_t)request.ifr_mtu : MTU_MAX;
 }
 
-static void set_mtu(struct ss_interface *interface, uint32_t mtu) {
+void ss_interface_set_mtu(struct ss_interface *interface, uint32_t mtu) {
     interface->mtu = mtu;
     interface->longest = mtu + ETH_HLEN;
 }
 
 int ss_interface_open_device(struct ss_interface *interface) {
-    int ifindex = (int)if_nametoindex(interface->ifname);
+    int ifindex = (int)if_nametoindex(interface->netdev);
     if (ifindex == 0) return -ENODEV;
     /* Protocol 0 receives nothing before the bind, so no frame of another interface arrives. */
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -errno;
     interface->device_fd = fd;
     interface->ifindex = ifindex;
-    set_mtu(interface, device_mtu(fd, interface->ifname));
+    ss_interface_set_mtu(interface, device_mtu(fd, interface->netdev));
     return 0;
 }
 
 bool ss_interface_is_oper_up(const struct ss_interface *interface) {
     if (!ss_interface_is_open(interface)) return false;
-    if (interface->device_fd < 0) return true;
+    if (interface->device_fd < 0) return !interface->kind->link || interface->kind->link(interface) > 0;
     struct ifreq request = {0};
-    memccpy(request.ifr_name, interface->ifname, 0, IF_NAMESIZE - 1);
+    memccpy(request.ifr_name, interface->netdev, 0, IF_NAMESIZE - 1);
     if (ioctl(interface->device_fd, SIOCGIFFLAGS, &request) < 0) return false;
     return (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
 }
 
 bool ss_interface_is_stale(struct ss_interface *interface) {
+    if (ss_interface_is_open(interface) && interface->kind->link && interface->kind->link(interface) < 0) return true;
     if (interface->device_fd < 0) return false;
-    if ((int)if_nametoindex(interface->ifname) != interface->ifindex) return true;
-    uint32_t mtu = device_mtu(interface->device_fd, interface->ifname);
+    if ((int)if_nametoindex(interface->netdev) != interface->ifindex) return true;
+    uint32_t mtu = device_mtu(interface->device_fd, interface->netdev);
     if (mtu > interface->mtu) return true;
-    set_mtu(interface, mtu);
+    ss_interface_set_mtu(interface, mtu);
     return false;
 }
 
 uint32_t ss_interface_receive(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context) {
-    return interface->wait_fd < 0 ? 0 : interface->kind->receive(interface, budget, sink, context);
+    interface->sink = sink;
+    interface->sink_context = context;
+    return interface->wait_fd < 0 ? 0 : interface->kind->receive(interface, budget);
+}
+
+void ss_interface_deliver(void *interface, uint8_t *data, uint32_t length) {
+    struct ss_interface *from = interface;
+    from->counters.rx_packets++;
+    from->counters.rx_bytes += length;
+    from->sink(from->sink_context, from, data, length);
 }
 
 uint8_t *ss_interface_place(struct ss_interface *interface, uint32_t length) {

@@ -24,6 +24,10 @@ struct ss_interface_counters {
 };
 
 struct ss_port_kind;
+struct ss_interface;
+
+/* Receives one frame, which is valid and writable until the call returns. */
+typedef void ss_interface_sink(void *context, struct ss_interface *interface, uint8_t *data, uint32_t length);
 
 struct ss_interface {
     const struct ss_port_kind *kind;
@@ -34,10 +38,13 @@ struct ss_interface {
     int given_fd; /* the Unix datagram socket, or the XDP program, which stay the user's; else -1 */
     int sockets_fd; /* the table of the XDP program (xdp_program.h); else -1 */
     uint32_t run_ring_bytes; /* of a receive ring whose frames hold runs of others; 0: of the usual one */
+    const char *device; /* the DPDK device with its arguments, which stays the user's */
+    uint32_t wanted_mtu; /* of a device that the kernel does not have */
 
     /* Set by the kind as it opens. */
     int wait_fd; /* readable when frames arrive; -1: this thread receives none */
-    int device_fd; /* answers the ioctls of the network device; -1: there is none */
+    int device_fd; /* answers the ioctls of the kernel's network device; -1: there is none */
+    char netdev[IF_NAMESIZE]; /* its name: `ifname`, but for DPDK */
     int ifindex;
     uint32_t mtu, longest; /* of the device; of a frame without VLAN tag that may be sent */
     uint64_t inode; /* of the packet socket that receives: its key in the kernel's list of sockets */
@@ -48,10 +55,9 @@ struct ss_interface {
     bool is_zero_copy; /* the driver reads and writes the frames where they lie */
 
     struct ss_interface_counters counters;
+    ss_interface_sink *sink; /* of the call of ss_interface_receive */
+    void *sink_context;
 };
-
-/* Receives one frame, which is valid and writable until the call returns. */
-typedef void ss_interface_sink(void *context, struct ss_interface *interface, uint8_t *data, uint32_t length);
 
 /* All but `open` are called only while the port is open. */
 struct ss_port_kind {
@@ -61,9 +67,9 @@ struct ss_port_kind {
     int (*open)(struct ss_interface *interface);
     /* Releases all and counts queued frames as dropped. */
     void (*close)(struct ss_interface *interface);
-    /* Passes received frames to `sink` until `budget` is reached, which the frames of a super-frame may exceed; counts them.
+    /* Passes received frames to ss_interface_deliver until `budget` is reached, which the frames of a super-frame may exceed.
      * Returns their number, lost ones included. */
-    uint32_t (*receive)(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context);
+    uint32_t (*receive)(struct ss_interface *interface, uint32_t budget);
     /* Returns where the next frame may be written before `add` takes it; NULL: it is to be copied. */
     uint8_t *(*place)(struct ss_interface *interface, uint32_t length);
     /* Queues the frame, by a copy unless it is in its place. Returns false if the queue is full: flush it first. */
@@ -78,7 +84,21 @@ struct ss_port_kind {
     void (*read_drops)(struct ss_interface *interface);
     /* Sets the program that deals frames to the threads; returns 0 or a negative errno. NULL: the kind has its own way. */
     int (*steer)(struct ss_interface *interface, const struct ss_steering *steering);
+    /* Returns whether the link has a carrier; -ENODEV: the device is gone. The engine calls it ten times a second, and tries an
+     * absent device again and again. NULL: the kernel reports changes of all devices of this kind. */
+    int (*link)(const struct ss_interface *interface);
 };
+
+/* The operations that each kind has, by the names that they have in its file. */
+#define SS_PORT_KIND(label, ...) \
+    {.name = label, \
+     .open = open_port, \
+     .close = close_port, \
+     .receive = receive, \
+     .place = place, \
+     .add = add, \
+     .flush = flush, \
+     __VA_ARGS__}
 
 extern const struct ss_port_kind ss_packet_port, ss_socket_port, ss_xdp_port;
 
@@ -110,8 +130,14 @@ struct ss_backlog ss_interface_backlog(struct ss_interface *interface, uint64_t 
 void ss_interface_update(struct ss_interface *interface, uint64_t now_ns, bool is_event);
 void ss_interface_read_drops(struct ss_interface *interface);
 
-/* For kinds: opens a socket that sends and receives nothing until it is bound, and will keep the device promiscuous; sets
- * device_fd, ifindex, mtu and longest. Returns 0 or a negative errno; close device_fd. */
+/* For kinds: counts a received frame and passes it on. */
+void ss_interface_deliver(void *interface, uint8_t *data, uint32_t length);
+
+/* For kinds: sets mtu and longest. */
+void ss_interface_set_mtu(struct ss_interface *interface, uint32_t mtu);
+
+/* For kinds: opens a socket of `netdev` that sends and receives nothing until it is bound, and will keep the device promiscuous;
+ * sets device_fd, ifindex, mtu and longest. Returns 0 or a negative errno; close device_fd. */
 int ss_interface_open_device(struct ss_interface *interface);
 
 #endif

@@ -127,24 +127,10 @@ static int open_port(struct ss_interface *interface) {
     return 0;
 }
 
-struct delivery {
-    struct ss_interface *interface;
-    ss_interface_sink *sink;
-    void *context;
-};
-
-static void deliver(void *context, uint8_t *data, uint32_t length) {
-    const struct delivery *to = context;
-    to->interface->counters.rx_packets++;
-    to->interface->counters.rx_bytes += length;
-    to->sink(to->context, to->interface, data, length);
-}
-
-static uint32_t receive(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context) {
+static uint32_t receive(struct ss_interface *interface, uint32_t budget) {
     struct packet_port *port = interface->own;
-    struct delivery to = {interface, sink, context};
     struct ss_ring_losses losses = {0};
-    uint32_t taken = ss_ring_receive(&port->ring, port->fd, budget, deliver, &to, &losses);
+    uint32_t taken = ss_ring_receive(&port->ring, port->fd, budget, ss_interface_deliver, interface, &losses);
     interface->counters.rx_oversize += losses.oversize;
     interface->counters.rx_dropped += losses.dropped;
     return taken + losses.oversize + losses.dropped;
@@ -238,16 +224,5 @@ static struct ss_backlog backlog(struct ss_interface *interface, uint64_t now_ns
     return (struct ss_backlog){stack.packets + xsk.packets, stack.wait_ns > xsk.wait_ns ? stack.wait_ns : xsk.wait_ns};
 }
 
-const struct ss_port_kind ss_packet_port = {
-    .name = "packet",
-    .open = open_port,
-    .close = close_port,
-    .receive = receive,
-    .place = place,
-    .add = add,
-    .flush = flush,
-    .backlog = backlog,
-    .update = update,
-    .read_drops = read_drops,
-    .steer = steer,
-};
+const struct ss_port_kind ss_packet_port =
+    SS_PORT_KIND("packet", .backlog = backlog, .update = update, .read_drops = read_drops, .steer = steer);

@@ -16,6 +16,7 @@
 
 #define REOPEN_FIRST_NS 10000000ull
 #define REOPEN_LAST_NS 64000000000ull
+#define LOOK_NS 100000000ull /* between looks at devices that the kernel reports no change of */
 
 /* The program is the group's, whose first socket is the first thread's. Call it with the lock held. */
 static int steer(const struct ss_engine *engine, struct ss_engine_port *port) {
@@ -122,7 +123,7 @@ static bool report_errors(struct ss_engine *engine, struct ss_engine *first) {
     ss_engine_lock(engine);
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_engine_port *port = engine->ports[i];
-        has_failed |= port->error && port->error != ENODEV;
+        has_failed |= port->error && (port->error != ENODEV || port->interface.kind->link);
         if (!is_news(port, first)) continue;
         has_changed = true;
         port->reported_error = port->error;
@@ -158,6 +159,31 @@ void ss_ports_update(struct ss_engine *first) {
     bool has_failed = false;
     for (uint32_t i = 0; i < first->threads; i++) has_failed |= report_errors(first->threads_of[i], first);
     schedule_reopening(first, has_failed);
+}
+
+static bool needs_update(struct ss_interface *interface, bool is_reopening) {
+    if (!interface->kind->link) return false;
+    return ss_interface_is_open(interface) ? ss_interface_is_stale(interface) : !is_reopening;
+}
+
+void ss_ports_look(struct ss_engine *first) {
+    bool is_due = false;
+    ss_engine_lock(first);
+    bool is_reopening = first->reopen_ns != SS_NEVER; /* closed ports are tried again anyway */
+    ss_engine_unlock(first);
+    for (uint32_t thread = 0; thread < first->threads; thread++) {
+        struct ss_engine *engine = first->threads_of[thread];
+        ss_engine_lock(engine);
+        for (uint32_t i = 0; i < engine->port_count; i++) is_due |= needs_update(&engine->ports[i]->interface, is_reopening);
+        ss_engine_unlock(engine);
+        update_cores(engine);
+    }
+    if (is_due) ss_ports_update(first);
+    ss_engine_lock(first);
+    first->look_ns = SS_NEVER;
+    for (uint32_t i = 0; i < first->port_count; i++)
+        if (first->ports[i]->interface.kind->link) first->look_ns = ss_clock_ns() + LOOK_NS;
+    ss_engine_unlock(first);
 }
 
 /* An interface that goes down sets a socket error, which the next send would report. */
@@ -212,13 +238,14 @@ int ss_engine_set_capture(struct ss_engine *engine, const char *directory) {
     return error;
 }
 
-/* Checks the kernel's rule (dev_valid_name), because the name is also that of a capture file. */
-static bool is_name(const char *ifname) {
-    return *ifname && strcmp(ifname, ".") != 0 && strcmp(ifname, "..") != 0 && !strpbrk(ifname, "/: \t\n\v\f\r");
+/* Checks the kernel's rule (dev_valid_name), because the name is also that of a capture file. Only DPDK's have colons. */
+static bool is_name(const char *ifname, bool is_netdev) {
+    bool is_dots = strcmp(ifname, ".") == 0 || strcmp(ifname, "..") == 0;
+    return *ifname && !is_dots && !strpbrk(ifname, is_netdev ? "/: \t\n\v\f\r" : "/ \t\n\v\f\r");
 }
 
-static int check_new_port(const struct ss_engine *engine, uint32_t number, const char *ifname) {
-    if (number > SS_MAX_PORT || number == engine->cpu_port || !is_name(ifname)) return -EINVAL;
+static int check_new_port(const struct ss_engine *engine, uint32_t number, const char *ifname, bool is_netdev) {
+    if (number > SS_MAX_PORT || number == engine->cpu_port || !is_name(ifname, is_netdev)) return -EINVAL;
     if (strlen(ifname) >= IF_NAMESIZE) return -ENAMETOOLONG;
     if (engine->by_number[number]) return -EEXIST;
     for (uint32_t i = 0; i < engine->port_count; i++)
@@ -237,10 +264,12 @@ static uint32_t run_ring_bytes(struct ss_engine *engine, uint32_t number) {
     return ss_port_rate(engine->sw, number) ? 0 : bytes;
 }
 
-/* The kind of a new port, and its descriptors or -1. */
+/* The kind of a new port, its descriptors or -1, and its device of DPDK. */
 struct source {
     const struct ss_port_kind *kind;
     int given_fd, sockets_fd;
+    const char *device;
+    uint32_t mtu;
 };
 
 static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, struct source source, const char *directory,
@@ -251,6 +280,8 @@ static int make_port(struct ss_engine *engine, uint32_t number, const char *ifna
     ss_interface_init(&port->interface, source.kind, number, ifname, engine->thread_index, engine->threads);
     port->interface.given_fd = source.given_fd;
     port->interface.sockets_fd = source.sockets_fd;
+    port->interface.device = source.device;
+    port->interface.wanted_mtu = source.mtu;
     port->interface.run_ring_bytes = run_ring_bytes(engine, number);
     int error = open_captures(port, directory);
     if (!error) error = open_port(engine, port);
@@ -272,6 +303,7 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
     (void)steer(engine, port);
     port->interface.wants_runs = engine->merges_runs;
     ss_interface_update(&port->interface, engine->now_ns, false);
+    if (port->interface.kind->link && !engine->thread_index) engine->look_ns = engine->now_ns;
     update_core(port, ss_interface_is_oper_up(&port->interface));
 }
 
@@ -279,7 +311,7 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
 static int add_port(struct ss_engine *engine, uint32_t number, const char *ifname, struct source source) {
     struct ss_engine_port *port;
     ss_engine_lock(engine);
-    int error = check_new_port(engine, number, ifname);
+    int error = check_new_port(engine, number, ifname, !source.kind->link);
     char *directory = !error && engine->capture_directory ? strdup(engine->capture_directory) : NULL;
     ss_engine_unlock(engine);
     if (error) return error;
@@ -289,7 +321,7 @@ static int add_port(struct ss_engine *engine, uint32_t number, const char *ifnam
         return error;
     }
     ss_engine_lock(engine);
-    if (!(error = check_new_port(engine, number, ifname))) {
+    if (!(error = check_new_port(engine, number, ifname, !source.kind->link))) {
         /* Captures may have started or ended since. */
         const char *now = engine->capture_directory;
         if ((!now != !directory) || (now && strcmp(now, directory) != 0)) error = open_captures(port, now);
@@ -309,15 +341,20 @@ static int add_port(struct ss_engine *engine, uint32_t number, const char *ifnam
 }
 
 int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname) {
-    return add_port(engine, number, ifname, (struct source){&ss_packet_port, -1, -1});
+    return add_port(engine, number, ifname, (struct source){&ss_packet_port, -1, -1, NULL, 0});
 }
 
 int ss_engine_add_socket(struct ss_engine *engine, uint32_t number, const char *name, int fd) {
-    return fd < 0 ? -EBADF : add_port(engine, number, name, (struct source){&ss_socket_port, fd, -1});
+    return fd < 0 ? -EBADF : add_port(engine, number, name, (struct source){&ss_socket_port, fd, -1, NULL, 0});
 }
 
 int ss_engine_add_xdp(struct ss_engine *engine, uint32_t number, const char *ifname, int program_fd, int sockets_fd) {
-    return add_port(engine, number, ifname, (struct source){&ss_xdp_port, program_fd, sockets_fd});
+    return add_port(engine, number, ifname, (struct source){&ss_xdp_port, program_fd, sockets_fd, NULL, 0});
+}
+
+int ss_engine_add_device(struct ss_engine *engine, uint32_t number, const char *name, const struct ss_port_kind *kind,
+                         const char *device, uint32_t mtu) {
+    return add_port(engine, number, name, (struct source){kind, -1, -1, device, mtu});
 }
 
 int ss_engine_remove_port(struct ss_engine *engine, uint32_t number) {

@@ -83,7 +83,7 @@ static int open_port(struct ss_interface *interface) {
     return 0;
 }
 
-static uint32_t receive(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context) {
+static uint32_t receive(struct ss_interface *interface, uint32_t budget) {
     struct socket_port *port = interface->own;
     int count = recvmmsg(port->fd, port->msg, budget < FRAMES ? budget : FRAMES, MSG_DONTWAIT, NULL);
     for (int i = 0; i < count; i++) {
@@ -91,9 +91,7 @@ static uint32_t receive(struct ss_interface *interface, uint32_t budget, ss_inte
             interface->counters.rx_oversize++;
             continue;
         }
-        interface->counters.rx_packets++;
-        interface->counters.rx_bytes += port->msg[i].msg_len;
-        sink(context, interface, port->frames[i], port->msg[i].msg_len);
+        ss_interface_deliver(interface, port->frames[i], port->msg[i].msg_len);
     }
     return count > 0 ? (uint32_t)count : 0;
 }
@@ -116,12 +114,4 @@ static void flush(struct ss_interface *interface, uint64_t now_ns) {
     interface->counters.tx_dropped += result.dropped;
 }
 
-const struct ss_port_kind ss_socket_port = {
-    .name = "socket",
-    .open = open_port,
-    .close = close_port,
-    .receive = receive,
-    .place = place,
-    .add = add,
-    .flush = flush,
-};
+const struct ss_port_kind ss_socket_port = SS_PORT_KIND("socket", );

@@ -67,23 +67,14 @@ static int open_port(struct ss_interface *interface) {
     return 0;
 }
 
-struct delivery {
-    struct ss_interface *interface;
-    ss_interface_sink *sink;
-    void *context;
-};
-
 static void deliver(void *context, uint8_t *data, uint32_t length) {
-    const struct delivery *to = context;
-    if (!to->interface->is_zero_copy) ss_complete_partial(data, length);
-    to->interface->counters.rx_packets++;
-    to->interface->counters.rx_bytes += length;
-    to->sink(to->context, to->interface, data, length);
+    const struct ss_interface *interface = context;
+    if (!interface->is_zero_copy) ss_complete_partial(data, length);
+    ss_interface_deliver(context, data, length);
 }
 
-static uint32_t receive(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context) {
-    struct delivery to = {interface, sink, context};
-    return ss_xsk_receive(&((struct xdp_port *)interface->own)->xsk, budget, deliver, &to);
+static uint32_t receive(struct ss_interface *interface, uint32_t budget) {
+    return ss_xsk_receive(&((struct xdp_port *)interface->own)->xsk, budget, deliver, interface);
 }
 
 static uint8_t *place(struct ss_interface *interface, uint32_t length) {
@@ -125,14 +116,4 @@ static void read_drops(struct ss_interface *interface) {
     port->dropped = dropped;
 }
 
-const struct ss_port_kind ss_xdp_port = {
-    .name = "xdp",
-    .open = open_port,
-    .close = close_port,
-    .receive = receive,
-    .place = place,
-    .add = add,
-    .flush = flush,
-    .backlog = backlog,
-    .read_drops = read_drops,
-};
+const struct ss_port_kind ss_xdp_port = SS_PORT_KIND("xdp", .backlog = backlog, .read_drops = read_drops);
