@@ -151,7 +151,9 @@ class EndedReducer(joining.NoReducer):
         callback(TrafficError("interrupted"))
 
 
-def joins(reducer: joining.NoReducer, monkeypatch: pytest.MonkeyPatch, store: dist.Store, rank: int) -> Session:
+def joins(
+    reducer: joining.NoReducer, monkeypatch: pytest.MonkeyPatch, store: dist.Store, rank: int
+) -> Session:
     """The session of a rank of a kept job, in which it reduces so."""
     monkeypatch.setattr(joining, "_open_reducer", lambda *_: (reducer, None))
     monkeypatch.setattr(joining, "_agree_on_targets", lambda *_: False)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 0 submits a job, or takes over one that the ranks before have left, or ends it. It may die meanwhile, and answers
-may be lost."""
+"""Rank 0 submits a job, or takes over one that the ranks before have left, or ends it. It may die meanwhile, and
+answers may be lost."""
 
 from __future__ import annotations
 
@@ -228,7 +228,9 @@ def test_a_submission_whose_answer_is_lost_is_repeated(jobs: tuple[Jobs, Connect
 def test_a_submission_that_is_never_answered_is_no_refusal(jobs: tuple[Jobs, Connection]):
     controller, where = jobs
     controller.lost_answers = 100
-    with pytest.raises(ControllerUnreachableError, match="job new: the controller at unix:.* did not answer"):
+    with pytest.raises(
+        ControllerUnreachableError, match=r"job new: the controller at unix:.* did not answer"
+    ):
         submit_job(where, KEYS, False, 1)
 
 
