@@ -38,7 +38,13 @@ class OperatorRequests:
         """Names of the jobs that the last controller left."""
 
     async def submit(
-        self, text: str, submitter: Submitter = UNNAMED, *, queue: bool, source: str = "", request_id: str = ""
+        self,
+        text: str,
+        submitter: Submitter = UNNAMED,
+        *,
+        queue: bool,
+        source: str = "",
+        request_id: str = "",
     ) -> JobRecord:
         """Admit a job; shortly after a start only when all switches are connected or given up. `source`: name of the
         file in messages. A request whose answer was lost changes nothing. Raises JobError for a bad file,
