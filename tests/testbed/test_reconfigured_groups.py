@@ -82,7 +82,7 @@ def test_a_rank_0_that_dies_between_the_controller_and_the_other_ranks(tmp_path:
     """They end in an error, and the job, which has no member yet, does not hold the links until its members are late.
     The ranks that are left go on in another one."""
     with (
-        network(tmp_path, "rdies", 9970) as (system, stub),
+        network(tmp_path, "rdies", first_grpc_port=20264) as (system, stub),
         closing(Ranks(system, tmp_path, stub)) as ranks,
     ):
         ranks.choose(1, (0, 1, 2))
