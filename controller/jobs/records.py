@@ -196,7 +196,7 @@ class JobRecord(Record):
     submitted_by, tenant  of the caller that submitted it; "": it has no name, or no tenant
     generation   of its workers: how often all of them were replaced at once
     interrupted  the part of its workers has ended; the job waits for the next generation
-    request_id   of the request that started the generation; "": it had none
+    request_id   of the request that submitted the job, or started a later generation; "": it had none
     random     tells it from a later job of its name and seq, which a restored store may give again; "": an earlier
                version accepted it
     """
@@ -288,6 +288,10 @@ class JobRecord(Record):
     def interrupt(self, why: str) -> JobRecord:
         """The job without its workers, whose part ends. It keeps its placement."""
         return self.model_copy(update={"interrupted": True, "reason": why, "rejoining": ()})
+
+    def is_of_request(self, request_id: str) -> bool:
+        """Whether this request, whose answer was lost, submitted the job."""
+        return request_id != "" and (self.generation, self.request_id) == (0, request_id)
 
     def next_generation(self, workers: Iterable[str], request_id: str) -> JobRecord:
         """The job with these workers, none of which has joined yet. Processes of an earlier generation are no members

@@ -297,7 +297,12 @@ class JobRegistry:
         self._store.delete_withdrawal(element)
 
     def new(
-        self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queued: bool = False
+        self,
+        resolved: ResolvedJob,
+        submitter: Submitter = UNNAMED,
+        *,
+        queued: bool = False,
+        request_id: str = "",
     ) -> JobRecord:
         """Make a queued job of a resolved file. `queued`: it has to wait. Raises LimitError, StoreError."""
         self.check_limits(submitter, resolved, queued=queued)
@@ -326,6 +331,7 @@ class JobRegistry:
             submitted=now,
             submitted_by=submitter.name,
             tenant=submitter.tenant,
+            request_id=request_id if self._store.is_final else "",
             random=secrets.token_urlsafe(RANDOM_BYTES) if self._store.is_final else "",
         )
 

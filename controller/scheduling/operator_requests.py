@@ -38,15 +38,22 @@ class OperatorRequests:
         """Names of the jobs that the last controller left."""
 
     async def submit(
-        self, text: str, submitter: Submitter = UNNAMED, *, queue: bool, source: str = ""
+        self,
+        text: str,
+        submitter: Submitter = UNNAMED,
+        *,
+        queue: bool,
+        source: str = "",
+        request_id: str = "",
     ) -> JobRecord:
         """Admit a job; shortly after a start only when all switches are connected or given up. `source`: name of the
-        file in messages. Raises JobError for a bad file, JobExistsError, RefusedError (unless it may wait)."""
+        file in messages. A request whose answer was lost changes nothing. Raises JobError for a bad file,
+        JobExistsError, RefusedError (unless it may wait)."""
         resolved = await asyncio.to_thread(resolve_job, text, self._state.fabric, source or "job")
         await self._state.failures.known.wait()
         if not self._registry.has_live(resolved.file.name):
             self._state.member_status.forget(resolved.file.name)
-        return await self._placements.submit(resolved, submitter, queue=queue)
+        return await self._placements.submit(resolved, submitter, queue=queue, request_id=request_id)
 
     async def plan(
         self,

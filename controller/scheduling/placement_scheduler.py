@@ -72,13 +72,17 @@ class PlacementScheduler:
         self._is_running = False
 
     async def submit(
-        self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queue: bool
+        self, resolved: ResolvedJob, submitter: Submitter = UNNAMED, *, queue: bool, request_id: str = ""
     ) -> JobRecord:
-        """Place a new job, or queue it if that is allowed. Raises JobExistsError, and RefusedError unless the job may
-        wait: ImpossibleJobError even then. Raises LimitError for a tenant that has reached one of its limits."""
+        """Place a new job, or queue it if that is allowed; a job of this request stays as it is. Raises JobExistsError,
+        and RefusedError unless the job may wait: ImpossibleJobError even then. Raises LimitError for a tenant that has
+        reached one of its limits."""
         name = resolved.file.name
+        new = functools.partial(self._registry.new, resolved, submitter, request_id=request_id)
 
         async def work(is_final_attempt: bool) -> None:
+            if self._registry.has_live(name) and self._registry.get(name).is_of_request(request_id):
+                return
             self._check_name(name)
             self._budget.check(submitter)
             self._registry.check_limits(submitter, resolved)
@@ -98,11 +102,7 @@ class PlacementScheduler:
                 if isinstance(found, RefusedError):
                     raise found
                 with self._registry.change():
-                    self._registry.write(
-                        self._registry.with_placement(
-                            self._registry.new(resolved, submitter), resolved, found, kept_free
-                        )
-                    )
+                    self._registry.write(self._registry.with_placement(new(), resolved, found, kept_free))
             except RefusedError as error:
                 why = _with_queue(error, reservations)
                 if not queue:
@@ -115,9 +115,7 @@ class PlacementScheduler:
                         await self._planning.check_possible(resolved, frozenset, is_urgent=is_final_attempt)
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
-                    self._registry.write(
-                        self._registry.new(resolved, submitter, queued=True).model_copy(update=waits)
-                    )
+                    self._registry.write(new(queued=True).model_copy(update=waits))
                 # The conditions of the planning: failures and jobs ahead may have changed since.
                 self._queue.reserve(name, conditions_of(self._registry.get(name), failed, reservations), kept)
                 is_freed = self._queue_requests != requests  # after the plan was refused

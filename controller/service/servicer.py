@@ -79,7 +79,11 @@ class Service(JobsService):
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         try:
             job = await self._requests.submit(
-                request.spec_yaml, submitter_of(context), queue=request.queue, source=request.source
+                request.spec_yaml,
+                submitter_of(context),
+                queue=request.queue,
+                source=request.source,
+                request_id=request.request_id,
             )
             message = self._job(job)
             message.member_token = job_token(self.registry.key, job.name, job.serial)

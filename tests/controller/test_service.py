@@ -63,6 +63,30 @@ def test_a_refusal_that_names_what_is_long_arrives(tmp_path, name: str):
     _run(tmp_path, scenario)
 
 
+def test_a_repeated_submission_has_the_answer_of_the_first(tmp_path):
+    """Its answer was lost: while it is planned, afterwards, and with the controller."""
+
+    def submitted(stub: pb_grpc.ControllerStub, request_id: str) -> Any:
+        return stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC, request_id=request_id))
+
+    async def scenario() -> None:
+        async with deployed(single_switch(3), tmp_path) as deployment:
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                both = await asyncio.gather(submitted(stub, "one"), submitted(stub, "one"))
+                (token,) = {job.member_token for job in both}
+                for other in ("two", ""):
+                    assert await code_of(submitted(stub, other)) == grpc.StatusCode.ALREADY_EXISTS
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                assert (await submitted(stub, "one")).member_token == token
+                assert await code_of(submitted(stub, "two")) == grpc.StatusCode.ALREADY_EXISTS
+
+    asyncio.run(scenario())
+
+
 def test_refusals_have_a_code_each(tmp_path):
     async def scenario(deployment, stub):
         submit = lambda spec: stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))  # noqa: E731

@@ -2,21 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of test_reconfigured_groups.py: sums 2^number of each rank, so that a sum names the ranks that are in it. It
 joins the members of the newest file in `members`: their numbers, by rank. Each step writes what it has to `out`. All
-end after the step in which one has found the file `finish`."""
+end after the step in which one has found the file `finish`. The rank whose number is in the file `dying` beside
+`members` dies when it has got the job's next generation, and nothing else knows of it."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 import netfold
+from netfold.traffic.pytorch import kept_job
 from netfold.traffic.pytorch.collectives import collectives_of
 
 SIZE = 5000
@@ -52,6 +57,9 @@ def main() -> None:
         try:
             if newest != uuid and options.number in members:
                 uuid = newest
+                dying = options.members.with_name("dying")
+                if dying.exists() and int(dying.read_text()) == options.number:
+                    die_with_the_answer()
                 reconfigure(store, uuid, options.number, members)
             tensor = torch.full((SIZE,), 2**options.number + END * options.finish.exists(), dtype=torch.int32)
             dist.all_reduce(tensor)
@@ -74,6 +82,16 @@ def main() -> None:
         written.write_text(json.dumps(step))
         written.rename(options.out)
     dist.destroy_process_group()
+
+
+def die_with_the_answer() -> None:
+    reconfigure_job = kept_job.reconfigure_job
+
+    def dies(*arguments: Any) -> None:
+        reconfigure_job(*arguments)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    kept_job.reconfigure_job = dies
 
 
 def reconfigure(store: dist.Store, uuid: int, number: int, members: list[int]) -> None:

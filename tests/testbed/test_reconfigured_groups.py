@@ -76,3 +76,26 @@ def test_ranks_leave_and_join_in_the_same_job(tmp_path: Path):
         ranks.join()
         ranks.assert_nothing_is_left()
         assert ranks.ever() == [first["job"]]
+
+
+def test_a_rank_0_that_dies_between_the_controller_and_the_other_ranks(tmp_path: Path):
+    """They end in an error, and the job, which has no member yet, does not hold the links until its members are late.
+    The ranks that are left go on in another one."""
+    with (
+        network(tmp_path, "rdies", first_grpc_port=20264) as (system, stub),
+        closing(Ranks(system, tmp_path, stub)) as ranks,
+    ):
+        ranks.choose(1, (0, 1, 2))
+        for number in range(3):
+            ranks.start(number)
+        first = ranks.steps(3)["job"]
+        (tmp_path / "dying").write_text("1")
+        ranks.choose(2, (1, 0, 2))
+        wait_until(lambda: ranks.live() == [], "a job without members goes on")
+        assert ranks.job(first).generation == 1
+        assert "the watch of rank 0" in ranks.job(first).reason
+        ranks.kill(1)
+        ranks.choose(3, (0, 2))
+        assert ranks.steps(2)["job"] != first
+        ranks.join()
+        ranks.assert_nothing_is_left()

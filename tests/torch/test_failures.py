@@ -25,10 +25,12 @@ import torch.distributed as dist  # noqa: E402
 
 from netfold.traffic.errors import (  # noqa: E402
     ConflictingTimeoutsError,
+    ControllerUnreachableError,
     JobFailedError,
     TrafficError,
     UnknownHostError,
 )
+from netfold.traffic.membership import jobs  # noqa: E402
 from netfold.traffic.membership.job_options import LEASE_MS  # noqa: E402
 from netfold.traffic.membership.process_jobs import CANCELED_BY  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
@@ -304,6 +306,32 @@ def test_a_job_that_is_refused_is_refused_to_all_ranks(fabric: Fabric):
     assert "refused it: link h1-leaf1 is full" in str(first)
     assert isinstance(second, TrafficError)
     assert str(second) == f"rank 0: {first}"
+
+
+@pytest.mark.parametrize("lost", [1, 100])
+def test_ranks_whose_controller_s_answer_is_lost(
+    fabric: Fabric, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: int
+):
+    """Rank 0 repeats its request for a while. It stays in a job that may be there, which its watch ends with it."""
+    monkeypatch.setattr(jobs, "_REPEAT_S", 2.0)
+    answers = iter(range(lost))
+
+    def lose() -> None:
+        if next(answers, None) is not None:
+            raise ConnectionResetError("the answer is lost")
+
+    fabric.controller.on_submit = lose
+    first, second = outcomes(empty_store(), "h1", "h2")
+    assert len(fabric.controller.jobs) == 1
+    assert len(list(tmp_path.glob("netfold-*/*.json"))) == 1
+    kill_watches(tmp_path)
+    if lost == 1:
+        assert isinstance(first, RankLayout)
+        assert isinstance(second, RankLayout)
+    else:
+        assert isinstance(first, ControllerUnreachableError)
+        assert isinstance(second, TrafficError)
+        assert str(second) == f"rank 0: {first}"
 
 
 class LostStore(dist.HashStore):

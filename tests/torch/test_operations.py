@@ -122,3 +122,28 @@ def special(op_name: str) -> list[float]:
 def test_a_maximum_with_a_nan_is_nan_at_all_ranks(ranks: World):
     assert ranks.run(special, "MAX") == [[-float("inf"), 2.0]] * RANKS
     assert ranks.run(special, "MIN") == [[-float("inf"), 0.0]] * RANKS
+
+
+def seen_by_autograd(size: int) -> list[str]:
+    """The calls after which `backward` would refuse the tensor that they wrote."""
+    part, whole = torch.ones(size), torch.ones(size * dist.get_world_size())
+    calls = {
+        "all_reduce": (part, lambda: dist.all_reduce(part)),
+        "maximum": (part, lambda: dist.all_reduce(part, dist.ReduceOp.MAX)),
+        "broadcast": (part, lambda: dist.broadcast(part, 0)),
+        "gather": (whole, lambda: dist.all_gather_into_tensor(whole, part)),
+        "scatter": (part, lambda: dist.reduce_scatter_tensor(part, whole)),
+    }
+    found = []
+    for name, (tensor, call) in calls.items():
+        before = tensor._version
+        call()
+        if tensor._version != before:
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("size", [4, 5000])
+def test_autograd_does_not_see_what_a_call_writes(ranks: World, size: int):
+    """As with Gloo and NCCL. FSDP2's `test_unshard_async` reduces an output that `backward` needs."""
+    assert not any(ranks.run(seen_by_autograd, size))

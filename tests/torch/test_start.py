@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -29,7 +31,7 @@ from netfold.traffic.pytorch import create_group, joining  # noqa: E402
 from netfold.traffic.pytorch.flight_recorder import FlightRecorder  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
-from netfold.traffic.pytorch.session import open_session  # noqa: E402
+from netfold.traffic.pytorch.session import Session, open_session  # noqa: E402
 from netfold.traffic.pytorch.shared_memory import RankLostError, accept_rank, connect_leader, listen  # noqa: E402
 
 OTHER_USER = 65534
@@ -140,6 +142,40 @@ def test_a_rank_that_does_not_join_leaves_its_kept_job_to_those_that_follow(
         open_session(layout, patient_store, 0, FlightRecorder("", "0", (0, 1), 0), SHORT_S, run="run")
     (file,) = tmp_path.glob("netfold-*/*.json")
     assert json.loads(file.read_text())["run"] == "run"
+
+
+class EndedReducer(joining.NoReducer):
+    """The job of this reducer has ended."""
+
+    def on_end(self, callback: Callable[[Exception], None]) -> None:
+        callback(TrafficError("interrupted"))
+
+
+def joins(
+    reducer: joining.NoReducer, monkeypatch: pytest.MonkeyPatch, store: dist.Store, rank: int
+) -> Session:
+    """The session of a rank of a kept job, in which it reduces so."""
+    monkeypatch.setattr(joining, "_open_reducer", lambda *_: (reducer, None))
+    monkeypatch.setattr(joining, "_agree_on_targets", lambda *_: False)
+    monkeypatch.setattr(joining, "_enter_job", lambda *_: None)
+    layout = RankLayout("s", "kept", (0, 1), names=("h1", "h2"), is_kept=True)
+    return open_session(layout, store, rank, FlightRecorder("", "0", (0, 1), rank), 60)
+
+
+def test_no_rank_of_a_kept_job_goes_on_before_all_have_joined(monkeypatch: pytest.MonkeyPatch):
+    """It could end their generation at once, by the next `reconfigure`."""
+    store = dist.HashStore()
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(joins, joining.NoReducer(), monkeypatch, store, 0)
+        store.wait(["joined0"])
+        assert not first.done()
+        for session in (joins(joining.NoReducer(), monkeypatch, store, 1), first.result()):
+            session.close()
+
+
+def test_the_end_of_a_kept_job_ends_the_wait_for_its_ranks(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(TrafficError, match="a rank did not join: interrupted"):
+        joins(EndedReducer(), monkeypatch, dist.HashStore(), 0)
 
 
 def test_steps_of_making_a_group_share_its_timeout(

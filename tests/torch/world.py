@@ -54,8 +54,9 @@ class Controller(rpc.ControllerServicer):
         """The job of a silent member ends by `expire_leases`, not at once."""
         self.has_targets = True
         self.on_submit: Callable[[], None] = lambda: None
-        """Called when a job is there, before its submitter gets the answer."""
+        """Called when a job is there, before its submitter gets the answer, which is lost if it raises."""
         self._start_root = start_root
+        self._requests: set[str] = set()
         self._ended: dict[str, str] = {}  # reasons
         self._left: set[tuple[str, str]] = set()
         self._connected: set[tuple[str, str]] = set()
@@ -74,8 +75,10 @@ class Controller(rpc.ControllerServicer):
             blocker = self._blocker(job)
             if blocker and not request.queue:
                 context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"job {blocker} takes all of the links")
-            self._start_root(len(self.jobs), job["workers"])
-            self.jobs.append(job)
+            if request.request_id not in self._requests:
+                self._start_root(len(self.jobs), job["workers"])
+                self.jobs.append(job)
+                self._requests.add(request.request_id)
         self.on_submit()
         return pb.Job(name=job["name"], state=pb.QUEUED if blocker else pb.RUNNING)
 

@@ -9,9 +9,9 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
@@ -25,7 +25,12 @@ from netfold.traffic.membership.call_turns import in_turn
 log = logging.getLogger(__name__)
 
 ENDED = (pb.DONE, pb.FAILED, pb.CANCELED)
+UNANSWERED = PASSING | {grpc.StatusCode.DEADLINE_EXCEEDED}
 _RETRY_S = 0.5
+_REPEAT_S = 60.0
+"""For how long a request is repeated whose answer is lost: a controller that starts again answers before."""
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -40,23 +45,27 @@ class KeptJob:
 
 def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> str:
     """Return the token of the job's members. `keys` are those of a job file (docs/reference/jobs.md). A program that
-    was given the job's token joins the job, as in Slurm, and submits none. Raises JobRefusedError with the controller's
-    reason."""
+    was given the job's token joins the job, as in Slurm, and submits none. A request whose answer is lost is repeated.
+    Raises JobRefusedError with the controller's reason, and ControllerUnreachableError: then the job may be there."""
     if job_of_token(where.token) == keys["name"]:
         return where.token
-    request = pb.SubmitJobRequest(spec_yaml=json.dumps(dict(keys)), queue=queue)  # what is JSON is YAML
+    spec = json.dumps(dict(keys))  # what is JSON is YAML
+    request = pb.SubmitJobRequest(spec_yaml=spec, queue=queue, request_id=secrets.token_hex(8))
     deadline = time.monotonic() + timeout
     with open_channel(where) as channel:
         submit = rpc.ControllerStub(channel).SubmitJob
+
+        def submitted() -> pb.Job:
+            answer: pb.Job = submit(request, timeout=_seconds_to(deadline), wait_for_ready=True)
+            return answer
+
         try:
-            job = in_turn(
-                lambda: submit(request, timeout=_seconds_to(deadline), wait_for_ready=True), timeout
-            )
+            return str(_repeated(lambda: in_turn(submitted, timeout), deadline).member_token)
         except grpc.RpcError as error:
-            raise JobRefusedError(
-                f"job {keys['name']}: the controller at {where.address} refused it: {error.details()}"
-            ) from error
-    return str(job.member_token)
+            at = f"job {keys['name']}: the controller at {where.address}"
+            if error.code() in UNANSWERED:
+                raise ControllerUnreachableError(f"{at} did not answer: {error.details()}") from error
+            raise JobRefusedError(f"{at} refused it: {error.details()}") from error
 
 
 def cancel_lost(where: Connection, name: str, host: str, canceled_by: str, timeout: float) -> bool | None:
@@ -124,22 +133,31 @@ def live_generation(where: Connection, name: str, timeout: float) -> int | None:
 def reconfigure_job(where: Connection, job: KeptJob, hosts: Sequence[str], timeout: float) -> pb.Job:
     """Starts the next generation of a job's workers, at these hosts. `where`: of a caller that may add hosts to the
     job. A request whose answer is lost is repeated. Raises JobRefusedError: then the job has its old workers, or
-    none."""
+    none; and ControllerUnreachableError: then it may have these."""
     deadline = time.monotonic() + timeout
     request = pb.ReconfigureJobRequest(
         name=job.name, generation=job.generation, workers=hosts, request_id=secrets.token_hex(8)
     )
     with open_channel(where.as_member(job.token)) as channel, open_channel(where) as own_channel:
         stub, own_stub = rpc.ControllerStub(channel), rpc.ControllerStub(own_channel)
-        while True:
-            try:
-                return _reconfigure(stub, own_stub, request, deadline)
-            except grpc.RpcError as error:
-                if error.code() not in PASSING or _seconds_to(deadline) < _RETRY_S:
-                    raise JobRefusedError(
-                        f"job {job.name} takes no other workers: {error.details()}"
-                    ) from error
-            time.sleep(_RETRY_S)  # a controller that starts again has no event
+        try:
+            return _repeated(lambda: _reconfigure(stub, own_stub, request, deadline), deadline)
+        except grpc.RpcError as error:
+            if error.code() in UNANSWERED:
+                raise ControllerUnreachableError(f"job {job.name}: no answer: {error.details()}") from error
+            raise JobRefusedError(f"job {job.name} takes no other workers: {error.details()}") from error
+
+
+def _repeated(call: Callable[[], Answer], deadline: float) -> Answer:
+    """The answer to a request that has an identifier. Raises RpcError."""
+    deadline = min(deadline, time.monotonic() + _REPEAT_S)
+    while True:
+        try:
+            return call()
+        except grpc.RpcError as error:
+            if error.code() not in PASSING or _seconds_to(deadline) < _RETRY_S:
+                raise
+        time.sleep(_RETRY_S)  # a controller that starts again has no event
 
 
 def _reconfigure(stub: Any, own_stub: Any, request: pb.ReconfigureJobRequest, deadline: float) -> pb.Job:

@@ -151,7 +151,7 @@ def cancel_entered(path: str, text: str) -> None:
         return
     is_own = entry.is_submitted and path != "" and Path(path).exists()
     has_ended = is_own and cancel_job(where, entry.job, by, _CANCEL_S)
-    if has_ended or cancel_lost(where, entry.job, entry.host, by, _CANCEL_S) is False:
+    if has_ended or cancel_lost(where, entry.job, entry.host, by, _CANCEL_S) is not None:
         with contextlib.suppress(OSError):
             Path(path).unlink()
 

@@ -161,7 +161,7 @@ class Collectives:
         if isinstance(op, ByGloo):
             return self._fallback_to_gloo(op.reason, "allreduce", tensors, opts)
         (tensor,) = tensors
-        whole = tensor.detach()
+        whole = tensor.data
         check_writable(whole)
         flat = whole.contiguous().reshape(-1)
 
@@ -182,7 +182,7 @@ class Collectives:
 
         def copy_back() -> None:
             for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
-                tensor.detach().copy_(part.view_as(tensor))
+                tensor.data.copy_(part.view_as(tensor))
 
         return self._reduce_to("all-reduce", flat, op, tensors, opts, copy_back)
 
@@ -215,7 +215,7 @@ class Collectives:
 
         def copy_back() -> None:
             if self.rank() == opts.rootRank:
-                tensor.detach().copy_(flat.view_as(tensor))
+                tensor.data.copy_(flat.view_as(tensor))
 
         blocks = self._block_of(CallForm.SCATTER, flat, opts.rootRank)
         return self._reduce_to("reduce", flat, op, tensors, opts, copy_back, blocks, f"to {opts.rootRank}")
@@ -438,7 +438,7 @@ class Collectives:
         def copy_back() -> None:
             parts = flat.split(list(sizes))[self.rank()].split([o.numel() for o in outputs])
             for output, part in zip(outputs, parts, strict=True):
-                output.detach().copy_(part.view_as(output))
+                output.data.copy_(part.view_as(output))
 
         blocks = self._blocks(CallForm.SCATTER, sizes)
         return self._reduce_to("reduce-scatter", flat, op, outputs, opts, copy_back, blocks)

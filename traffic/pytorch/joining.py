@@ -18,7 +18,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+
+import torch.distributed as dist
 
 from netfold.protocol.connection import ConnectError
 from netfold.traffic.errors import TrafficError
@@ -36,6 +39,7 @@ from netfold.traffic.worker.worker import Worker
 
 _OUTCOME_S = 10.0
 """Seconds after the time for the start within which a rank publishes its outcome; else it is lost."""
+_WAIT = timedelta(seconds=0.5)
 _CANCEL_S = 3.0
 _LEAVE_S = 2.0
 
@@ -143,10 +147,31 @@ def _join(layout: RankLayout, store: Any, rank: int, deadline: float, run: str) 
         reducer, worker = _open_reducer(layout, store, rank, deadline)
         first = layout.ranks_on_host(rank)[0]
         has_targets = bool(layout.job) and _agree_on_targets(store, rank, first, worker, deadline)
+        if layout.is_kept and not layout.start_s:
+            _await_ranks(layout, store, rank, reducer, deadline)
     except BaseException:
         _leave(Joined(reducer, job), has_failed=True)
         raise
     return Joined(reducer, job, has_targets)
+
+
+def _await_ranks(layout: RankLayout, store: Any, rank: int, reducer: Reducer, deadline: float) -> None:
+    """Wait until all ranks have joined. A rank that goes on may end the generation, as the ranks that follow do, and a
+    rank that has not joined it yet would fail. Raises TrafficError."""
+    failures: list[Exception] = []
+    reducer.on_end(failures.append)
+    store.set(f"joined{rank}", "")
+    keys = [f"joined{other}" for other in range(len(layout.places))]
+    while True:
+        try:
+            store.wait(keys, _WAIT)
+        except (dist.DistStoreError, RuntimeError) as error:
+            if failures:
+                raise TrafficError(f"a rank did not join: {failures[0]}") from failures[0]
+            if time.monotonic() >= deadline:
+                raise TrafficError("timeout: a rank did not join within the group's timeout") from error
+        else:
+            return
 
 
 def _agree_on_targets(

@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from netfold.protocol import netfold_pb2 as pb
@@ -20,7 +20,7 @@ from netfold.protocol.connection import Connection
 from netfold.protocol.job_token import job_of_token
 from netfold.traffic.errors import ControllerUnreachableError, JobRefusedError
 from netfold.traffic.membership.jobs import KeptJob, cancel_job, live_generation, reconfigure_job
-from netfold.traffic.membership.process_jobs import take_kept_job
+from netfold.traffic.membership.process_jobs import EnteredJob, take_kept_job
 
 log = logging.getLogger("netfold.torch")
 
@@ -63,10 +63,12 @@ KEPT: Mapping[str, object] = {"on_worker_loss": "reconfigure"}
 
 @dataclass(frozen=True)
 class JoinedAgain:
-    """A job that others have left to these ranks. `hosts`: by their ranks in the job."""
+    """A job that others have left to these ranks. `hosts`: by their ranks in the job. `entered`: this process is in
+    it."""
 
     job: KeptJob
     hosts: tuple[str, ...]
+    entered: EnteredJob = field(repr=False, compare=False)
 
 
 def join_again(
@@ -75,14 +77,17 @@ def join_again(
     keys: Mapping[str, object],
     hosts: Sequence[str],
     timeout: float,
+    enter: Callable[[KeptJob], EnteredJob],
 ) -> JoinedAgain | None:
     """The first of the jobs that takes these hosts with these keys; None: none does. The other jobs end. The job whose
-    token this program was given, as in Slurm, may have other keys."""
+    token this program was given, as in Slurm, may have other keys. `enter`: lets this process enter a job before it has
+    the next generation, which would have no member that ends it if this process died. Raises
+    ControllerUnreachableError: then the process stays in the job."""
     deadline = time.monotonic() + timeout
     joined = None
     for job in _newest(found):
         if joined is None:
-            joined = _join(where, job, keys, hosts, max(0.0, deadline - time.monotonic()))
+            joined = _join(where, job, keys, hosts, max(0.0, deadline - time.monotonic()), enter)
             if joined is not None:
                 continue
         _end(where, job)
@@ -96,20 +101,29 @@ def end_jobs(where: Connection, found: Iterable[KeptJob]) -> None:
 
 
 def _join(
-    where: Connection, job: KeptJob, keys: Mapping[str, object], hosts: Sequence[str], timeout: float
+    where: Connection,
+    job: KeptJob,
+    keys: Mapping[str, object],
+    hosts: Sequence[str],
+    timeout: float,
+    enter: Callable[[KeptJob], EnteredJob],
 ) -> JoinedAgain | None:
+    again = replace(job, generation=job.generation + 1)
+    entered = enter(again)
     try:
         answer = reconfigure_job(where, job, hosts, timeout)
     except JobRefusedError as error:
         log.info("%s", error)
+        entered.leave()
         return None
-    again = KeptJob(job.name, answer.generation, job.token)
     is_given = job_of_token(where.token) == job.name
     if not is_given and not _is_as(answer, keys):
         _end(where, again)
+        entered.leave()
         return None
+    entered.submitted(job.token)
     present = set(hosts)
-    return JoinedAgain(again, tuple(m.host for m in answer.members if m.host in present))
+    return JoinedAgain(again, tuple(m.host for m in answer.members if m.host in present), entered)
 
 
 def _end(where: Connection, job: KeptJob) -> None:

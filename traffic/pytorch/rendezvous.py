@@ -11,12 +11,13 @@ accepts a layout only if it echoes this nonce.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
@@ -253,11 +254,13 @@ def _make_layout(
         addresses = tuple(host.address for host in known)
         names = tuple(host.name for host in known)
         keys = options.job_file(options.job or f"torch-{secrets.token_hex(4)}", names)
-        again = join_again(where, before, keys, names, _seconds_to(deadline)) if before else None
+        enter = functools.partial(_enter, where, names[0], succession)
+        again = join_again(where, before, keys, names, _seconds_to(deadline), enter) if before else None
         if again is None:
-            job, entered = _submit(where, keys, names[0], options.queue, deadline, succession)
+            job, entered = _submit(where, keys, options.queue, deadline, succession.is_kept, enter)
         else:
-            job, ranked = again.job, [again.hosts.index(name) for name in names]
+            job, entered = again.job, again.entered
+            ranked = [again.hosts.index(name) for name in names]
             names = again.hosts
             addresses = tuple(known[ranked.index(place)].address for place in range(len(names)))
             places = tuple(ranked[place] for place in places)
@@ -283,30 +286,39 @@ def _make_layout(
 def _submit(
     where: Connection,
     keys: Mapping[str, object],
-    host: str,
     queue: bool,
     deadline: float,
-    succession: Succession,
+    is_kept: bool,
+    enter: Callable[[KeptJob], EnteredJob],
 ) -> tuple[KeptJob, EnteredJob]:
     """The job outlives its ranks if others may follow them, and the controller allows it. This process enters it before
-    it is there: a job whose submitter dies first would have no member that ends it. Raises JobRefusedError."""
-    name = f"{keys['name']}"
-    generation = 0 if succession.is_kept else None
-    member, run = f"rank 0 at host {host}", succession.run
-    entered = EnteredJob(where, name, host, member, generation=generation, run=run, is_submitted=False)
+    it is there: a job whose submitter dies first would have no member that ends it. Raises JobRefusedError, and
+    ControllerUnreachableError: then it stays in the job, which may be there."""
+    job = KeptJob(f"{keys['name']}", 0)
+    entered = enter(job)
     try:
-        token = _submitted(where, keys, queue, deadline, succession.is_kept)
-    except BaseException:
+        token = _submitted(where, keys, queue, deadline, is_kept)
+    except JobRefusedError:
         entered.leave()
         raise
     entered.submitted(token)
-    return KeptJob(name, 0, token), entered
+    return replace(job, token=token), entered
+
+
+def _enter(where: Connection, host: str, succession: Succession, job: KeptJob) -> EnteredJob:
+    """Rank 0 enters a job that it is about to submit, or to reconfigure."""
+    return EnteredJob(
+        *(where.as_member(job.token), job.name, host, f"rank 0 at host {host}"),
+        generation=job.generation if succession.is_kept else None,
+        run=succession.run,
+        is_submitted=False,
+    )
 
 
 def _submitted(
     where: Connection, keys: Mapping[str, object], queue: bool, deadline: float, is_kept: bool
 ) -> str:
-    """The token of the job's members. Raises JobRefusedError."""
+    """The token of the job's members. Raises JobRefusedError, ControllerUnreachableError."""
     if is_kept:
         try:
             return submit_job(where, {**keys, **KEPT}, queue, _seconds_to(deadline))

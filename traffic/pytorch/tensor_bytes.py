@@ -40,8 +40,9 @@ def zero_lanes(nbytes: int, device: torch.device) -> torch.Tensor:
 
 
 def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The memory of a contiguous tensor, else a copy. One element is contiguous whatever its stride."""
-    dense = tensor.detach().contiguous()
+    """The memory of a contiguous tensor, else a copy. One element is contiguous whatever its stride. Autograd does not
+    see what is written to it, as with other backends: `detach` would share the count of changes."""
+    dense = tensor.data.contiguous()
     return dense.as_strided((dense.numel(),), (1,)).view(torch.uint8)
 
 
@@ -50,4 +51,4 @@ def write_bytes(tensor: torch.Tensor, data: torch.Tensor) -> None:
     if tensor.is_contiguous():
         bytes_of(tensor).copy_(data)
     else:
-        tensor.detach().copy_(data.clone().view(tensor.dtype).view(tensor.shape))
+        tensor.data.copy_(data.clone().view(tensor.dtype).view(tensor.shape))
