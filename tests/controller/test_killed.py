@@ -14,7 +14,7 @@ import pytest
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.allocation import slot_pools
 from netfold.topologies.generators import leaf_spine
-from tests.controller.deployment import Deployment, deployed
+from tests.controller.deployment import Deployment, deployed, ready
 
 FABRIC = leaf_spine(2, 2, 2, parameter_servers=1)
 FIRST = "name: first\nworkers: [h1, h3]\nparameter_servers: 0\nscheme: switchml\nrate: 20\n"
@@ -63,19 +63,15 @@ async def _remove(deployment: Deployment) -> None:
 
 
 async def _raise_epoch(deployment: Deployment) -> None:
-    deployment.controller.jobs.members.heartbeat(
-        "first", "h1", unusable_epoch=deployment.controller.state.registry.get("first").epoch
-    )
+    deployment.controller.jobs.members.heartbeat("first", "h1", unusable_epoch=deployment.job("first").epoch)
     await deployment.settled()
 
 
 async def _restart_switch(deployment: Deployment) -> None:
-    placement = deployment.controller.state.registry.get("first").placement
+    placement = deployment.job("first").placement
     epoch = placement.epoch
     await deployment.switches[next(iter(placement.trees[0].bases))].restart()
-    await deployment.until(
-        lambda: deployment.controller.state.registry.get("first").epoch > epoch, "the epoch is raised"
-    )
+    await deployment.until(lambda: deployment.job("first").epoch > epoch, "the epoch is raised")
     await deployment.settled()
 
 
@@ -199,14 +195,11 @@ def test_killed_after_some_writes_of_a_longer_operation(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["install", "remove", "raise_epoch", "restart_switch"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_killed_at_every_commit(name, before, tmp_path):
-    async def scenario():
-        commits = 0
-        while await _dies_at(OPERATIONS[name], commits, before=before, folder=tmp_path / str(commits)):
-            commits += 1
-        assert commits > 0
-
-    asyncio.run(scenario())
+async def test_killed_at_every_commit(name, before, tmp_path):
+    commits = 0
+    while await _dies_at(OPERATIONS[name], commits, before=before, folder=tmp_path / str(commits)):
+        commits += 1
+    assert commits > 0
 
 
 @pytest.mark.long
@@ -215,22 +208,20 @@ def test_killed_after_every_write_of_a_longer_operation(name, tmp_path):
     asyncio.run(_killed_everywhere(name, 1, tmp_path))
 
 
-def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves_it_when_it_starts(tmp_path):
-    async def scenario():
-        async with deployed(FABRIC, tmp_path) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(
-                "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n",
-                queue=False,
-            )
-            await deployment.runs("job")
-            deployment.controller.jobs.members.handle_loss("job", "h2", "h2 is gone")
-            await deployment.kill()
-            deployment.start()
-            await deployment.idle()
-            job = deployment.controller.state.registry.get("job")
-            assert (job.state, job.excluded) == (JobState.RUNNING, ("h2",))
-            assert "h2" not in job.nodes
-            deployment.assert_exact()
-
-    asyncio.run(scenario())
+async def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves_it_when_it_starts(
+    tmp_path,
+):
+    async with ready(FABRIC, tmp_path) as deployment:
+        await deployment.controller.requests.submit(
+            "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n",
+            queue=False,
+        )
+        await deployment.runs("job")
+        deployment.controller.jobs.members.handle_loss("job", "h2", "h2 is gone")
+        await deployment.kill()
+        deployment.start()
+        await deployment.idle()
+        job = deployment.job("job")
+        assert (job.state, job.excluded) == (JobState.RUNNING, ("h2",))
+        assert "h2" not in job.nodes
+        deployment.assert_exact()

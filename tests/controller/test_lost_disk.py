@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from netfold.controller.service.store_files import verify
-from tests.controller.test_processes import Operator, _run
+from tests.controller.test_processes import operating
 
 SHUTDOWN = 0x8004587D
 """EXT4_IOC_SHUTDOWN of the kernel: from then on all reads and writes fail."""
@@ -59,16 +59,15 @@ def _fail(folder: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: lost disks: needs root to mount one")
 @pytest.mark.parametrize("lose", [_become_read_only, _fail])
-def test_changes_are_refused_as_a_whole_when_the_disk_is_lost(lose, tmp_path):
+async def test_changes_are_refused_as_a_whole_when_the_disk_is_lost(lose, tmp_path):
     image, folder = tmp_path / "image", tmp_path / "disk"
     folder.mkdir()
     with image.open("wb") as file:
         file.truncate(64 << 20)
     _command("mkfs.ext4", "-q", image)
     state = folder / "state.db"
-
-    async def lost(operator: Operator) -> None:
-        async with operator.controller("--state", str(state)) as leader:
+    with _mounted(image, folder):
+        async with operating(tmp_path) as operator, operator.controller("--state", str(state)) as leader:
             await operator.serves(leader)
             assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
             held = operator.switch.entries()
@@ -83,16 +82,10 @@ def test_changes_are_refused_as_a_whole_when_the_disk_is_lost(lose, tmp_path):
                 assert code == 0 or (code, f"{state}: " in errors) == (4, True), errors
             assert operator.switch.entries() == held
             assert leader.returncode is None
-
-    async def found_again(operator: Operator) -> None:
-        async with operator.controller("--state", str(state)) as leader:
+    with _mounted(image, folder):
+        assert verify(state).faults == ()
+        async with operating(tmp_path) as operator, operator.controller("--state", str(state)) as leader:
             await operator.serves(leader)
             code, out, _ = await operator.run("job", "show", "job", "--json")
             assert (code, json.loads(out)["state"]) == (0, "running")
             assert (await operator.run("job", "cancel", "job"))[0] == 0
-
-    with _mounted(image, folder):
-        _run(tmp_path, lost)
-    with _mounted(image, folder):
-        assert verify(state).faults == ()
-        _run(tmp_path, found_again)

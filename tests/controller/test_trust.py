@@ -46,62 +46,56 @@ def _mutual(pki: Path) -> grpc.ServerCredentials:
     return grpc.ssl_server_credentials([pair], (pki / "controller/cert").read_bytes(), True)
 
 
-def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
-    async def scenario():
-        fabric = single_switch(2)
-        (tmp_path / "switches.yaml").write_text(
-            f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
-            "switches: {s1: {tls_server_name: switch}}\n"
-        )
-        devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
-        deployment = Deployment(fabric, tmp_path, devices=devices)
-        switch = deployment.switches["s1"]
-        switch.credentials = _mutual(pki)
+async def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
+    fabric = single_switch(2)
+    (tmp_path / "switches.yaml").write_text(
+        f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
+        "switches: {s1: {tls_server_name: switch}}\n"
+    )
+    devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
+    deployment = Deployment(fabric, tmp_path, devices=devices)
+    switch = deployment.switches["s1"]
+    switch.credentials = _mutual(pki)
+    await switch.start()
+    try:
+        deployment.start()
+        await deployment.settled()
+        deployment.assert_exact()
+        await deployment.kill()
+        await switch.stop()  # with what it was still asked
         await switch.start()
-        try:
-            deployment.start()
-            await deployment.settled()
-            deployment.assert_exact()
-            await deployment.kill()
-            await switch.stop()  # with what it was still asked
-            await switch.start()
-            reads = switch.reads
-            deployment.devices = {}
-            deployment.start()
-            await deployment.until(
-                lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
-            )
-            assert switch.reads == reads
-        finally:
-            await deployment.kill()
-            await switch.stop()
-
-    asyncio.run(scenario())
-
-
-def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
-    async def scenario():
-        fabric = single_switch(2)
-        (tmp_path / "switches.yaml").write_text(
-            f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
-            "switches: {s1: {tls_server_name: another}}\n"
+        reads = switch.reads
+        deployment.devices = {}
+        deployment.start()
+        await deployment.until(
+            lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
         )
-        devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
-        deployment = Deployment(fabric, tmp_path, devices=devices)
-        switch = deployment.switches["s1"]
-        switch.credentials = _mutual(pki)
-        await switch.start()
-        try:
-            deployment.start()
-            await deployment.until(
-                lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
-            )
-            assert switch.reads == 0
-        finally:
-            await deployment.kill()
-            await switch.stop()
+        assert switch.reads == reads
+    finally:
+        await deployment.kill()
+        await switch.stop()
 
-    asyncio.run(scenario())
+
+async def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
+    fabric = single_switch(2)
+    (tmp_path / "switches.yaml").write_text(
+        f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
+        "switches: {s1: {tls_server_name: another}}\n"
+    )
+    devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
+    deployment = Deployment(fabric, tmp_path, devices=devices)
+    switch = deployment.switches["s1"]
+    switch.credentials = _mutual(pki)
+    await switch.start()
+    try:
+        deployment.start()
+        await deployment.until(
+            lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
+        )
+        assert switch.reads == 0
+    finally:
+        await deployment.kill()
+        await switch.stop()
 
 
 def test_the_switches_file_wants_all_that_tls_needs(tmp_path):
