@@ -182,6 +182,12 @@ class Deployment:
         self.store.close()
         self._leadership.release()
 
+    async def restart(self) -> None:
+        """Kill the controller, and start the next one."""
+        await self.kill()
+        self.start()
+        await self.settled()
+
     async def until(self, true: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
         """Wait for the controller's own pulse until something holds; a controller that fell is told as what felled
         it."""
@@ -204,6 +210,10 @@ class Deployment:
             )
 
         await self.until(done, "settled")
+
+    async def settled_exactly(self) -> None:
+        await self.settled()
+        self.assert_exact()
 
     async def idle(self) -> None:
         """Settled, with nothing under way that could change it again."""

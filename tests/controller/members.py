@@ -95,5 +95,4 @@ async def running(
         yield deployment, members
         for host in list(members.streams):
             members.die(host)
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()

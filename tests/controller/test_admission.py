@@ -94,8 +94,7 @@ async def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
             controller.requests.cancel(running)
             await deployment.runs(expected)
         deployment.controller.requests.cancel("low")
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_queued_job_can_be_canceled(tmp_path):
@@ -127,8 +126,7 @@ async def test_jobs_share_a_fabric_with_numbers_of_their_own(tmp_path):
         ]
         assert len({j.udp_port for j in jobs}) == 3
         assert len({t.tree for j in jobs for t in j.placement.trees}) == 3
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_replan_moves_a_job_that_gains_and_only_that(tmp_path):
@@ -146,8 +144,7 @@ async def test_replan_moves_a_job_that_gains_and_only_that(tmp_path):
         assert new.placement.plan.rate == pytest.approx(100)
         assert new.epoch > old.epoch
         assert new.placement.trees[0].tree != old.placement.trees[0].tree
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):

@@ -32,8 +32,7 @@ async def test_a_switch_that_goes_away_while_it_tells_its_ports(tmp_path, code):
         assert not health.ready
         await deployment.until(lambda: code.name in health.error, "the reason is told")
         switch.gnmi.code = grpc.StatusCode.UNIMPLEMENTED
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 @pytest.mark.parametrize(
@@ -59,8 +58,7 @@ async def test_whatever_a_connection_meets(tmp_path, monkeypatch, error):
         monkeypatch.setattr(fy.Switch, "__aenter__", meets)
         await deployment.switches["s1"].drop_connections()
         await deployment.until(lambda: not errors, "met")
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_handshake_without_an_answer_is_tried_again(tmp_path, monkeypatch):
@@ -73,8 +71,7 @@ async def test_a_handshake_without_an_answer_is_tried_again(tmp_path, monkeypatc
         await deployment.until(lambda: switch.unanswered > 0, "asked")
         await deployment.until(lambda: "did not answer" in health.error, "the reason is told")
         switch.mute = False
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_push_may_take_longer_than_the_library_gives_a_call(tmp_path, monkeypatch):
@@ -117,8 +114,7 @@ async def test_a_write_on_a_channel_that_closed_before_it_is_a_lost_connection(t
     async with ready(single_switch(2), tmp_path) as deployment:
         monkeypatch.setattr(FinsyConnection, "write", write)
         await deployment.run(job_file("a", 1, 2))
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
     assert FinsyConnection.write is whole
     assert not [r for r in caplog.records if r.exc_info and r.levelname in ("ERROR", "CRITICAL")]
 

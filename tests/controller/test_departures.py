@@ -97,8 +97,6 @@ async def test_a_parameter_server_that_leaves_is_lost(spec, state, tmp_path):
 async def test_a_departure_survives_the_controller(tmp_path):
     async with running(tmp_path, SPEC) as (deployment, members):
         await members.leave("h3", calls=10)
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         [h3] = deployment.job("job").departed
         assert (h3.host, h3.calls) == ("h3", 10)

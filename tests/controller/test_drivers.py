@@ -40,8 +40,7 @@ async def test_a_job_runs_over_a_switch_whose_drivers_speak(tmp_path: Path):
         await leaf.restart()
         await deployment.until(lambda: leaf.pushes == 2, "pushed again")
         await deployment.runs("job")
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
         assert deployment.controller.switches.fleet.health("leaf1").repaired == 0, (
             "padded numbers are what was written"
         )

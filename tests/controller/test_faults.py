@@ -81,8 +81,7 @@ async def test_jobs_move_around_a_switch_that_hangs(tmp_path):
         await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
         await deployment.runs("job")
         deployment.switches[spine].hangs.clear()
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_job_that_cannot_do_without_a_switch_fails_with_a_reason(tmp_path):
@@ -92,8 +91,7 @@ async def test_a_job_that_cannot_do_without_a_switch_fails_with_a_reason(tmp_pat
         await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
         assert "switch s1 is unreachable for 3 s" in deployment.job("job").reason
         await deployment.switches["s1"].start()
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 @pytest.mark.slow
@@ -114,8 +112,7 @@ async def test_a_job_that_cannot_do_without_a_link_has_the_restart_timeout_for_i
         await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
         assert "link leaf1-spine1 is down for 3 s" in controller.state.registry.get("job").reason
         controller.switches.failure_monitor.links_changed(frozenset())
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_job_off_a_failed_link_moves_as_soon_as_the_switch_of_its_other_path_is_back(tmp_path):
@@ -163,14 +160,12 @@ async def test_jobs_move_off_a_link_that_is_down(tmp_path):
         deployment.cut.add(frozenset(("leaf1", spine)))
         await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
         await deployment.runs("job")
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
         deployment.cut.clear()
         await deployment.until(
             lambda: not deployment.controller.state.failures.failed.links, "the link is back"
         )
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_job_cut_off_by_links_fails_and_names_them(tmp_path):
@@ -179,8 +174,7 @@ async def test_a_job_cut_off_by_links_fails_and_names_them(tmp_path):
         deployment.cut |= {frozenset(("leaf1", "spine1")), frozenset(("leaf1", "spine2"))}
         await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
         assert "no path without failed or withdrawn elements from h1 to h3" in deployment.job("job").reason
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_the_audit_repairs_drift_and_counts_it(tmp_path):
@@ -226,8 +220,7 @@ async def test_a_switch_that_refuses_an_entry_for_good_fails_the_job(tmp_path):
         await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
         assert "switches did not take its entries" in deployment.job("job").reason
         deployment.switches["s1"].before_update = lambda n: None
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_switch_with_foreign_entries_is_given_its_pipeline_again(tmp_path):
@@ -297,8 +290,7 @@ async def test_survivors_hear_at_once_that_a_worker_is_gone(tmp_path):
         beats.cancel()
         assert over.state == pb.FAILED
         assert "the lease of h1 expired" in over.reason
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_job_may_go_on_without_a_worker(tmp_path):
@@ -319,8 +311,7 @@ async def test_a_job_may_go_on_without_a_worker(tmp_path):
         late = MemberStream(stub, "job", "h2", process_of=members["h2"])
         await late.say(epoch=1)
         assert "continued without 'h2'" in str(await _error_of(late))
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def _beat(member: MemberStream) -> None:

@@ -42,9 +42,7 @@ async def test_a_queued_job_outlives_a_controller_that_is_away_for_longer_than_a
         await deployment.controller.requests.submit(ALL.format("first"), queue=False)
         await deployment.controller.requests.submit(ALL.format("second") + "lease_ms: 300\n", queue=True)
         deployment.controller.jobs.members.heartbeat("second", "h1")
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         await asyncio.sleep(1)
         deployment.controller.jobs.members.heartbeat("second", "h1")
         assert deployment.state("second") is JobState.QUEUED

@@ -255,8 +255,7 @@ async def test_members_that_know_targets_get_them_and_switches_hold_the_owners(t
         stream = MemberStream(stub, "job", "h1")
         await stream.say()
         assert (await _assigned(stream)).targets == pb.TARGETS_ON
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
         owners = [
             e for e in deployment.held()["s1"].values() if isinstance(e, TableEntry) and e.table == "owners"
         ]
@@ -275,8 +274,7 @@ async def test_a_worker_that_does_not_know_targets_gets_sums_and_so_do_the_other
         told = await _assigned(old)
         assert (told.targets, told.epoch > first.epoch) == (pb.TARGETS_OFF, True)
         assert (await _assigned(new, first.epoch)).targets == pb.TARGETS_OFF
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
         assert not any(
             isinstance(e, TableEntry) and e.table == "owners" for e in deployment.held()["s1"].values()
         )
@@ -293,9 +291,7 @@ async def test_a_controller_that_starts_again_knows_which_members_know_targets(t
             old = MemberStream(stub, "job", "h2")
             await old.say(supports_targets=False)
             epoch = (await _assigned(old)).epoch
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         deployment.assert_exact()
         placement = deployment.job("job").placement
         assert placement is not None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -96,27 +97,6 @@ async def _writes_of(operation, folder) -> int:
         return freeze.done
 
 
-async def _killed_after(operation, writes: int, folder) -> None:
-    folder.mkdir()
-    async with deployed(FABRIC, folder) as deployment:
-        await deployment.controller.requests.submit(FIRST, queue=False)
-        await deployment.settled()
-        freeze = Freeze(deployment, writes)
-        work = asyncio.create_task(operation(deployment))
-        if not await freeze.is_hit(work):
-            pytest.fail(f"ended after {freeze.done} writes, and was to be killed after {writes}")
-        await deployment.kill()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        freeze.thaw()
-        deployment.start()
-        await deployment.settled()
-        deployment.assert_exact()
-        for job in deployment.controller.state.registry.all():
-            assert job.state in (JobState.RUNNING, JobState.CANCELED), f"after {writes} writes: {job.reason}"
-        _assert_slots(deployment)
-
-
 class DiesAtCommit(Freeze):
     """The process is gone at its nth commit: before it, or right after it."""
 
@@ -144,23 +124,24 @@ class DiesAtCommit(Freeze):
         raise SystemError("gone")
 
 
-async def _dies_at(operation, commits: int, *, before: bool, folder) -> bool:
-    """False if the operation has fewer commits."""
+async def _dies(operation, freeze_of: Callable[[Deployment], Freeze], folder) -> bool:
+    """Kill the process in the operation, and look at the next one. False if the operation ends before."""
     folder.mkdir()
     async with deployed(FABRIC, folder) as deployment:
         await deployment.controller.requests.submit(FIRST, queue=False)
         await deployment.settled()
-        death = DiesAtCommit(deployment, commits, before=before)
+        freeze = freeze_of(deployment)
         work = asyncio.create_task(operation(deployment))
-        if not await death.is_hit(work):
+        if not await freeze.is_hit(work):
             return False
         await deployment.kill()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        death.thaw()
+        freeze.thaw()
         deployment.start()
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
+        for job in deployment.controller.state.registry.all():
+            assert job.state in (JobState.RUNNING, JobState.CANCELED), job.reason
         _assert_slots(deployment)
         return True
 
@@ -172,40 +153,40 @@ def _assert_slots(deployment: Deployment) -> None:
     assert sum(p.in_use for p in pools.values()) == wanted
 
 
-async def _killed_everywhere(name: str, step: int, folder) -> None:
-    (folder / "dry").mkdir()
-    writes = await _writes_of(OPERATIONS[name], folder / "dry")
+SHORT, LONGER = ("install", "remove", "raise_epoch"), ("restart_switch", "replace")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        *((name, 1) for name in SHORT),
+        *((name, 7) for name in LONGER),  # most writes are of the same few kinds
+        *(pytest.param(name, 1, marks=pytest.mark.long) for name in LONGER),
+    ],
+)
+async def test_killed_after_writes(name, step, tmp_path):
+    (tmp_path / "dry").mkdir()
+    writes = await _writes_of(OPERATIONS[name], tmp_path / "dry")
     assert writes > 0
     for after in range(0, writes, step):
-        await _killed_after(OPERATIONS[name], after, folder / str(after))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["install", "remove", "raise_epoch"])
-def test_killed_after_every_write(name, tmp_path):
-    asyncio.run(_killed_everywhere(name, 1, tmp_path))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["restart_switch", "replace"])
-def test_killed_after_some_writes_of_a_longer_operation(name, tmp_path):
-    """Most of them are of the same few kinds; the longer proof tries each."""
-    asyncio.run(_killed_everywhere(name, 7, tmp_path))
+        is_killed = await _dies(
+            OPERATIONS[name], functools.partial(Freeze, after=after), tmp_path / str(after)
+        )
+        assert is_killed, f"it ended, and was to be killed after {after} of {writes} writes"
 
 
 @pytest.mark.parametrize("name", ["install", "remove", "raise_epoch", "restart_switch"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 async def test_killed_at_every_commit(name, before, tmp_path):
     commits = 0
-    while await _dies_at(OPERATIONS[name], commits, before=before, folder=tmp_path / str(commits)):
+    while await _dies(
+        OPERATIONS[name],
+        functools.partial(DiesAtCommit, commits=commits, before=before),
+        tmp_path / str(commits),
+    ):
         commits += 1
     assert commits > 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["restart_switch", "replace"])
-def test_killed_after_every_write_of_a_longer_operation(name, tmp_path):
-    asyncio.run(_killed_everywhere(name, 1, tmp_path))
 
 
 async def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves_it_when_it_starts(

@@ -39,9 +39,7 @@ async def test_the_standby_takes_over_and_no_job_is_lost(tmp_path):
         assert Leadership(standby).try_lead() is None
         before = {n: (s.entries(), s.updates) for n, s in deployment.switches.items()}
         standby.close()
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         assert {n: (s.entries(), s.updates) for n, s in deployment.switches.items()} == before
         assert (deployment.state("job"), deployment.job("job").epoch) == (
             JobState.RUNNING,
@@ -249,8 +247,7 @@ async def test_a_job_that_used_up_its_epochs_and_has_no_other_slots_ends_with_a_
         await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "it has failed")
         reason = deployment.job("job").reason
         assert "all 4095 job epochs of its slots are used up, and it cannot move to other slots" in reason
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_job_file_of_another_version_ends_its_job_and_nothing_else(tmp_path):
@@ -261,9 +258,7 @@ async def test_a_job_file_of_another_version_ends_its_job_and_nothing_else(tmp_p
         old = deployment.job("old").model_copy(update={"spec_yaml": "name: old\nspeed: 3\n"})
         with deployment.store.change():
             deployment.store.put(old)
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         assert deployment.state("old") is JobState.FAILED
         assert "unknown key 'speed'" in deployment.job("old").reason
         assert deployment.state("new") is JobState.RUNNING

@@ -116,9 +116,7 @@ async def test_a_time_that_is_no_number_does_not_spoil_the_store(intent, hold_s,
                 assert await code_of(stub.WithdrawElements(request)) == grpc.StatusCode.INVALID_ARGUMENT
             else:
                 await stub.WithdrawElements(request)
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         async with asked(deployment) as stub:
             withdrawn = [e.name for e in (await stub.GetFabricStatus(pb.FabricStatusRequest())).elements]
             assert withdrawn == [] if intent == pb.HOLD else ["spine1"]

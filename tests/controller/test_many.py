@@ -74,9 +74,7 @@ async def test_a_member_that_joins_does_not_rewrite_the_whole_job_and_is_remembe
         await asyncio.sleep(0)
         assert not written
         news.cancel()
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         job = deployment.job("job")
         assert job.state is JobState.RUNNING
         assert job.members[:4] == (

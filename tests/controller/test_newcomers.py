@@ -66,9 +66,7 @@ async def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path
 async def test_a_worker_that_began_again_while_no_controller_ran_is_a_newcomer(tmp_path):
     async with running(tmp_path) as (deployment, _):
         before = deployment.job("job").epoch
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         for host, is_new in (("h1", False), ("h3", False), ("h2", True)):
             deployment.controller.jobs.members.join("job", host, is_new=is_new)
         job = deployment.job("job")
@@ -148,9 +146,7 @@ async def test_what_is_added_survives_the_controller(tmp_path):
     async with ready(single_switch(4), tmp_path) as deployment:
         await deployment.run(SPEC)
         deployment.controller.jobs.members.add("job", ("h4",))
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
+        await deployment.restart()
         job = deployment.job("job")
         assert (job.added, job.excluded) == (("h4",), ("h4",))
         assert deployment.controller.state.registry.resolved_job("job").workers == (

@@ -266,5 +266,4 @@ async def test_the_controller_installs_more_nodes_than_tiers(
         placement = deployment.job("wide").placement
         assert placement is not None
         assert max(len(tree.nodes) for tree in placement.plan.trees) > len(fabric.hosts) // 2
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()

@@ -442,8 +442,7 @@ async def test_a_job_whose_new_place_is_refused_stays_where_it_runs(tmp_path):
         assert (after.state, after.placement) == (JobState.RUNNING, before.placement)
         assert "it stays where it was: switches did not take its entries" in after.reason
         switch.before_update = lambda n: None
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_job_waits_for_its_own_entries_and_not_for_those_of_later_jobs(tmp_path, monkeypatch):

@@ -88,8 +88,7 @@ async def running(tmp_path, join_s: float = 60, lease_ms: int = 20_000, hosts: i
         job = Job(deployment, stub)
         await job.join()
         yield job
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 def slots_of(record: JobRecord) -> object:
@@ -274,10 +273,8 @@ async def test_another_controller_knows_the_request(tmp_path):
             job = Job(deployment, stub)
             await job.join()
             await job.reconfigure(HOSTS, request_id="one")
-        await deployment.kill()
-        deployment.start()
+        await deployment.restart()
         async with asked(deployment) as stub:
-            await deployment.settled()
             job = Job(deployment, stub)
             assert (await job.reconfigure(HOSTS, request_id="one")).generation == 1
             await job.join(generation=1)
@@ -337,10 +334,8 @@ async def test_an_interrupted_job_outlives_another_start_of_the_controller(tmp_p
             job = Job(deployment, stub)
             await job.join()
             await job.reconfigure()
-        await deployment.kill()
-        deployment.start()
+        await deployment.restart()
         async with asked(deployment) as stub:
-            await deployment.settled()
             assert not deployment.controller.jobs.lifecycle.lease_holders
             job = Job(deployment, stub)
             await job.reconfigure(HOSTS)
@@ -370,31 +365,25 @@ async def test_a_host_is_named_once(tmp_path):
 
 
 @pytest.mark.parametrize("is_interrupted", [False, True])
-def test_a_lost_parameter_server_ends_the_job(tmp_path, is_interrupted):
+async def test_a_lost_parameter_server_ends_the_job(tmp_path, is_interrupted):
     """No other one comes in its place."""
-
-    async def scenario() -> None:
-        fabric = single_switch(2, parameter_servers=1)
-        async with served(fabric, tmp_path) as (deployment, stub):
-            spec = (
-                "name: job\nworkers: 2\nscheme: none\nrate: 20\non_worker_loss: reconfigure\nlease_ms: {}\n"
-            )
-            await deployment.run(spec.format(1000))
-            job = Job(deployment, stub)
-            await job.join(("h1", "h2", "ps1"))
-            workers = [job.streams["h1"], job.streams["h2"]]
-            if is_interrupted:
-                await job.reconfigure()
-                await job.reconfigure(("h1", "h2"))
-                workers = [MemberStream(stub, "job", host) for host in ("h1", "h2")]
-            while job.record.state is not JobState.FAILED:
-                for worker in workers:
-                    await worker.say(generation=job.record.generation)
-                await asyncio.sleep(0.2)
-                assert not job.record.interrupted
-            assert "the lease of ps1 expired" in job.record.reason
-
-    asyncio.run(asyncio.wait_for(scenario(), 30))
+    fabric = single_switch(2, parameter_servers=1)
+    async with asyncio.timeout(30), served(fabric, tmp_path) as (deployment, stub):
+        spec = "name: job\nworkers: 2\nscheme: none\nrate: 20\non_worker_loss: reconfigure\nlease_ms: {}\n"
+        await deployment.run(spec.format(1000))
+        job = Job(deployment, stub)
+        await job.join(("h1", "h2", "ps1"))
+        workers = [job.streams["h1"], job.streams["h2"]]
+        if is_interrupted:
+            await job.reconfigure()
+            await job.reconfigure(("h1", "h2"))
+            workers = [MemberStream(stub, "job", host) for host in ("h1", "h2")]
+        while job.record.state is not JobState.FAILED:
+            for worker in workers:
+                await worker.say(generation=job.record.generation)
+            await asyncio.sleep(0.2)
+            assert not job.record.interrupted
+        assert "the lease of ps1 expired" in job.record.reason
 
 
 async def test_a_controller_that_starts_gives_the_next_workers_their_time(tmp_path):
@@ -409,10 +398,8 @@ async def test_a_controller_that_starts_gives_the_next_workers_their_time(tmp_pa
             await asyncio.sleep(2)
             await job.reconfigure(HOSTS)
             await deployment.settled()
-        await deployment.kill()
-        deployment.start()
+        await deployment.restart()
         async with asked(deployment) as stub:
-            await deployment.settled()
             await asyncio.sleep(0.5)
             await Job(deployment, stub).join(generation=1)
 

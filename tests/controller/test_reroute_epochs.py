@@ -87,8 +87,7 @@ async def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_tha
                 return keeps and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
 
             await pressed.until(there, "moved, in one step or in two")
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_submitted_job_gets_a_place_beside_cross_traffic_or_at_all(tmp_path: Path, fabric: Fabric):

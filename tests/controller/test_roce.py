@@ -289,8 +289,7 @@ async def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path
         for member in members:
             await member.say(leave=True)
         await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_a_cable_that_is_pulled_moves_the_job_and_where_none_is_left_all_hear_why(tmp_path):

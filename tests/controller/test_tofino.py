@@ -77,8 +77,7 @@ async def test_a_job_runs_over_a_switch_with_stratum_s_manners(tmp_path):
             "what is read back is what was written"
         )
         deployment.controller.requests.cancel("job")
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
 
 
 async def test_groups_follow_the_links_that_work(tmp_path):
@@ -86,13 +85,11 @@ async def test_groups_follow_the_links_that_work(tmp_path):
         leaf = deployment.switches["leaf1"]
         [whole] = leaf.sets
         deployment.controller.switches.link_probes.reported("leaf1", "spine1", down=True)
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
         assert not leaf.sets, "one way is left, which needs no group"
         assert 8 not in leaf.members
         deployment.controller.switches.link_probes.reported("leaf1", "spine1", down=False)
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
         assert list(leaf.sets) == [whole], "the same set has the same number"
 
 

@@ -31,5 +31,4 @@ async def test_a_job_from_submission_to_its_last_worker(tmp_path):
             job = await stub.GetJob(pb.JobName(name="demo"))
             while job.state != pb.DONE:
                 job = await stub.GetJob(pb.JobName(name="demo"))
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
