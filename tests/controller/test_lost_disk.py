@@ -5,19 +5,20 @@ No change is made by half, callers get the reason, and jobs stay."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import json
 import os
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from netfold.controller.service.store_files import verify
-from tests.controller.test_processes import operating
+from tests.controller.test_processes import Operator, operating
 
 SHUTDOWN = 0x8004587D
 """EXT4_IOC_SHUTDOWN of the kernel: from then on all reads and writes fail."""
@@ -57,17 +58,26 @@ def _fail(folder: Path) -> None:
         os.close(descriptor)
 
 
+def _run(folder: Path, scenario: Callable[[Operator], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with operating(folder) as operator:
+            await scenario(operator)
+
+    asyncio.run(whole())
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: lost disks: needs root to mount one")
 @pytest.mark.parametrize("lose", [_become_read_only, _fail])
-async def test_changes_are_refused_as_a_whole_when_the_disk_is_lost(lose, tmp_path):
+def test_changes_are_refused_as_a_whole_when_the_disk_is_lost(lose, tmp_path):
     image, folder = tmp_path / "image", tmp_path / "disk"
     folder.mkdir()
     with image.open("wb") as file:
         file.truncate(64 << 20)
     _command("mkfs.ext4", "-q", image)
     state = folder / "state.db"
-    with _mounted(image, folder):
-        async with operating(tmp_path) as operator, operator.controller("--state", str(state)) as leader:
+
+    async def lost(operator: Operator) -> None:
+        async with operator.controller("--state", str(state)) as leader:
             await operator.serves(leader)
             assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
             held = operator.switch.entries()
@@ -82,10 +92,16 @@ async def test_changes_are_refused_as_a_whole_when_the_disk_is_lost(lose, tmp_pa
                 assert code == 0 or (code, f"{state}: " in errors) == (4, True), errors
             assert operator.switch.entries() == held
             assert leader.returncode is None
-    with _mounted(image, folder):
-        assert verify(state).faults == ()
-        async with operating(tmp_path) as operator, operator.controller("--state", str(state)) as leader:
+
+    async def found_again(operator: Operator) -> None:
+        async with operator.controller("--state", str(state)) as leader:
             await operator.serves(leader)
             code, out, _ = await operator.run("job", "show", "job", "--json")
             assert (code, json.loads(out)["state"]) == (0, "running")
             assert (await operator.run("job", "cancel", "job"))[0] == 0
+
+    with _mounted(image, folder):
+        _run(tmp_path, lost)
+    with _mounted(image, folder):
+        assert verify(state).faults == ()
+        _run(tmp_path, found_again)
