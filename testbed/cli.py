@@ -23,7 +23,7 @@ from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.isolation import run_isolated
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.options import ModeOption, NameOption
-from netfold.testbed.page_socket import page_socket
+from netfold.testbed.web_page import page_socket
 from netfold.topologies.cli import FabricArgument
 from netfold.traffic.workloads import HIDDEN_UNITS
 

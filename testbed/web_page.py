@@ -1,22 +1,42 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a run: `netfold controller web` beside its controller."""
+"""The page of a run: `netfold controller web` beside its controller, and the socket that it listens at."""
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import subprocess
 import time
 from pathlib import Path
 
-from netfold.testbed.errors import ProcessFailedError, RunTimeoutError
+from netfold.protocol.environment import Variable
+from netfold.testbed.errors import ProcessFailedError, RunError, RunTimeoutError
 from netfold.testbed.managed import ManagedResource
+from netfold.testbed.network.isolation import is_isolated
 from netfold.testbed.network.processes import wait_or_kill
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import last_line
 
 READY_S = 30.0
 POLL_S = 0.05
+
+
+def page_socket(port: int) -> int:
+    """The descriptor of a socket that listens at this port of loopback, outside the network's namespaces: the run has a
+    loopback interface of its own, and browsers are outside. Call it before the command enters the namespaces, and again
+    within, where it returns the inherited one. Raises RunError."""
+    inherited = os.environ.get(Variable.PAGE_SOCKET, "")
+    if inherited.isdecimal() and is_isolated():
+        return int(inherited)
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise RunError(f"--web: cannot listen at 127.0.0.1:{port}: {error.strerror}") from error
+    listener.set_inheritable(True)
+    os.environ[Variable.PAGE_SOCKET] = str(listener.fileno())
+    return listener.detach()
 
 
 class WebPage(ManagedResource):

@@ -6,6 +6,7 @@ are those of pytest; and Hypothesis without a clock."""
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -57,6 +58,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     for item in marked:
         item.add_marker(pytest.mark.skip(reason=f"SKIPPED: no network namespaces: {reason}"), append=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Give an `async def test` a loop of its own."""
+    test = pyfuncitem.obj
+    if inspect.iscoroutinefunction(test):
+        pyfuncitem.obj = lambda **arguments: asyncio.run(test(**arguments))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -51,10 +51,6 @@ class FailureMonitor:
         for switch in self._fleet.sessions:
             self._call_later(self._timeouts.start, self._on_start_timeout, switch)
 
-    async def all_known(self) -> None:
-        """Wait until each switch has been ready since the start, or its start timeout has passed."""
-        await self._failures.known.wait()
-
     def switch_changed(self, switch: str) -> None:
         if self._fleet.health(switch).ready:
             self._up.add(switch)

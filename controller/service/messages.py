@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.metadata
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import grpc
 
@@ -40,6 +41,9 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric, FabricError
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Service = TypeVar("Service")
+Request = TypeVar("Request")
+Response = TypeVar("Response")
 
 
 class StandbyError(Exception):
@@ -84,6 +88,21 @@ async def refuse(context: Context, error: Exception) -> NoReturn:
     lines = "\n".join(plain_text(line, MAX_REFUSAL) for line in str(error).splitlines())
     await context.abort(code, _that_fits(lines))
     raise AssertionError("abort raises")
+
+
+def refusing(
+    method: Callable[[Service, Request, Context], Awaitable[Response]],
+) -> Callable[[Service, Request, Context], Coroutine[Any, Any, Response]]:
+    """The method of a service, in which an error of REFUSALS ends the call."""
+
+    @functools.wraps(method)
+    async def answer(service: Service, request: Request, context: Context) -> Response:
+        try:
+            return await method(service, request, context)
+        except REFUSALS as error:
+            await refuse(context, error)
+
+    return answer
 
 
 def _that_fits(message: str) -> str:

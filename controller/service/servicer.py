@@ -6,8 +6,7 @@ handles it. Streams of members are in member_service.py."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord
@@ -22,7 +21,6 @@ from netfold.controller.service.explain import Explainer
 from netfold.controller.service.fabric_status import INTENTS, change_message, fabric_status, program_in
 from netfold.controller.service.member_service import MemberService
 from netfold.controller.service.messages import (
-    REFUSALS,
     Context,
     hosts_message,
     job_message,
@@ -30,6 +28,7 @@ from netfold.controller.service.messages import (
     link_messages,
     packet_fields,
     refuse,
+    refusing,
     usage_message,
     version,
 )
@@ -38,8 +37,6 @@ from netfold.controller.subsystems import Jobs, Planning, Switches
 from netfold.controller.switches.failed_elements import WithdrawalError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.job_token import job_token
-
-Response = TypeVar("Response")
 
 LINES_A_MESSAGE = 100
 
@@ -76,20 +73,18 @@ class Service(JobsService):
     def registry(self) -> JobRegistry:
         return self._state.registry
 
+    @refusing
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
-        try:
-            job = await self._requests.submit(
-                request.spec_yaml,
-                submitter_of(context),
-                queue=request.queue,
-                source=request.source,
-                request_id=request.request_id,
-            )
-            message = self._job(job)
-            message.member_token = job_token(self.registry.key, job.name, job.serial)
-            return message
-        except REFUSALS as error:
-            await refuse(context, error)
+        job = await self._requests.submit(
+            request.spec_yaml,
+            submitter_of(context),
+            queue=request.queue,
+            source=request.source,
+            request_id=request.request_id,
+        )
+        message = self._job(job)
+        message.member_token = job_token(self.registry.key, job.name, job.serial)
+        return message
 
     async def SubmitJobFor(self, request: pb.SubmitJobForRequest, context: Context) -> pb.Job:
         return await self.SubmitJob(request.submission, context)
@@ -98,17 +93,13 @@ class Service(JobsService):
         state = self._state
         return jobs_message(state.fabric, state.registry.all(), state.member_status, every=request.all)
 
+    @refusing
     async def GetJob(self, request: pb.JobName, context: Context) -> pb.Job:
-        def found() -> pb.Job:
-            job = self._state.registry.get(request.name)
-            message = self._job(job)
-            if job.placement is not None and job.state.is_installed:
-                message.packets.CopyFrom(
-                    packet_fields(self._state.config, job, self._state.packet_model.lanes)
-                )
-            return message
-
-        return await self._call(context, found)
+        job = self._state.registry.get(request.name)
+        message = self._job(job)
+        if job.placement is not None and job.state.is_installed:
+            message.packets.CopyFrom(packet_fields(self._state.config, job, self._state.packet_model.lanes))
+        return message
 
     async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
         last: JobRecord | None = None
@@ -125,73 +116,56 @@ class Service(JobsService):
                 continue
             await self._state.changes.wait()
 
+    @refusing
     async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
         by = ": ".join(filter(None, (submitter_of(context).name, request.canceled_by)))
+        return self._job(self._requests.cancel(request.name, by))
 
-        def cancel() -> pb.Job:
-            return self._job(self._requests.cancel(request.name, by))
-
-        return await self._call(context, cancel)
-
+    @refusing
     async def ReconfigureJob(self, request: pb.ReconfigureJobRequest, context: Context) -> pb.Job:
         name, generation = request.name, request.generation
         by = ": ".join(filter(None, (submitter_of(context).name, request.interrupted_by)))
-        try:
-            if not request.workers:
-                return self._job(self._members.interrupt(name, generation, by or "an operator"))
-            return self._job(
-                await self._reconfigurations.reconfigure(
-                    name, generation, tuple(request.workers), request.request_id
-                )
+        if not request.workers:
+            return self._job(self._members.interrupt(name, generation, by or "an operator"))
+        return self._job(
+            await self._reconfigurations.reconfigure(
+                name, generation, tuple(request.workers), request.request_id
             )
-        except REFUSALS as error:
-            await refuse(context, error)
+        )
 
+    @refusing
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
-        try:
-            shown = hidden_jobs_of(context).name
-            return pb.Explanation(steps=await self._explainer.explain(request.name, shown))
-        except UnknownJobError as error:
-            await refuse(context, error)
+        shown = hidden_jobs_of(context).name
+        return pb.Explanation(steps=await self._explainer.explain(request.name, shown))
 
+    @refusing
     async def DebugJob(self, request: pb.JobName, context: Context) -> pb.Diagnosis:
-        try:
-            return await self._debugger.debug(request.name)
-        except UnknownJobError as error:
-            await refuse(context, error)
+        return await self._debugger.debug(request.name)
 
+    @refusing
     async def ReadSlot(self, request: pb.ReadSlotRequest, context: Context) -> pb.SlotContents:
-        try:
-            job = self._state.registry.get(request.job)
-            return await read_slot(self._state.fabric, self._switches.slots, job, request)
-        except REFUSALS as error:
-            await refuse(context, error)
+        job = self._state.registry.get(request.job)
+        return await read_slot(self._state.fabric, self._switches.slots, job, request)
 
+    @refusing
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
-        try:
-            self.registry.check_workers(submitter_of(context), request.name, len(request.hosts))
-            return self._job(self._members.add(request.name, tuple(request.hosts)))
-        except REFUSALS as error:
-            await refuse(context, error)
+        self.registry.check_workers(submitter_of(context), request.name, len(request.hosts))
+        return self._job(self._members.add(request.name, tuple(request.hosts)))
 
+    @refusing
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
-        try:
-            return pb.ReplanResponse(moved=await self._requests.replan(request.jobs))
-        except UnknownJobError as error:
-            await refuse(context, error)
+        return pb.ReplanResponse(moved=await self._requests.replan(request.jobs))
 
+    @refusing
     async def PlanJob(self, request: pb.PlanJobRequest, context: Context) -> pb.JobPlan:
-        try:
-            plan = await self._requests.plan(
-                request.spec_yaml,
-                submitter_of(context),
-                source=request.source,
-                without=request.without,
-                is_hidden=hidden_jobs_of(context).hides,
-            )
-            return pb.JobPlan(plan_json=json.dumps(plan_document(self._state.fabric, plan)))
-        except REFUSALS as error:
-            await refuse(context, error)
+        plan = await self._requests.plan(
+            request.spec_yaml,
+            submitter_of(context),
+            source=request.source,
+            without=request.without,
+            is_hidden=hidden_jobs_of(context).hides,
+        )
+        return pb.JobPlan(plan_json=json.dumps(plan_document(self._state.fabric, plan)))
 
     async def GetUsage(self, request: pb.UsageRequest, context: Context) -> pb.Usage:
         return usage_message(self.registry)
@@ -235,53 +209,44 @@ class Service(JobsService):
             withdrawn_elements=state.failures.withdrawn.names,
         )
 
+    @refusing
     async def WithdrawElements(
         self, request: pb.WithdrawElementsRequest, context: Context
     ) -> pb.FabricStatus:
-        def withdraw() -> pb.FabricStatus:
-            intent = INTENTS.get(request.intent)
-            if intent is None:
-                raise WithdrawalError("an element is withdrawn with the intent CORDON, DRAIN or HOLD")
-            self._rollouts.check_free(request.elements)
-            self._maintenance.withdraw(request.elements, intent, request.reason, request.hold_s)
-            return self._fabric_status()
+        intent = INTENTS.get(request.intent)
+        if intent is None:
+            raise WithdrawalError("an element is withdrawn with the intent CORDON, DRAIN or HOLD")
+        self._rollouts.check_free(request.elements)
+        self._maintenance.withdraw(request.elements, intent, request.reason, request.hold_s)
+        return self._fabric_status()
 
-        return await self._call(context, withdraw)
-
+    @refusing
     async def GiveBackElements(
         self, request: pb.GiveBackElementsRequest, context: Context
     ) -> pb.FabricStatus:
-        def give_back() -> pb.FabricStatus:
-            self._rollouts.check_free(request.elements)
-            self._maintenance.give_back(request.elements)
-            return self._fabric_status()
+        self._rollouts.check_free(request.elements)
+        self._maintenance.give_back(request.elements)
+        return self._fabric_status()
 
-        return await self._call(context, give_back)
-
+    @refusing
     async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
-        return await self._call(context, self._fabric_status)
+        return self._fabric_status()
 
+    @refusing
     async def ChangeFabric(self, request: pb.ChangeFabricRequest, context: Context) -> pb.FabricChange:
         source, dry_run = request.source or "fabric", request.dry_run
-        try:
-            change = await self._fabric_changes.change(request.spec_yaml, source, dry_run=dry_run)
-            return change_message(change, with_spec=dry_run)
-        except REFUSALS as error:
-            await refuse(context, error)
+        change = await self._fabric_changes.change(request.spec_yaml, source, dry_run=dry_run)
+        return change_message(change, with_spec=dry_run)
 
+    @refusing
     async def RollOutProgram(self, request: pb.RollOutProgramRequest, context: Context) -> pb.FabricStatus:
-        def roll_out() -> pb.FabricStatus:
-            self._rollouts.start(program_in(request))
-            return self._fabric_status()
+        self._rollouts.start(program_in(request))
+        return self._fabric_status()
 
-        return await self._call(context, roll_out)
-
+    @refusing
     async def CancelRollout(self, request: pb.CancelRolloutRequest, context: Context) -> pb.FabricStatus:
-        def cancel() -> pb.FabricStatus:
-            self._rollouts.cancel()
-            return self._fabric_status()
-
-        return await self._call(context, cancel)
+        self._rollouts.cancel()
+        return self._fabric_status()
 
     def _fabric_status(self) -> pb.FabricStatus:
         state = self._state
@@ -314,12 +279,6 @@ class Service(JobsService):
 
     def _job(self, job: JobRecord) -> pb.Job:
         return job_message(self._state.fabric, job, self._state.member_status)
-
-    async def _call(self, context: Context, request: Callable[[], Response]) -> Response:
-        try:
-            return request()
-        except REFUSALS as error:
-            await refuse(context, error)
 
 
 def service_of(controller: Controller) -> Service:

@@ -22,7 +22,6 @@ from netfold.controller.service.events import EventFiles
 from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.fabric_status import fabric_status
 from netfold.controller.service.messages import (
-    REFUSALS,
     Context,
     StandbyError,
     StandbyJoinError,
@@ -30,6 +29,7 @@ from netfold.controller.service.messages import (
     job_message,
     jobs_message,
     refuse,
+    refusing,
     usage_message,
     version,
 )
@@ -72,11 +72,9 @@ class StandbyService(JobsService):
             self._config.fabric, jobs, self._no_members, every=request.all, standby_of=self._primary()
         )
 
+    @refusing
     async def GetJob(self, request: pb.JobName, context: Context) -> pb.Job:
-        try:
-            return self._job(request.name)
-        except UnknownJobError as error:
-            await refuse(context, error)
+        return self._job(request.name)
 
     async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
         last: pb.Job | None = None
@@ -95,17 +93,12 @@ class StandbyService(JobsService):
                 async with asyncio.timeout(STORE_POLL_S):
                     await self._retired.wait()
 
+    @refusing
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
-        try:
-            steps = explain_from_store(self._config.fabric, self._current().get(request.name))
-        except UnknownJobError as error:
-            await refuse(context, error)
+        steps = explain_from_store(self._config.fabric, self._current().get(request.name))
         return pb.Explanation(
             steps=[*steps, f"{self._redirection()}, with the state of switches, members and counters."]
         )
-
-    async def DebugJob(self, request: pb.JobName, context: Context) -> pb.Diagnosis:
-        await refuse(context, StandbyError(self._redirection()))
 
     async def GetStatus(self, request: pb.StatusRequest, context: Context) -> pb.Status:
         pools = self._current().occupancy()
@@ -127,24 +120,19 @@ class StandbyService(JobsService):
             withdrawn_elements=withdrawn,
         )
 
+    @refusing
     async def GetFabricStatus(self, request: pb.FabricStatusRequest, context: Context) -> pb.FabricStatus:
-        try:
-            return fabric_status(
-                self._config.fabric,
-                self._current(),
-                failures=None,
-                stays_because=lambda job: "",
-                rollout=self._store.rollout,
-                standby_of=self._primary(),
-            )
-        except REFUSALS as error:
-            await refuse(context, error)
+        return fabric_status(
+            self._config.fabric,
+            self._current(),
+            failures=None,
+            stays_because=lambda job: "",
+            rollout=self._store.rollout,
+            standby_of=self._primary(),
+        )
 
     async def GetUsage(self, request: pb.UsageRequest, context: Context) -> pb.Usage:
         return usage_message(self._current(), standby_of=self._primary())
-
-    async def PlanJob(self, request: pb.PlanJobRequest, context: Context) -> pb.JobPlan:
-        await refuse(context, StandbyError(self._redirection()))
 
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
         return hosts_message(self._config)
@@ -155,42 +143,13 @@ class StandbyService(JobsService):
         await refuse(context, StandbyJoinError(self._redirection()))
         yield pb.RecordingLines()
 
-    async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
+    async def _refused(self, request: object, context: Context) -> Any:
         await refuse(context, StandbyError(self._redirection()))
 
-    async def SubmitJobFor(self, request: pb.SubmitJobForRequest, context: Context) -> pb.Job:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def ReconfigureJob(self, request: pb.ReconfigureJobRequest, context: Context) -> pb.Job:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def WithdrawElements(
-        self, request: pb.WithdrawElementsRequest, context: Context
-    ) -> pb.FabricStatus:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def GiveBackElements(
-        self, request: pb.GiveBackElementsRequest, context: Context
-    ) -> pb.FabricStatus:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def ChangeFabric(self, request: pb.ChangeFabricRequest, context: Context) -> pb.FabricChange:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def RollOutProgram(self, request: pb.RollOutProgramRequest, context: Context) -> pb.FabricStatus:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def CancelRollout(self, request: pb.CancelRolloutRequest, context: Context) -> pb.FabricStatus:
-        await refuse(context, StandbyError(self._redirection()))
-
-    async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
-        await refuse(context, StandbyError(self._redirection()))
+    SubmitJob = SubmitJobFor = PlanJob = CancelJob = ReconfigureJob = AddWorkers = Replan = DebugJob = (
+        _refused
+    )
+    WithdrawElements = GiveBackElements = ChangeFabric = RollOutProgram = CancelRollout = _refused
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context

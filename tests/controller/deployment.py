@@ -19,7 +19,7 @@ from finsy.proto import p4r
 
 from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
-from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
@@ -182,6 +182,12 @@ class Deployment:
         self.store.close()
         self._leadership.release()
 
+    async def restart(self) -> None:
+        """Kill the controller, and start the next one."""
+        await self.kill()
+        self.start()
+        await self.settled()
+
     async def until(self, true: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
         """Wait for the controller's own pulse until something holds; a controller that fell is told as what felled
         it."""
@@ -205,6 +211,10 @@ class Deployment:
 
         await self.until(done, "settled")
 
+    async def settled_exactly(self) -> None:
+        await self.settled()
+        self.assert_exact()
+
     async def idle(self) -> None:
         """Settled, with nothing under way that could change it again."""
         while True:
@@ -216,8 +226,11 @@ class Deployment:
     def held(self) -> dict[str, Contents]:
         return {name: switch_contents(switch, self.pipeline) for name, switch in self.switches.items()}
 
+    def job(self, name: str) -> JobRecord:
+        return self.controller.state.registry.get(name)
+
     def state(self, name: str) -> JobState:
-        return self.controller.state.registry.get(name).state
+        return self.job(name).state
 
     async def explain(self, job: str) -> list[str]:
         controller = self.controller
@@ -228,6 +241,12 @@ class Deployment:
 
     async def runs(self, name: str) -> None:
         await self.until(lambda: self.state(name) is JobState.RUNNING, f"{name} runs")
+
+    async def run(self, text: str) -> JobRecord:
+        """Submit a job, and wait until it runs."""
+        name = (await self.controller.requests.submit(text, queue=False)).name
+        await self.runs(name)
+        return self.job(name)
 
     def assert_exact(self, broken: FailedElements | None = None) -> None:
         """Each switch holds what the store asks for, to the entry."""
@@ -280,6 +299,23 @@ async def deployed(fabric: Fabric, folder: Path, **options: Any) -> AsyncIterato
         await deployment.kill()
         for switch in deployment.switches.values():
             await switch.stop()
+
+
+@contextlib.asynccontextmanager
+async def ready(fabric: Fabric, folder: Path, **options: Any) -> AsyncIterator[Deployment]:
+    """A deployment whose switches have their first target."""
+    async with deployed(fabric, folder, **options) as deployment:
+        await deployment.settled()
+        yield deployment
+
+
+@contextlib.asynccontextmanager
+async def served(
+    fabric: Fabric, folder: Path, **options: Any
+) -> AsyncIterator[tuple[Deployment, pb_grpc.ControllerStub]]:
+    """Such a deployment, and a stub for its service."""
+    async with ready(fabric, folder, **options) as deployment, asked(deployment) as stub:
+        yield deployment, stub
 
 
 @contextlib.asynccontextmanager

@@ -49,7 +49,6 @@ class State:
     counters: dict[int, int] = field(default_factory=dict)  # packets by cell of the verdicts
     ports: dict[tuple[str, int], int] = field(default_factory=dict)  # bytes by port counter and cell
     before_ports: Callable[[], None] = lambda: None  # is called before a port counter is read
-    registers_used: bool = False
 
 
 class NoGnmi(gnmi_grpc.gNMIServicer):

@@ -13,7 +13,7 @@ from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+from tests.controller.deployment import Deployment, MemberStream, served
 
 SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\nlease_ms: 400\non_worker_loss: continue\n"
 
@@ -85,13 +85,8 @@ async def running(
     beat_s: float = 0.1,
 ) -> AsyncIterator[tuple[Deployment, Members]]:
     """A running job of `hosts`, all of which have joined."""
-    async with (
-        deployed(fabric or single_switch(5), tmp_path, plans=plans) as deployment,
-        asked(deployment) as stub,
-    ):
-        await deployment.settled()
-        await deployment.controller.requests.submit(spec, queue=False)
-        await deployment.runs("job")
+    async with served(fabric or single_switch(5), tmp_path, plans=plans) as (deployment, stub):
+        await deployment.run(spec)
         members = Members(stub, beat_s)
         for host in hosts:
             await members.join(host)
@@ -100,5 +95,4 @@ async def running(
         yield deployment, members
         for host in list(members.streams):
             members.die(host)
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()

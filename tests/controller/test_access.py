@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -42,7 +42,7 @@ from netfold.protocol.job_token import job_token, verified_job
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job, submit_job
 from netfold.traffic.membership.membership import ControllerMembership
-from tests.controller.deployment import PIPELINE, Deployment, deployed
+from tests.controller.deployment import PIPELINE, Deployment, ready
 
 METHODS = pb.DESCRIPTOR.services_by_name["Controller"].methods
 METHODS_BY_NAME = pb.DESCRIPTOR.services_by_name["Controller"].methods_by_name
@@ -96,26 +96,19 @@ class Access:
             return await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec(name, hosts)), timeout=20)
 
 
-def run(tmp_path, security: Security, scenario: Callable[[Access], Awaitable[None]]) -> None:
+@contextlib.asynccontextmanager
+async def service(tmp_path, security: Security) -> AsyncIterator[Access]:
     known = Security(security.certificate, security.key, frozenset(), frozenset(), IDENTITIES)
     credentials = Credentials(known)
-
-    async def whole() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            deployment = await stack.enter_async_context(deployed(single_switch(6), tmp_path))
-            events = stack.enter_context(contextlib.closing(EventFiles(tmp_path / "events")))
-            service = ServiceProxy(service_of(deployment.controller), events)
-            address = await stack.enter_async_context(
-                serving(service, "localhost:0", credentials, events=events)
-            )
-            await deployment.settled()
-            access = Access(address, security.certificate, deployment, credentials, service)
-            access.tokens["member"] = (await access.submit("alice", "of-alice", "h1, h2")).member_token
-            await access.submit("bob", "of-bob", "h3, h4")
-            await deployment.settled()
-            await scenario(access)
-
-    asyncio.run(whole())
+    async with ready(single_switch(6), tmp_path) as deployment:
+        with contextlib.closing(EventFiles(tmp_path / "events")) as events:
+            proxy = ServiceProxy(service_of(deployment.controller), events)
+            async with serving(proxy, "localhost:0", credentials, events=events) as address:
+                access = Access(address, security.certificate, deployment, credentials, proxy)
+                access.tokens["member"] = (await access.submit("alice", "of-alice", "h1, h2")).member_token
+                await access.submit("bob", "of-bob", "h3, h4")
+                await deployment.settled()
+                yield access
 
 
 ENDED_DURING_WRITE = "Internal error from Core"
@@ -202,8 +195,13 @@ def test_each_call_has_a_rule():
         assert not field or field in method.input_type.fields_by_name
 
 
-def test_access_of_every_caller_to_every_call(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_access_of_every_caller_to_every_call(security, tmp_path):
+    REFUSED = {
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.UNIMPLEMENTED,
+    }
+    async with service(tmp_path, security) as access:
         for caller in CALLERS:
             async with access.stub(caller) as stub:
                 for method in METHODS:
@@ -217,18 +215,10 @@ def test_access_of_every_caller_to_every_call(security, tmp_path):
                         assert (code in refused) if refused else code not in REFUSED, place
                 assert access.deployment.state("of-alice").is_installed
 
-    REFUSED = {
-        grpc.StatusCode.UNAUTHENTICATED,
-        grpc.StatusCode.NOT_FOUND,
-        grpc.StatusCode.UNIMPLEMENTED,
-    }
-    run(tmp_path, security, scenario)
 
-
-def test_access_to_the_end_of_a_job(security, tmp_path):
+async def test_access_to_the_end_of_a_job(security, tmp_path):
     """The reason has the identity of the caller."""
-
-    async def scenario(access: Access) -> None:
+    async with service(tmp_path, security) as access:
         async with access.stub("member") as stub:
             ended = await stub.CancelJob(pb.CancelJobRequest(name="of-alice", canceled_by="a rank"))
             assert ended.reason == "canceled by a rank"
@@ -237,22 +227,16 @@ def test_access_to_the_end_of_a_job(security, tmp_path):
             assert ended.reason == "canceled by bob: operator"
             assert (ended.tenant, ended.submitted_by) == ("speech", "bob")
 
-    run(tmp_path, security, scenario)
 
-
-def test_access_to_the_end_of_the_part_of_a_job_s_workers(security, tmp_path):
+async def test_access_to_the_end_of_the_part_of_a_job_s_workers(security, tmp_path):
     """A job that does not wait for others ends."""
-
-    async def scenario(access: Access) -> None:
-        async with access.stub("member") as stub:
-            request = pb.ReconfigureJobRequest(name="of-alice", interrupted_by="a rank")
-            assert (await stub.ReconfigureJob(request)).reason == "canceled by a rank"
-
-    run(tmp_path, security, scenario)
+    async with service(tmp_path, security) as access, access.stub("member") as stub:
+        request = pb.ReconfigureJobRequest(name="of-alice", interrupted_by="a rank")
+        assert (await stub.ReconfigureJob(request)).reason == "canceled by a rank"
 
 
-def test_access_by_the_token_of_an_earlier_job_of_the_name(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_access_by_the_token_of_an_earlier_job_of_the_name(security, tmp_path):
+    async with service(tmp_path, security) as access:
         async with access.stub("alice") as stub:
             await stub.CancelJob(pb.CancelJobRequest(name="of-alice"))
         await access.submit("alice", "of-alice", "h1, h2")
@@ -261,13 +245,10 @@ def test_access_by_the_token_of_an_earlier_job_of_the_name(security, tmp_path):
                 await stub.GetJob(pb.JobName(name="of-alice"))
             assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
-    run(tmp_path, security, scenario)
 
-
-def test_access_by_a_token_of_a_job_that_a_restored_store_has_not(security, tmp_path):
+async def test_access_by_a_token_of_a_job_that_a_restored_store_has_not(security, tmp_path):
     """The restored store gives the name and the number of that job again."""
-
-    async def scenario(access: Access) -> None:
+    async with service(tmp_path, security) as access:
         deployment = access.deployment
         store, backup = deployment.folder / "state.db", deployment.folder / "backup.db"
         with (
@@ -290,11 +271,9 @@ def test_access_by_a_token_of_a_job_that_a_restored_store_has_not(security, tmp_
                 code = await code_of(stub, METHODS_BY_NAME["GetJob"], "later")
                 assert (code is grpc.StatusCode.OK) is is_open, code
 
-    run(tmp_path, security, scenario)
 
-
-def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):
+    async with service(tmp_path, security) as access:
         controller = access.deployment.controller
         async with access.stub("alice") as stub:
             listed = await stub.ListJobs(pb.ListJobsRequest(all=True))
@@ -320,11 +299,9 @@ def test_no_answer_of_a_user_has_the_name_of_anothers_job(security, tmp_path):
         async with access.stub("viewer") as stub:
             assert len((await stub.ListJobs(pb.ListJobsRequest())).jobs) == 2
 
-    run(tmp_path, security, scenario)
 
-
-def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, tmp_path):
+    async with service(tmp_path, security) as access:
         limits = {"vision": TenantLimits(jobs=2, priority=5)}
         callers = replace(IDENTITIES, limits=limits)
         access.credentials.current = replace(access.credentials.current, identities=callers)
@@ -360,11 +337,9 @@ def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, tmp_pa
             ("operator for carol", "resource_exhausted"),
         ]
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_refusal_of_a_call_too_many_shows_that_it_may_be_repeated(security, tmp_path, monkeypatch):
-    async def scenario(access: Access) -> None:
+async def test_a_refusal_of_a_call_too_many_shows_that_it_may_be_repeated(security, tmp_path, monkeypatch):
+    async with service(tmp_path, security) as access:
         monkeypatch.setattr(call_rates, "DEFAULT_CALLS_S", 1e-6)
         monkeypatch.setattr(call_rates, "REFUSAL_S", 0.001)
         async with access.stub("alice") as stub:
@@ -376,11 +351,9 @@ def test_a_refusal_of_a_call_too_many_shows_that_it_may_be_repeated(security, tm
             await access.submit("bob", "slurm-5", "h5, h6")
         assert TOO_MANY_KEY not in dict(caught.value.trailing_metadata())
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_user_takes_no_name_of_a_job_of_slurm(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_a_user_takes_no_name_of_a_job_of_slurm(security, tmp_path):
+    async with service(tmp_path, security) as access:
         environment = {"SLURM_JOB_ID": "5", "SLURM_JOB_UID": "1000"}
         assert SlurmJob.of_environment(environment).name == "slurm-5"
         with pytest.raises(grpc.aio.AioRpcError, match="'slurm-5' is kept for a job of Slurm") as caught:
@@ -390,11 +363,9 @@ def test_a_user_takes_no_name_of_a_job_of_slurm(security, tmp_path):
             await access.submit("alice", name, "h5, h6")
         await access.submit("operator", "slurm-5", "h5, h6")
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_user_sees_the_usage_of_its_tenant_alone(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_a_user_sees_the_usage_of_its_tenant_alone(security, tmp_path):
+    async with service(tmp_path, security) as access:
         for caller, tenants in {
             "alice": ["vision"],
             "bob": ["speech"],
@@ -405,11 +376,9 @@ def test_a_user_sees_the_usage_of_its_tenant_alone(security, tmp_path):
                 assert [row.tenant for row in shown.tenants] == tenants
                 assert all(row.installed == 1 and row.slot_seconds > 0 for row in shown.tenants)
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_plan_for_a_user_counts_other_tenants_jobs_and_shows_none(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_a_plan_for_a_user_counts_other_tenants_jobs_and_shows_none(security, tmp_path):
+    async with service(tmp_path, security) as access:
         whole = "name: {}\nworkers: [h3, h4]\nscheme: switchml\nmin_rate: 1\n"
         async with access.stub("alice") as stub:
             plan = (await stub.PlanJob(pb.PlanJobRequest(spec_yaml=whole.format("mine")))).plan_json
@@ -423,52 +392,40 @@ def test_a_plan_for_a_user_counts_other_tenants_jobs_and_shows_none(security, tm
             plan = (await stub.PlanJob(pb.PlanJobRequest(spec_yaml=whole.format("of-bob")))).plan_json
             assert json.loads(plan)["rate"] == rate, "in place of the job"
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_job_that_is_named_as_a_host_changes_no_text_of_another_tenant(security, tmp_path):
+async def test_a_job_that_is_named_as_a_host_changes_no_text_of_another_tenant(security, tmp_path):
     """Nor do jobs whose names are words of answers."""
-
-    async def scenario(access: Access) -> None:
-        async with access.stub("alice") as stub:
-            before = await stub.ExplainJob(pb.JobName(name="of-alice"))
-            assert any("h1" in step for step in before.steps)
-            await access.submit("bob", "h1", "h5")
-            await access.submit("bob", "tenant", "h6")
-            await access.deployment.settled()
-            after = await stub.ExplainJob(pb.JobName(name="of-alice"))
-            assert NAMELESS not in str(after.steps)
-            events = await stub.WatchEvents(pb.WatchEventsRequest(), timeout=20).read()
-            assert json.loads(events.lines[0])["tenant"] == "vision"
-
-    run(tmp_path, security, scenario)
+    async with service(tmp_path, security) as access, access.stub("alice") as stub:
+        before = await stub.ExplainJob(pb.JobName(name="of-alice"))
+        assert any("h1" in step for step in before.steps)
+        await access.submit("bob", "h1", "h5")
+        await access.submit("bob", "tenant", "h6")
+        await access.deployment.settled()
+        after = await stub.ExplainJob(pb.JobName(name="of-alice"))
+        assert NAMELESS not in str(after.steps)
+        events = await stub.WatchEvents(pb.WatchEventsRequest(), timeout=20).read()
+        assert json.loads(events.lines[0])["tenant"] == "vision"
 
 
-def test_a_refusal_for_lack_of_slots_does_not_name_the_sandboxes_of_others(tmp_path):
+async def test_a_refusal_for_lack_of_slots_does_not_name_the_sandboxes_of_others(tmp_path):
     sandbox = "name: {}\nworkers: [h1, h2]\nscheme: switchml\nrate: 5\nsandbox: true\n"
-
-    async def scenario() -> None:
-        async with deployed(single_switch(2, slots=16), tmp_path) as deployment:
-            submit = deployment.controller.requests.submit
-            await deployment.settled()
-            await submit(sandbox.format("secret"), Submitter("bob", "speech"), queue=False)
-            with pytest.raises(RefusedError, match="sandboxes end when they are canceled") as caught:
-                await submit(sandbox.format("own"), Submitter("alice", "vision"), queue=False)
-            alice = Identity("alice", "vision", Role.USER)
-            shown = HiddenJobs(alice, deployment.controller.state.registry.all).text(str(caught.value))
-            assert "secret" not in shown
-            assert shown.endswith(f"job '{NAMELESS}'")
-
-    asyncio.run(scenario())
+    async with ready(single_switch(2, slots=16), tmp_path) as deployment:
+        submit = deployment.controller.requests.submit
+        await submit(sandbox.format("secret"), Submitter("bob", "speech"), queue=False)
+        with pytest.raises(RefusedError, match="sandboxes end when they are canceled") as caught:
+            await submit(sandbox.format("own"), Submitter("alice", "vision"), queue=False)
+        alice = Identity("alice", "vision", Role.USER)
+        shown = HiddenJobs(alice, deployment.controller.state.registry.all).text(str(caught.value))
+        assert "secret" not in shown
+        assert shown.endswith(f"job '{NAMELESS}'")
 
 
 @pytest.mark.parametrize("caller", ["alice", "member"])
-def test_a_job_that_waits_for_another_tenants_does_not_name_it(caller, security, tmp_path):
+async def test_a_job_that_waits_for_another_tenants_does_not_name_it(caller, security, tmp_path):
     waiting = (
         "name: waiting\nworkers: [h3, h4]\nscheme: switchml\nrate: 1000\nmin_rate: 99\nlease_ms: 60000\n"
     )
-
-    async def scenario(access: Access) -> None:
+    async with service(tmp_path, security) as access:
         async with access.stub("alice") as stub:
             job = await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=waiting, queue=True), timeout=20)
             assert job.state == pb.QUEUED
@@ -479,11 +436,9 @@ def test_a_job_that_waits_for_another_tenants_does_not_name_it(caller, security,
             answer = await stub.GetJob(pb.JobName(name="waiting"))
             assert "of-bob" not in f"{steps} {answer}"
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_recording_shows_no_earlier_job_of_another_tenant_with_the_name(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_a_recording_shows_no_earlier_job_of_another_tenant_with_the_name(security, tmp_path):
+    async with service(tmp_path, security) as access:
         record = access.deployment.controller.observation.recorder.record
         record()
         async with access.stub("bob") as stub:
@@ -500,27 +455,22 @@ def test_a_recording_shows_no_earlier_job_of_another_tenant_with_the_name(securi
         assert {key for key in members if key.startswith("of-bob")} == {"of-bob h5"}
         assert any(state.get("jobs", {}).get("of-bob") for state in states)
 
-    run(tmp_path, security, scenario)
+
+async def test_a_stream_of_a_caller_that_is_removed_ends(security, tmp_path):
+    async with service(tmp_path, security) as access, access.stub("alice") as stub:
+        events = stub.WatchEvents(pb.WatchEventsRequest(follow=True), timeout=20)
+        assert (await events.read()).lines
+        left = {d: i for d, i in IDENTITIES.by_digest.items() if i.name != "alice"}
+        access.credentials.current = replace(access.credentials.current, identities=Identities(left))
+        async with access.stub("operator") as other:
+            await other.CancelJob(pb.CancelJobRequest(name="of-alice"))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await events.read()
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_a_stream_of_a_caller_that_is_removed_ends(security, tmp_path):
-    async def scenario(access: Access) -> None:
-        async with access.stub("alice") as stub:
-            events = stub.WatchEvents(pb.WatchEventsRequest(follow=True), timeout=20)
-            assert (await events.read()).lines
-            left = {d: i for d, i in IDENTITIES.by_digest.items() if i.name != "alice"}
-            access.credentials.current = replace(access.credentials.current, identities=Identities(left))
-            async with access.stub("operator") as other:
-                await other.CancelJob(pb.CancelJobRequest(name="of-alice"))
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await events.read()
-            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
-
-    run(tmp_path, security, scenario)
-
-
-def test_a_standby_decides_by_the_same_identities_and_jobs(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_a_standby_decides_by_the_same_identities_and_jobs(security, tmp_path):
+    async with service(tmp_path, security) as access:
         deployment, primary = access.deployment, access.address
         store = Store(deployment.folder / "state.db", fabric_text(deployment.fabric))
         config = FabricConfig(deployment.fabric, deployment.addressing(), store.mark)
@@ -536,19 +486,14 @@ def test_a_standby_decides_by_the_same_identities_and_jobs(security, tmp_path):
         store.close()
         access.address = primary
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_refusal_does_not_tell_a_hidden_job_from_none(security, tmp_path):
-    async def scenario(access: Access) -> None:
-        async with access.stub("alice") as stub:
-            for name in ("of-bob", "of-none"):
-                for call in (stub.GetJob, stub.ExplainJob):
-                    with pytest.raises(grpc.aio.AioRpcError) as caught:
-                        await call(pb.JobName(name=name))
-                    assert caught.value.details() == f"there is no job '{name}'"
-
-    run(tmp_path, security, scenario)
+async def test_a_refusal_does_not_tell_a_hidden_job_from_none(security, tmp_path):
+    async with service(tmp_path, security) as access, access.stub("alice") as stub:
+        for name in ("of-bob", "of-none"):
+            for call in (stub.GetJob, stub.ExplainJob):
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await call(pb.JobName(name=name))
+                assert caught.value.details() == f"there is no job '{name}'"
 
 
 def test_members_of_one_job_see_texts_without_the_names_of_others():
@@ -564,21 +509,18 @@ def test_members_of_one_job_see_texts_without_the_names_of_others():
     assert ended.ended.reason == f"no room beside job '{NAMELESS}'"
 
 
-def test_a_fabric_status_names_no_job_of_another_tenant(security, tmp_path):
-    async def scenario(access: Access) -> None:
+async def test_a_fabric_status_names_no_job_of_another_tenant(security, tmp_path):
+    async with service(tmp_path, security) as access:
         async with access.stub("operator") as stub:
             await stub.WithdrawElements(pb.WithdrawElementsRequest(elements=["h3"], intent=pb.CORDON))
         async with access.stub("alice") as stub:
             (element,) = (await stub.GetFabricStatus(pb.FabricStatusRequest())).elements
             assert [job.name for job in element.jobs] == [NAMELESS]
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_path):
+async def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_path):
     """As PyTorch's and MPI's ranks do, whose first one submits the job."""
-
-    async def scenario(access: Access) -> None:
+    async with service(tmp_path, security) as access:
         own = Connection(access.address, security.certificate, TOKENS["alice"])
         keys = {"name": "ranks", "workers": ["h5"], "scheme": "switchml", "rate": 5}
         where = own.as_member(await asyncio.to_thread(submit_job, own, keys, False, 20))
@@ -591,13 +533,10 @@ def test_a_rank_joins_and_cancels_by_the_token_of_its_job_alone(security, tmp_pa
         finally:
             await asyncio.to_thread(member.close)
 
-    run(tmp_path, security, scenario)
 
-
-def test_a_change_is_an_event_with_its_caller(security, tmp_path):
+async def test_a_change_is_an_event_with_its_caller(security, tmp_path):
     """Users see the events of their tenant."""
-
-    async def scenario(access: Access) -> None:
+    async with service(tmp_path, security) as access:
         async with access.stub("alice") as stub:
             with pytest.raises(grpc.aio.AioRpcError):
                 await stub.CancelJob(pb.CancelJobRequest(name="of-bob"))
@@ -626,8 +565,6 @@ def test_a_change_is_an_event_with_its_caller(security, tmp_path):
                         (call, "operator", "next") for call in ("RollOutProgram", "CancelRollout")
                     ]
                     assert all(r["source"].startswith("ipv") for r in rows)
-
-    run(tmp_path, security, scenario)
 
 
 async def events_until(stub: pb_grpc.ControllerStub, target: str) -> list[dict[str, str]]:

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from netfold.controller.jobs.file import resolve_job
@@ -16,7 +14,7 @@ from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.yaml_locations import SpecError
-from tests.controller.deployment import deployed
+from tests.controller.deployment import ready
 
 
 def _spec(name: str, workers: str, **more: object) -> str:
@@ -24,27 +22,16 @@ def _spec(name: str, workers: str, **more: object) -> str:
     return "".join(f"{k}: {v}\n" for k, v in lines.items())
 
 
-def _run(fabric, tmp_path, scenario):
-    async def whole():
-        async with deployed(fabric, tmp_path) as deployment:
-            await deployment.settled()
-            await scenario(deployment)
-
-    asyncio.run(whole())
-
-
-def test_a_refusal_names_the_resource_that_binds(tmp_path):
-    async def scenario(deployment):
+async def test_a_refusal_names_the_resource_that_binds(tmp_path):
+    async with ready(single_switch(4), tmp_path) as deployment:
         await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
         with pytest.raises(RefusedError, match="link h1->s1 has nothing left of its 100 Mbit/s"):
             await deployment.controller.requests.submit(_spec("b", "[h1, h3]"), queue=False)
         assert [j.name for j in deployment.controller.state.registry.all()] == ["a"]
 
-    _run(single_switch(4), tmp_path, scenario)
 
-
-def test_a_rate_below_the_least_is_refused_with_what_would_fit(tmp_path):
-    async def scenario(deployment):
+async def test_a_rate_below_the_least_is_refused_with_what_would_fit(tmp_path):
+    async with ready(single_switch(4), tmp_path) as deployment:
         await deployment.controller.requests.submit(_spec("a", "[h1, h2]", rate=70), queue=False)
         with pytest.raises(RefusedError, match="a min_rate of at most 30 would fit"):
             await deployment.controller.requests.submit(_spec("b", "[h1, h3]", min_rate=50), queue=False)
@@ -53,21 +40,17 @@ def test_a_rate_below_the_least_is_refused_with_what_would_fit(tmp_path):
         )
         assert admitted.placement.plan.rate == pytest.approx(30)
 
-    _run(single_switch(4), tmp_path, scenario)
 
-
-def test_a_refusal_names_the_children_of_a_node_that_hold_the_rate_down(tmp_path):
-    async def scenario(deployment):
+async def test_a_refusal_names_the_children_of_a_node_that_hold_the_rate_down(tmp_path):
+    async with ready(leaf_spine(2, 2, 40), tmp_path) as deployment:
         with pytest.raises(RefusedError, match=r"leaf\d takes 32 children.*may be up to 256"):
             await deployment.controller.requests.submit(
                 _spec("a", "36", min_rate=90, scheme="panama"), queue=False
             )
 
-    _run(leaf_spine(2, 2, 40), tmp_path, scenario)
 
-
-def test_slots_run_out_with_an_answer_and_come_back_with_the_job(tmp_path):
-    async def scenario(deployment):
+async def test_slots_run_out_with_an_answer_and_come_back_with_the_job(tmp_path):
+    async with ready(single_switch(4, slots=64), tmp_path) as deployment:
         controller = deployment.controller
         for name in ("a", "b"):
             await controller.requests.submit(_spec(name, "[h1, h2]", rate=20, slots=32), queue=False)
@@ -78,11 +61,9 @@ def test_slots_run_out_with_an_answer_and_come_back_with_the_job(tmp_path):
         assert admitted.placement.trees[0].bases == {"s1": 0}
         assert admitted.epoch == 2, "the slots have seen epoch 1"
 
-    _run(single_switch(4, slots=64), tmp_path, scenario)
 
-
-def test_fewer_slots_than_wished_are_taken_when_no_more_are_left(tmp_path):
-    async def scenario(deployment):
+async def test_fewer_slots_than_wished_are_taken_when_no_more_are_left(tmp_path):
+    async with ready(single_switch(4, slots=64), tmp_path) as deployment:
         await deployment.controller.requests.submit(_spec("a", "[h1, h2]", rate=20, slots=32), queue=False)
         admitted = await deployment.controller.requests.submit(
             _spec("b", "[h1, h2]", rate=20, slots=64), queue=False
@@ -90,24 +71,19 @@ def test_fewer_slots_than_wished_are_taken_when_no_more_are_left(tmp_path):
         tree = admitted.placement.trees[0]
         assert (tree.slots, tree.window) == (32, 16)
 
-    _run(single_switch(4, slots=64), tmp_path, scenario)
 
-
-def test_the_trees_of_a_job_share_the_slots_of_a_switch(tmp_path):
+async def test_the_trees_of_a_job_share_the_slots_of_a_switch(tmp_path):
     """A first tree that takes all slots of a leaf would leave none for the second, and the job could never run."""
-
-    async def scenario(deployment):
+    async with ready(leaf_spine(2, 2, 2, slots=256), tmp_path) as deployment:
         spec = _spec("a", "[h1, h2, h3, h4]", scheme="panama", slots=256)
         admitted = await deployment.controller.requests.submit(spec, queue=False)
         first, second = admitted.placement.trees
         assert set(first.bases) & set(second.bases), (first.bases, second.bases)
         assert (first.slots, second.slots) == (128, 128)
 
-    _run(leaf_spine(2, 2, 2, slots=256), tmp_path, scenario)
 
-
-def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
-    async def scenario(deployment):
+async def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
+    async with ready(single_switch(2), tmp_path) as deployment:
         controller = deployment.controller
         await controller.requests.submit(_spec("first", "[h1, h2]"), queue=False)
         for name, priority in (("low", 0), ("high", 5), ("later", 5)):
@@ -118,14 +94,11 @@ def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
             controller.requests.cancel(running)
             await deployment.runs(expected)
         deployment.controller.requests.cancel("low")
-        await deployment.settled()
-        deployment.assert_exact()
-
-    _run(single_switch(2), tmp_path, scenario)
+        await deployment.settled_exactly()
 
 
-def test_a_queued_job_can_be_canceled(tmp_path):
-    async def scenario(deployment):
+async def test_a_queued_job_can_be_canceled(tmp_path):
+    async with ready(single_switch(2), tmp_path) as deployment:
         await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
         await deployment.controller.requests.submit(_spec("b", "[h1, h2]"), queue=True)
         assert deployment.controller.requests.cancel("b").state is JobState.CANCELED
@@ -133,11 +106,9 @@ def test_a_queued_job_can_be_canceled(tmp_path):
         await deployment.settled()
         assert deployment.state("b") is JobState.CANCELED
 
-    _run(single_switch(2), tmp_path, scenario)
 
-
-def test_a_name_is_free_again_when_its_job_is_over(tmp_path):
-    async def scenario(deployment):
+async def test_a_name_is_free_again_when_its_job_is_over(tmp_path):
+    async with ready(single_switch(2), tmp_path) as deployment:
         await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
         with pytest.raises(JobExistsError, match="cancel it or choose another name"):
             await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)
@@ -146,31 +117,24 @@ def test_a_name_is_free_again_when_its_job_is_over(tmp_path):
         assert again.placement.trees[0].tree != 1, "numbers are used again as late as possible"
         assert again.state is JobState.INSTALLING
 
-    _run(single_switch(2), tmp_path, scenario)
 
-
-def test_jobs_share_a_fabric_with_numbers_of_their_own(tmp_path):
-    async def scenario(deployment):
+async def test_jobs_share_a_fabric_with_numbers_of_their_own(tmp_path):
+    async with ready(leaf_spine(2, 2, 2), tmp_path) as deployment:
         jobs = [
             await deployment.controller.requests.submit(_spec(n, w, rate=10), queue=False)
             for n, w in (("a", "[h1, h3]"), ("b", "[h1, h3]"), ("c", "[h2, h4]"))
         ]
         assert len({j.udp_port for j in jobs}) == 3
         assert len({t.tree for j in jobs for t in j.placement.trees}) == 3
-        await deployment.settled()
-        deployment.assert_exact()
-
-    _run(leaf_spine(2, 2, 2), tmp_path, scenario)
+        await deployment.settled_exactly()
 
 
-def test_replan_moves_a_job_that_gains_and_only_that(tmp_path):
+async def test_replan_moves_a_job_that_gains_and_only_that(tmp_path):
     """The second job got what the first left; when the first is gone it can have all."""
-
-    async def scenario(deployment):
+    async with ready(single_switch(2), tmp_path) as deployment:
         controller = deployment.controller
         await controller.requests.submit(_spec("a", "[h1, h2]", rate=80), queue=False)
-        await controller.requests.submit(_spec("b", "[h1, h2]"), queue=False)
-        await deployment.runs("b")
+        await deployment.run(_spec("b", "[h1, h2]"))
         assert await controller.requests.replan([]) == []
         controller.requests.cancel("a")
         old = controller.state.registry.get("b")
@@ -180,16 +144,12 @@ def test_replan_moves_a_job_that_gains_and_only_that(tmp_path):
         assert new.placement.plan.rate == pytest.approx(100)
         assert new.epoch > old.epoch
         assert new.placement.trees[0].tree != old.placement.trees[0].tree
-        await deployment.settled()
-        deployment.assert_exact()
-
-    _run(single_switch(2), tmp_path, scenario)
+        await deployment.settled_exactly()
 
 
-def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
+async def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
     """Until every switch has the new entries, the old ones stay."""
-
-    async def scenario(deployment):
+    async with ready(single_switch(2), tmp_path) as deployment:
         controller = deployment.controller
         await controller.requests.submit(_spec("a", "[h1, h2]", rate=80), queue=False)
         await controller.requests.submit(_spec("b", "[h1, h2]"), queue=False)
@@ -205,8 +165,6 @@ def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
         assert kinds == sorted(kinds, key=["INSERT", "MODIFY", "DELETE"].index)
         assert switch.log[-1] == ("DELETE", "multicast"), "the old group goes last"
         assert controller.state.registry.get("b").previous is None
-
-    _run(single_switch(2), tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
@@ -237,13 +195,11 @@ def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
         ("name: " + "[" * 5000, "nested more than 64 deep"),
     ],
 )
-def test_a_bad_job_file_names_line_and_field(spec, message, tmp_path):
-    async def scenario(deployment):
+async def test_a_bad_job_file_names_line_and_field(spec, message, tmp_path):
+    async with ready(single_switch(4), tmp_path) as deployment:
         with pytest.raises(SpecError, match=message):
             await deployment.controller.requests.submit(spec, queue=True)
         assert not deployment.controller.state.registry.all()
-
-    _run(single_switch(4), tmp_path, scenario)
 
 
 def test_a_refusal_explains_a_few_switches_that_are_down_and_names_the_others():

@@ -11,19 +11,15 @@ import pytest
 
 from netfold.topologies.generators import single_switch
 from tests.controller.awake import STEP_S, Awake
-from tests.controller.deployment import deployed
+from tests.controller.deployment import deployed, ready
 
 
-def test_a_wait_does_not_count_while_the_machine_stands_still(tmp_path):
-    async def scenario():
-        async with deployed(single_switch(2), tmp_path) as deployment:
-            await deployment.settled()
-            loop, there = asyncio.get_running_loop(), []
-            loop.call_later(0.1, time.sleep, 2 * STEP_S + 0.2)
-            loop.call_later(2 * STEP_S + 0.4, there.append, 1)
-            await deployment.until(lambda: bool(there), "it is there", within_s=2 * STEP_S)
-
-    asyncio.run(scenario())
+async def test_a_wait_does_not_count_while_the_machine_stands_still(tmp_path):
+    async with ready(single_switch(2), tmp_path) as deployment:
+        loop, there = asyncio.get_running_loop(), []
+        loop.call_later(0.1, time.sleep, 2 * STEP_S + 0.2)
+        loop.call_later(2 * STEP_S + 0.4, there.append, 1)
+        await deployment.until(lambda: bool(there), "it is there", within_s=2 * STEP_S)
 
 
 def test_computing_counts_for_as_long_as_it_takes():
@@ -33,10 +29,7 @@ def test_computing_counts_for_as_long_as_it_takes():
     assert awake() >= 2 * STEP_S
 
 
-def test_a_wait_ends_and_says_for_what(tmp_path):
-    async def scenario():
-        async with deployed(single_switch(2), tmp_path) as deployment:
-            with pytest.raises(TimeoutError, match="a miracle"):
-                await deployment.until(lambda: False, "a miracle", within_s=0.3)
-
-    asyncio.run(scenario())
+async def test_a_wait_ends_and_says_for_what(tmp_path):
+    async with deployed(single_switch(2), tmp_path) as deployment:
+        with pytest.raises(TimeoutError, match="a miracle"):
+            await deployment.until(lambda: False, "a miracle", within_s=0.3)

@@ -27,22 +27,16 @@ async def is_awake(*waiting: Awaitable[object]) -> list[bool]:
 
 
 @pytest.mark.parametrize("job", ["a", None])
-def test_a_change_before_a_wait_is_awaited_is_not_lost(job: str | None):
-    async def scenario() -> list[bool]:
-        changes = ChangeNotifier()
-        waits = [changes.wait(job), changes.wait(job)]
-        changes.notify("a")
-        return await is_awake(*waits)
-
-    assert asyncio.run(scenario()) == [True, True]
+async def test_a_change_before_a_wait_is_awaited_is_not_lost(job: str | None):
+    changes = ChangeNotifier()
+    waits = [changes.wait(job), changes.wait(job)]
+    changes.notify("a")
+    assert await is_awake(*waits) == [True, True]
 
 
-def test_a_wait_is_for_later_changes_of_its_own_job():
-    async def scenario() -> list[bool]:
-        changes = ChangeNotifier()
-        changes.notify("a")
-        waits = [changes.wait("a"), changes.wait("b"), changes.wait()]
-        changes.notify("b")
-        return await is_awake(*waits)
-
-    assert asyncio.run(scenario()) == [False, True, True]
+async def test_a_wait_is_for_later_changes_of_its_own_job():
+    changes = ChangeNotifier()
+    changes.notify("a")
+    waits = [changes.wait("a"), changes.wait("b"), changes.wait()]
+    changes.notify("b")
+    assert await is_awake(*waits) == [False, True, True]

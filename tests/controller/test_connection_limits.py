@@ -20,7 +20,7 @@ from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.membership import ControllerMembership
-from tests.controller.deployment import deployed
+from tests.controller.deployment import ready
 from tests.traffic.tls import make_certificate, reached
 
 SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\n"
@@ -45,35 +45,31 @@ def is_closed(sock: socket.socket) -> bool:
         return True
 
 
-def test_connections_of_strangers_keep_no_member_from_the_controller(tmp_path):
-    async def scenario():
-        tls = make_certificate(tmp_path)
-        security = Security(tls.certificate.read_bytes(), tls.key.read_bytes(), frozenset({"a-token"}))
-        async with deployed(single_switch(2), tmp_path) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(SPEC, queue=False)
-            service = service_of(deployment.controller)
-            async with serving(service, "127.0.0.1:0", Credentials(security), LIMITS) as address:
-                where = reached(address, tls, tmp_path)
-                first = ControllerMembership(where, "job", "h1")
-                assert await asyncio.to_thread(first.wait, 20)
-                with flooded(int(address.rpartition(":")[2])) as connections:
+async def test_connections_of_strangers_keep_no_member_from_the_controller(tmp_path):
+    tls = make_certificate(tmp_path)
+    security = Security(tls.certificate.read_bytes(), tls.key.read_bytes(), frozenset({"a-token"}))
+    async with ready(single_switch(2), tmp_path) as deployment:
+        await deployment.controller.requests.submit(SPEC, queue=False)
+        service = service_of(deployment.controller)
+        async with serving(service, "127.0.0.1:0", Credentials(security), LIMITS) as address:
+            where = reached(address, tls, tmp_path)
+            first = ControllerMembership(where, "job", "h1")
+            assert await asyncio.to_thread(first.wait, 20)
+            with flooded(int(address.rpartition(":")[2])) as connections:
 
-                    def refused() -> int:
-                        return sum(map(is_closed, connections))
+                def refused() -> int:
+                    return sum(map(is_closed, connections))
 
-                    await deployment.until(lambda: refused() > FLOOD - LIMITS.connections, "refused at once")
-                    assert await asyncio.to_thread(first.request_new_epoch, 1, 20), "an open stream goes on"
-                    await deployment.until(lambda: refused() == FLOOD, "closed without a handshake")
-                    second = ControllerMembership(where, "job", "h2")
-                    assert await asyncio.to_thread(second.wait, 20), "another member comes in"
-                for member in (first, second):
-                    await asyncio.to_thread(member.close)
-
-    asyncio.run(scenario())
+                await deployment.until(lambda: refused() > FLOOD - LIMITS.connections, "refused at once")
+                assert await asyncio.to_thread(first.request_new_epoch, 1, 20), "an open stream goes on"
+                await deployment.until(lambda: refused() == FLOOD, "closed without a handshake")
+                second = ControllerMembership(where, "job", "h2")
+                assert await asyncio.to_thread(second.wait, 20), "another member comes in"
+            for member in (first, second):
+                await asyncio.to_thread(member.close)
 
 
-def test_connections_of_strangers_keep_no_scrape_from_the_metrics(tmp_path, monkeypatch, capfd):
+async def test_connections_of_strangers_keep_no_scrape_from_the_metrics(tmp_path, monkeypatch, capfd):
     """They send nothing, or a part of a request, or are reset."""
     monkeypatch.setattr(metrics, "REQUEST_S", 3.0)
 
@@ -84,38 +80,30 @@ def test_connections_of_strangers_keep_no_scrape_from_the_metrics(tmp_path, monk
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
             return b"netfold_switch_ready" in page.read()
 
-    async def scenario():
-        listener = metrics.listen_for_scrapes(0)
-        port = listener.getsockname()[1]
-        async with deployed(single_switch(2), tmp_path) as deployment:
-            await deployment.settled()
-            controller = deployment.controller
-            collector = metrics.ControllerCollector(
-                controller.state, controller.switches, controller.planning
-            )
-            with metrics.metrics_server(collector, port, lambda: 0.0, listener.detach()):
-                with flooded(port, 4 * metrics.CONNECTIONS_MAX) as connections:
-                    for connection in connections[::2]:
-                        with suppress(OSError):  # it is closed by now
-                            connection.sendall(b"GET /metr")
-                    for _ in range(5):
-                        assert await asyncio.to_thread(scraped, port)
+    listener = metrics.listen_for_scrapes(0)
+    port = listener.getsockname()[1]
+    async with ready(single_switch(2), tmp_path) as deployment:
+        controller = deployment.controller
+        collector = metrics.ControllerCollector(controller.state, controller.switches, controller.planning)
+        with metrics.metrics_server(collector, port, lambda: 0.0, listener.detach()):
+            with flooded(port, 4 * metrics.CONNECTIONS_MAX) as connections:
+                for connection in connections[::2]:
+                    with suppress(OSError):  # it is closed by now
+                        connection.sendall(b"GET /metr")
+                for _ in range(5):
+                    assert await asyncio.to_thread(scraped, port)
 
-                    def left() -> int:
-                        return sum(not is_closed(c) for c in connections)
+                def left() -> int:
+                    return sum(not is_closed(c) for c in connections)
 
-                    assert left() <= metrics.CONNECTIONS_MAX
-                    await deployment.until(
-                        lambda: threads() <= metrics.CONNECTIONS_MAX, "threads are bounded"
-                    )
-                    reset = struct.pack("ii", 1, 0)
-                    connections[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-                    connections.pop().close()
-                    await deployment.until(lambda: left() == 0, "closed without a request")
-                await deployment.until(lambda: threads() == 0, "no thread is left")
-                assert await asyncio.to_thread(scraped, port)
-
-    asyncio.run(scenario())
+                assert left() <= metrics.CONNECTIONS_MAX
+                await deployment.until(lambda: threads() <= metrics.CONNECTIONS_MAX, "threads are bounded")
+                reset = struct.pack("ii", 1, 0)
+                connections[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                connections.pop().close()
+                await deployment.until(lambda: left() == 0, "closed without a request")
+            await deployment.until(lambda: threads() == 0, "no thread is left")
+            assert await asyncio.to_thread(scraped, port)
     assert "Traceback" not in capfd.readouterr().err
 
 

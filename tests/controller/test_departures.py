@@ -5,57 +5,35 @@ follows."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from pathlib import Path
-
 import pytest
 
 from netfold.controller.jobs.records import JobState
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import Deployment
-from tests.controller.members import SPEC, Members, running
+from tests.controller.members import SPEC, running
 
 FIXED = SPEC.replace("continue", "fail")
 FOUR = ("h1", "h2", "h3", "h4")
 
 
-def _run(
-    tmp_path: Path,
-    scenario: Callable[[Deployment, Members], Coroutine[None, None, None]],
-    spec: str,
-    **options: object,
-) -> None:
-    async def main() -> None:
-        async with running(tmp_path, spec, **options) as (deployment, members):  # type: ignore[arg-type]
-            await scenario(deployment, members)
-
-    asyncio.run(main())
-
-
 @pytest.mark.parametrize(("spec", "is_final"), [(SPEC, False), (FIXED, True)], ids=["elastic", "fixed"])
-def test_the_others_learn_which_worker_left_after_how_many_calls(spec, is_final, tmp_path):
-    async def scenario(deployment: Deployment, members: Members) -> None:
-        epoch = deployment.controller.state.registry.get("job").epoch
+async def test_the_others_learn_which_worker_left_after_how_many_calls(spec, is_final, tmp_path):
+    async with running(tmp_path, spec) as (deployment, members):
+        epoch = deployment.job("job").epoch
         await members.leave("h3", calls=10)
         for host in ("h1", "h2"):
             left = await members.left(host)
             assert (list(left.hosts), left.epoch, left.calls, left.call_limit) == (["h3"], epoch, 10, 10)
             assert left.final is is_final
         assert deployment.state("job") is JobState.RUNNING
-        assert deployment.controller.state.registry.get("job").epoch == epoch, (
-            "a call may need no other epoch"
-        )
+        assert deployment.job("job").epoch == epoch, "a call may need no other epoch"
         await members.leave("h2", calls=7)
         left = await members.left("h1")
         assert (list(left.hosts), left.calls) == (["h2"], 7), "the first call that a worker is missing from"
 
-    _run(tmp_path, scenario, spec)
 
-
-def test_an_elastic_job_continues_without_the_workers_that_left(tmp_path):
-    async def scenario(deployment: Deployment, members: Members) -> None:
-        epoch = deployment.controller.state.registry.get("job").epoch
+async def test_an_elastic_job_continues_without_the_workers_that_left(tmp_path):
+    async with running(tmp_path, SPEC) as (deployment, members):
+        epoch = deployment.job("job").epoch
         await members.leave("h3", calls=10)
         for host in ("h1", "h2"):
             await members.left(host)
@@ -69,20 +47,17 @@ def test_an_elastic_job_continues_without_the_workers_that_left(tmp_path):
         one = await members.told(1, after_epoch=two["h2"].epoch)
         assert one.keys() == {"h2"}
         await members.leave("h2", calls=40)
-        job = deployment.controller.state.registry.get("job")
+        job = deployment.job("job")
         assert (job.state, job.reason) == (
             JobState.DONE,
             "every worker left: h3 after 10 calls; h1 after 20 calls; h2 after 40 calls",
         )
 
-    _run(tmp_path, scenario, SPEC)
 
-
-def test_a_fixed_job_gets_an_epoch_for_results_that_are_missing_and_for_no_call(tmp_path):
+async def test_a_fixed_job_gets_an_epoch_for_results_that_are_missing_and_for_no_call(tmp_path):
     """A worker in the first two's last call may need a result that only one of them has: no call is made anew."""
-
-    async def scenario(deployment: Deployment, members: Members) -> None:
-        epoch = deployment.controller.state.registry.get("job").epoch
+    async with running(tmp_path, FIXED) as (deployment, members):
+        epoch = deployment.job("job").epoch
         await members.leave("h3", calls=10)
         await members.left("h1")
         await members.streams["h1"].say(unusable_epoch=epoch)
@@ -92,14 +67,13 @@ def test_a_fixed_job_gets_an_epoch_for_results_that_are_missing_and_for_no_call(
             assert left.final
         for host in ("h1", "h2"):
             await members.leave(host, calls=10)
-        assert deployment.controller.state.registry.get("job").reason == "every worker left"
-
-    _run(tmp_path, scenario, FIXED)
+        assert deployment.job("job").reason == "every worker left"
 
 
-def test_a_quorum_lets_a_fixed_job_continue_while_enough_workers_stay(tmp_path):
-    async def scenario(deployment: Deployment, members: Members) -> None:
-        epoch = deployment.controller.state.registry.get("job").epoch
+async def test_a_quorum_lets_a_fixed_job_continue_while_enough_workers_stay(tmp_path):
+    spec = FIXED.replace("[h1, h2, h3]", "[h1, h2, h3, h4]") + "quorum: 3\nparameter_servers: 0\n"
+    async with running(tmp_path, spec, hosts=FOUR) as (deployment, members):
+        epoch = deployment.job("job").epoch
         await members.leave("h4", calls=5)
         assert not (await members.left("h1")).final
         await members.streams["h1"].say(unusable_epoch=epoch)
@@ -108,31 +82,21 @@ def test_a_quorum_lets_a_fixed_job_continue_while_enough_workers_stay(tmp_path):
         await members.leave("h3", calls=9)
         assert (await members.left("h1")).final
 
-    spec = FIXED.replace("[h1, h2, h3]", "[h1, h2, h3, h4]") + "quorum: 3\nparameter_servers: 0\n"
-    _run(tmp_path, scenario, spec, hosts=FOUR)
-
 
 @pytest.mark.parametrize(("spec", "state"), [(SPEC, JobState.FAILED), (FIXED, JobState.FAILED)])
-def test_a_parameter_server_that_leaves_is_lost(spec, state, tmp_path):
+async def test_a_parameter_server_that_leaves_is_lost(spec, state, tmp_path):
     """It is the only one: there is no other plan."""
-
-    async def scenario(deployment: Deployment, members: Members) -> None:
+    spec = spec.replace("switchml", "none") + "parameter_servers: [ps1]\n"
+    async with running(tmp_path, spec, fabric=single_switch(4, parameter_servers=1)) as (deployment, members):
         await members.join("ps1")
         await members.leave("ps1")
         await deployment.until(lambda: deployment.state("job") is state, "it has failed")
-        assert "ps1 left" in deployment.controller.state.registry.get("job").reason
-
-    spec = spec.replace("switchml", "none") + "parameter_servers: [ps1]\n"
-    _run(tmp_path, scenario, spec, fabric=single_switch(4, parameter_servers=1))
+        assert "ps1 left" in deployment.job("job").reason
 
 
-def test_a_departure_survives_the_controller(tmp_path):
-    async def scenario(deployment: Deployment, members: Members) -> None:
+async def test_a_departure_survives_the_controller(tmp_path):
+    async with running(tmp_path, SPEC) as (deployment, members):
         await members.leave("h3", calls=10)
-        await deployment.kill()
-        deployment.start()
-        await deployment.settled()
-        [h3] = deployment.controller.state.registry.get("job").departed
+        await deployment.restart()
+        [h3] = deployment.job("job").departed
         assert (h3.host, h3.calls) == ("h3", 10)
-
-    _run(tmp_path, scenario, SPEC)

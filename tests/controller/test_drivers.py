@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import finsy as fy
@@ -17,7 +16,7 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec
 from netfold.controller.switches.server_forms import pad_packet_to_width, pad_to_width
 from netfold.topologies.yaml_locations import SpecError
-from tests.controller.deployment import PIPELINE, deployed
+from tests.controller.deployment import PIPELINE, ready
 from tests.controller.test_tofino import SPEC, chips
 from tests.dataplane.fixtures import SETTINGS
 
@@ -26,31 +25,25 @@ def _schema() -> fy.P4Schema:
     return fy.P4Schema(PIPELINE.p4info)
 
 
-def test_a_job_runs_over_a_switch_whose_drivers_speak(tmp_path: Path):
-    async def scenario():
-        device = Device(SwitchTarget.TOFINO, device_id=0, cpu_port=192, server=TofinoServer.DRIVERS)
-        async with deployed(chips(), tmp_path, devices={"leaf1": device}, probe_s=0.1) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(SPEC, queue=False)
-            await deployment.runs("job")
-            deployment.assert_exact()
-            leaf, failures = deployment.switches["leaf1"], deployment.controller.state.failures
-            link = frozenset(("leaf1", "spine1"))
-            deployment.cut.add(link)
-            await deployment.until(lambda: link in failures.failed.links, "probes do not come")
-            deployment.cut.remove(link)
-            await deployment.until(lambda: link not in failures.failed.links, "probes come and go")
-            assert not leaf.narrow
-            await leaf.restart()
-            await deployment.until(lambda: leaf.pushes == 2, "pushed again")
-            await deployment.runs("job")
-            await deployment.settled()
-            deployment.assert_exact()
-            assert deployment.controller.switches.fleet.health("leaf1").repaired == 0, (
-                "padded numbers are what was written"
-            )
-
-    asyncio.run(scenario())
+async def test_a_job_runs_over_a_switch_whose_drivers_speak(tmp_path: Path):
+    device = Device(SwitchTarget.TOFINO, device_id=0, cpu_port=192, server=TofinoServer.DRIVERS)
+    async with ready(chips(), tmp_path, devices={"leaf1": device}, probe_s=0.1) as deployment:
+        await deployment.run(SPEC)
+        deployment.assert_exact()
+        leaf, failures = deployment.switches["leaf1"], deployment.controller.state.failures
+        link = frozenset(("leaf1", "spine1"))
+        deployment.cut.add(link)
+        await deployment.until(lambda: link in failures.failed.links, "probes do not come")
+        deployment.cut.remove(link)
+        await deployment.until(lambda: link not in failures.failed.links, "probes come and go")
+        assert not leaf.narrow
+        await leaf.restart()
+        await deployment.until(lambda: leaf.pushes == 2, "pushed again")
+        await deployment.runs("job")
+        await deployment.settled_exactly()
+        assert deployment.controller.switches.fleet.health("leaf1").repaired == 0, (
+            "padded numbers are what was written"
+        )
 
 
 def test_every_number_gets_the_width_of_its_field_and_keeps_its_value():

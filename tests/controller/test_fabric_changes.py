@@ -24,9 +24,8 @@ from netfold.protocol.connection import Connection, open_aio_channel
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.numbers import numbered
 from netfold.topologies.spec import load_fabric, parse_fabric
-from tests.controller.deployment import Deployment, MemberStream, asked, code_of, deployed
-from tests.controller.fake_switch import FakeSwitch
-from tests.controller.test_processes import Operator
+from tests.controller.deployment import MemberStream, code_of, served
+from tests.controller.test_processes import operating
 
 FILE = """# the rack in the cellar
 name: one
@@ -49,12 +48,6 @@ def _one(text: str = FILE) -> Fabric:
     return numbered(parse_fabric(text, "one.yaml"))
 
 
-async def _runs(deployment: Deployment) -> None:
-    await deployment.settled()
-    await deployment.controller.requests.submit(JOB, queue=False)
-    await deployment.runs("job")
-
-
 def _request(text: str, *, dry_run: bool = False) -> pb.ChangeFabricRequest:
     return pb.ChangeFabricRequest(spec_yaml=text, source="/etc/one.yaml", dry_run=dry_run)
 
@@ -71,37 +64,30 @@ def _request(text: str, *, dry_run: bool = False) -> pb.ChangeFabricRequest:
         ("role: leaf,", "role: leaf, loopback: 10.9.9.9,", "s1", "loopback 10.255.0.1 -> 10.9.9.9", "used by job"),
     ],
 )  # fmt: skip
-def test_what_a_job_uses_neither_goes_nor_shrinks(tmp_path, old, new, name, change, refusal):
-    async def scenario():
-        async with deployed(_one(), tmp_path) as deployment, asked(deployment) as stub:
-            await _runs(deployment)
-            before = deployment.store.fabric
-            for dry_run in (True, False):
-                answer = await stub.ChangeFabric(_request(FILE.replace(old, new), dry_run=dry_run))
-                found = next(e for e in answer.elements if (e.name, e.change) == (name, change))
-                assert refusal in found.refusal
-                assert (list(found.jobs), answer.applied) == (["job"], False)
-            assert deployment.store.fabric == before
-            assert deployment.state("job") is JobState.RUNNING
-
-    asyncio.run(scenario())
+async def test_what_a_job_uses_neither_goes_nor_shrinks(tmp_path, old, new, name, change, refusal):
+    async with served(_one(), tmp_path) as (deployment, stub):
+        await deployment.run(JOB)
+        before = deployment.store.fabric
+        for dry_run in (True, False):
+            answer = await stub.ChangeFabric(_request(FILE.replace(old, new), dry_run=dry_run))
+            found = next(e for e in answer.elements if (e.name, e.change) == (name, change))
+            assert refusal in found.refusal
+            assert (list(found.jobs), answer.applied) == (["job"], False)
+        assert deployment.store.fabric == before
+        assert deployment.state("job") is JobState.RUNNING
 
 
-def test_a_job_that_waits_keeps_what_it_needs(tmp_path):
-    async def scenario():
-        async with deployed(_one(), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            text = "name: first\nworkers: [h1, h3]\nscheme: switchml\nmin_rate: 100\n"
-            await deployment.controller.requests.submit(text, queue=False)
-            await deployment.controller.requests.submit(text.replace("first", "second"), queue=True)
-            assert deployment.state("second") is JobState.QUEUED
-            deployment.controller.requests.cancel("first")
-            answer = await stub.ChangeFabric(_request(FILE.replace("  h3: {at: s1}\n", "")))
-            assert not answer.applied
-            assert all("second" in e.jobs for e in answer.elements)
-            assert (await stub.ChangeFabric(_request(FILE.replace("h2:\n", "h2:\n    queue: 9\n")))).applied
-
-    asyncio.run(scenario())
+async def test_a_job_that_waits_keeps_what_it_needs(tmp_path):
+    async with served(_one(), tmp_path) as (deployment, stub):
+        text = "name: first\nworkers: [h1, h3]\nscheme: switchml\nmin_rate: 100\n"
+        await deployment.controller.requests.submit(text, queue=False)
+        await deployment.controller.requests.submit(text.replace("first", "second"), queue=True)
+        assert deployment.state("second") is JobState.QUEUED
+        deployment.controller.requests.cancel("first")
+        answer = await stub.ChangeFabric(_request(FILE.replace("  h3: {at: s1}\n", "")))
+        assert not answer.applied
+        assert all("second" in e.jobs for e in answer.elements)
+        assert (await stub.ChangeFabric(_request(FILE.replace("h2:\n", "h2:\n    queue: 9\n")))).applied
 
 
 @pytest.mark.parametrize(
@@ -121,59 +107,48 @@ def test_a_job_that_waits_keeps_what_it_needs(tmp_path):
     ],
     ids=["empty", "no-yaml", "twice", "both", "address", "outside", "generator", "ports", "loop", "huge", "deep"],
 )  # fmt: skip
-def test_a_hostile_file_is_refused_and_changes_nothing(tmp_path, text, message):
-    async def scenario():
-        async with deployed(_one(), tmp_path) as deployment, asked(deployment) as stub:
-            await _runs(deployment)
-            before = deployment.store.fabric
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await stub.ChangeFabric(_request(text))
-            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-            assert message in (refused.value.details() or "")
-            assert deployment.store.fabric == before
-            assert deployment.state("job") is JobState.RUNNING
-
-    asyncio.run(scenario())
+async def test_a_hostile_file_is_refused_and_changes_nothing(tmp_path, text, message):
+    async with served(_one(), tmp_path) as (deployment, stub):
+        await deployment.run(JOB)
+        before = deployment.store.fabric
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.ChangeFabric(_request(text))
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert message in (refused.value.details() or "")
+        assert deployment.store.fabric == before
+        assert deployment.state("job") is JobState.RUNNING
 
 
-def test_a_full_disk_leaves_the_fabric_as_it_was(tmp_path, monkeypatch):
-    async def scenario():
-        async with deployed(_one(), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            before = deployment.store.fabric
+async def test_a_full_disk_leaves_the_fabric_as_it_was(tmp_path, monkeypatch):
+    async with served(_one(), tmp_path) as (deployment, stub):
+        before = deployment.store.fabric
 
-            def fail(*_: object) -> None:
-                raise StoreError("the disk is full")
+        def fail(*_: object) -> None:
+            raise StoreError("the disk is full")
 
-            with monkeypatch.context() as patch:
-                patch.setattr(deployment.store, "withdrawals", fail)
-                assert await code_of(stub.ChangeFabric(_request(FILE + "  h4: {at: s1}\n"))) == (
-                    grpc.StatusCode.UNAVAILABLE
-                )
-            assert (deployment.store.fabric, deployment.store.numbers) == (before, "")
-            assert (await stub.ChangeFabric(_request(FILE + "  h4: {at: s1}\n"))).applied
-
-    asyncio.run(scenario())
+        with monkeypatch.context() as patch:
+            patch.setattr(deployment.store, "withdrawals", fail)
+            assert await code_of(stub.ChangeFabric(_request(FILE + "  h4: {at: s1}\n"))) == (
+                grpc.StatusCode.UNAVAILABLE
+            )
+        assert (deployment.store.fabric, deployment.store.numbers) == (before, "")
+        assert (await stub.ChangeFabric(_request(FILE + "  h4: {at: s1}\n"))).applied
 
 
-def test_a_withdrawal_leaves_with_its_element_and_a_name_with_two_meanings_is_refused(tmp_path):
-    async def scenario():
-        async with deployed(_one(), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            deployment.controller.planning.maintenance.withdraw(["h1-s1", "h3"], Intent.CORDON)
-            answer = await stub.ChangeFabric(_request(FILE + "  h1-s1: {at: s1}\n"))
-            assert not answer.applied
-            assert any("two meanings" in e.refusal for e in answer.elements)
-            assert (await stub.ChangeFabric(_request(FILE.replace("  h3: {at: s1}\n", "")))).applied
-            assert [w.element for w in deployment.store.withdrawals()] == ["h1-s1"]
-
-    asyncio.run(scenario())
+async def test_a_withdrawal_leaves_with_its_element_and_a_name_with_two_meanings_is_refused(tmp_path):
+    async with served(_one(), tmp_path) as (deployment, stub):
+        deployment.controller.planning.maintenance.withdraw(["h1-s1", "h3"], Intent.CORDON)
+        answer = await stub.ChangeFabric(_request(FILE + "  h1-s1: {at: s1}\n"))
+        assert not answer.applied
+        assert any("two meanings" in e.refusal for e in answer.elements)
+        assert (await stub.ChangeFabric(_request(FILE.replace("  h3: {at: s1}\n", "")))).applied
+        assert [w.element for w in deployment.store.withdrawals()] == ["h1-s1"]
 
 
-def test_jobs_go_on_while_a_real_controller_takes_another_file(tmp_path):
+async def test_jobs_go_on_while_a_real_controller_takes_another_file(tmp_path):
     """The commands, the members' streams and the files of an operator."""
 
-    async def scenario(operator: Operator):
+    async with operating(tmp_path) as operator:
         file = operator.folder / "one.yaml"
         file.write_text(FILE)
         async with (
@@ -238,16 +213,6 @@ def test_jobs_go_on_while_a_real_controller_takes_another_file(tmp_path):
             assert (await operator.run("fabric", "diff", "one.yaml"))[1] == "the fabric in use is the same\n"
             assert (await operator.run("fabric", "pin", "one.yaml"))[1] == "one.yaml has all numbers\n"
         assert numbered(load_fabric(file)) == load_fabric(file)
-
-    async def whole():
-        switch = FakeSwitch()
-        await switch.start()
-        try:
-            await scenario(Operator(tmp_path, switch))
-        finally:
-            await switch.stop()
-
-    asyncio.run(whole())
 
 
 async def _hosts(stub: pb_grpc.ControllerStub) -> dict[str, object]:

@@ -5,7 +5,6 @@ members are told."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.target import Targets
 from netfold.topologies.fabric import Fabric, Switch
 from netfold.topologies.generators import leaf_spine, single_switch, with_parameter_servers
-from tests.controller.deployment import MemberStream, asked, deployed
+from tests.controller.deployment import MemberStream, asked, ready, served
 
 JOB = "name: job\nworkers: [h1, h2, h3, h4]\nscheme: panama\n"
 OLD = Program(lanes=64, children=32, form=Form.V1MODEL)
@@ -250,121 +249,81 @@ async def _assigned(stream: MemberStream, after_epoch: int = 0) -> pb.Assignment
             return notice.assignment
 
 
-def test_members_that_know_targets_get_them_and_switches_hold_the_owners(tmp_path: Path):
-    async def scenario() -> None:
-        async with deployed(single_switch(4), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            await deployment.controller.requests.submit(JOB, queue=False)
-            await deployment.runs("job")
-            stream = MemberStream(stub, "job", "h1")
-            await stream.say()
-            assert (await _assigned(stream)).targets == pb.TARGETS_ON
-            await deployment.settled()
-            deployment.assert_exact()
-            owners = [
-                e
-                for e in deployment.held()["s1"].values()
-                if isinstance(e, TableEntry) and e.table == "owners"
-            ]
-            assert len(owners) == 4
-            assert any("Its packets have targets" in line for line in await deployment.explain("job"))
-
-    asyncio.run(scenario())
+async def test_members_that_know_targets_get_them_and_switches_hold_the_owners(tmp_path: Path):
+    async with served(single_switch(4), tmp_path) as (deployment, stub):
+        await deployment.run(JOB)
+        stream = MemberStream(stub, "job", "h1")
+        await stream.say()
+        assert (await _assigned(stream)).targets == pb.TARGETS_ON
+        await deployment.settled_exactly()
+        owners = [
+            e for e in deployment.held()["s1"].values() if isinstance(e, TableEntry) and e.table == "owners"
+        ]
+        assert len(owners) == 4
+        assert any("Its packets have targets" in line for line in await deployment.explain("job"))
 
 
-def test_a_worker_that_does_not_know_targets_gets_sums_and_so_do_the_others(tmp_path: Path):
-    async def scenario() -> None:
-        async with deployed(single_switch(4), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            await deployment.controller.requests.submit(JOB, queue=False)
-            await deployment.runs("job")
-            new, old = MemberStream(stub, "job", "h1"), MemberStream(stub, "job", "h2")
-            await new.say()
-            first = await _assigned(new)
-            assert first.targets == pb.TARGETS_ON
-            await old.say(supports_targets=False)
-            told = await _assigned(old)
-            assert (told.targets, told.epoch > first.epoch) == (pb.TARGETS_OFF, True)
-            assert (await _assigned(new, first.epoch)).targets == pb.TARGETS_OFF
-            await deployment.settled()
-            deployment.assert_exact()
-            assert not any(
-                isinstance(e, TableEntry) and e.table == "owners" for e in deployment.held()["s1"].values()
-            )
-            why = "Its packets have no targets, so all its calls are sums: the worker of h2 does not know targets."
-            assert why in await deployment.explain("job")
-
-    asyncio.run(scenario())
+async def test_a_worker_that_does_not_know_targets_gets_sums_and_so_do_the_others(tmp_path: Path):
+    async with served(single_switch(4), tmp_path) as (deployment, stub):
+        await deployment.run(JOB)
+        new, old = MemberStream(stub, "job", "h1"), MemberStream(stub, "job", "h2")
+        await new.say()
+        first = await _assigned(new)
+        assert first.targets == pb.TARGETS_ON
+        await old.say(supports_targets=False)
+        told = await _assigned(old)
+        assert (told.targets, told.epoch > first.epoch) == (pb.TARGETS_OFF, True)
+        assert (await _assigned(new, first.epoch)).targets == pb.TARGETS_OFF
+        await deployment.settled_exactly()
+        assert not any(
+            isinstance(e, TableEntry) and e.table == "owners" for e in deployment.held()["s1"].values()
+        )
+        why = (
+            "Its packets have no targets, so all its calls are sums: the worker of h2 does not know targets."
+        )
+        assert why in await deployment.explain("job")
 
 
-def test_a_controller_that_starts_again_knows_which_members_know_targets(tmp_path: Path):
-    async def scenario() -> None:
-        async with deployed(single_switch(4), tmp_path) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(JOB, queue=False)
-            await deployment.runs("job")
-            async with asked(deployment) as stub:
-                old = MemberStream(stub, "job", "h2")
-                await old.say(supports_targets=False)
-                epoch = (await _assigned(old)).epoch
-            await deployment.kill()
-            deployment.start()
-            await deployment.settled()
-            deployment.assert_exact()
-            placement = deployment.controller.state.registry.get("job").placement
-            assert placement is not None
-            assert (placement.epoch, placement.targets) == (epoch, Targets.OFF)
-
-    asyncio.run(scenario())
-
-
-def test_a_parameter_server_that_does_not_know_targets_pauses_them(tmp_path: Path):
-    async def scenario() -> None:
-        async with (
-            deployed(with_parameter_servers(single_switch(4), ["h3"]), tmp_path) as deployment,
-            asked(deployment) as stub,
-        ):
-            await deployment.settled()
-            await deployment.controller.requests.submit(SERVED, queue=False)
-            await deployment.runs("job")
-            server, worker = MemberStream(stub, "job", "h3"), MemberStream(stub, "job", "h1")
-            await server.say(supports_targets=False)
-            assert (await _assigned(server)).targets == pb.TARGETS_PAUSED
-            await worker.say()
-            assert (await _assigned(worker)).targets == pb.TARGETS_PAUSED
-
-    asyncio.run(scenario())
-
-
-def test_a_member_that_does_not_know_required_targets_is_refused(tmp_path: Path):
-    async def scenario() -> None:
-        async with deployed(single_switch(4), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            await deployment.controller.requests.submit(JOB + "targets: required\n", queue=False)
-            await deployment.runs("job")
+async def test_a_controller_that_starts_again_knows_which_members_know_targets(tmp_path: Path):
+    async with ready(single_switch(4), tmp_path) as deployment:
+        await deployment.run(JOB)
+        async with asked(deployment) as stub:
             old = MemberStream(stub, "job", "h2")
             await old.say(supports_targets=False)
-            with pytest.raises(
-                grpc.aio.AioRpcError, match="requires targets, and the member of 'h2'"
-            ) as caught:
-                await old.hear()
-            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            epoch = (await _assigned(old)).epoch
+        await deployment.restart()
+        deployment.assert_exact()
+        placement = deployment.job("job").placement
+        assert placement is not None
+        assert (placement.epoch, placement.targets) == (epoch, Targets.OFF)
 
-    asyncio.run(scenario())
+
+async def test_a_parameter_server_that_does_not_know_targets_pauses_them(tmp_path: Path):
+    async with served(with_parameter_servers(single_switch(4), ["h3"]), tmp_path) as (deployment, stub):
+        await deployment.run(SERVED)
+        server, worker = MemberStream(stub, "job", "h3"), MemberStream(stub, "job", "h1")
+        await server.say(supports_targets=False)
+        assert (await _assigned(server)).targets == pb.TARGETS_PAUSED
+        await worker.say()
+        assert (await _assigned(worker)).targets == pb.TARGETS_PAUSED
 
 
-def test_no_worker_is_added_to_a_job_that_requires_targets(tmp_path: Path):
+async def test_a_member_that_does_not_know_required_targets_is_refused(tmp_path: Path):
+    async with served(single_switch(4), tmp_path) as (deployment, stub):
+        await deployment.run(JOB + "targets: required\n")
+        old = MemberStream(stub, "job", "h2")
+        await old.say(supports_targets=False)
+        with pytest.raises(grpc.aio.AioRpcError, match="requires targets, and the member of 'h2'") as caught:
+            await old.hear()
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_no_worker_is_added_to_a_job_that_requires_targets(tmp_path: Path):
     """It would wait for an epoch that no plan allows."""
-
-    async def scenario() -> None:
-        async with deployed(single_switch(5), tmp_path) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(JOB + "targets: required\n", queue=False)
-            await deployment.runs("job")
-            with pytest.raises(RefusedError, match="requires targets, which end when workers come later"):
-                deployment.controller.jobs.members.add("job", ("h5",))
-
-    asyncio.run(scenario())
+    async with ready(single_switch(5), tmp_path) as deployment:
+        await deployment.run(JOB + "targets: required\n")
+        with pytest.raises(RefusedError, match="requires targets, which end when workers come later"):
+            deployment.controller.jobs.members.add("job", ("h5",))
 
 
 def test_a_placement_of_an_earlier_version_has_no_targets_and_says_why(fabric: Fabric):

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import hashlib
@@ -260,39 +259,33 @@ def test_keys_are_read_again_with_the_identities(tmp_path):
     assert not has_tokens_of(before, token_digest(credentials.current))
 
 
-def test_calls_with_json_web_tokens(security: Security, tmp_path):
+async def test_calls_with_json_web_tokens(security: Security, tmp_path):
     """Tokens of users submit for their tenant. A refusal says why. A token of the file is taken, too."""
     root = identity_line(Identity("root", "site", Role.OPERATOR), "the-token-of-root")
     known = read_identities(identities(tmp_path, SLURM, CLOUD, root))
     credentials = Credentials(replace(security, tokens=frozenset(), identities=known))
     spec = "name: digits\nworkers: [h1]\nscheme: switchml\nlease_ms: 60000\n"
+    async with contextlib.AsyncExitStack() as stack:
+        deployment = await stack.enter_async_context(deployed(single_switch(2), tmp_path))
+        service = ServiceProxy(service_of(deployment.controller))
+        address = await stack.enter_async_context(serving(service, "localhost:0", credentials))
+        await deployment.settled()
 
-    async def scenario() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            deployment = await stack.enter_async_context(deployed(single_switch(2), tmp_path))
-            service = ServiceProxy(service_of(deployment.controller))
-            address = await stack.enter_async_context(serving(service, "localhost:0", credentials))
-            await deployment.settled()
+        async def call(token: bytes, name: str, request: Any) -> Any:
+            where = Connection(address, security.certificate, token.decode())
+            async with open_aio_channel(where) as channel:
+                return await getattr(pb_grpc.ControllerStub(channel), name)(request, timeout=20)
 
-            async def call(token: bytes, name: str, request: Any) -> Any:
-                where = Connection(address, security.certificate, token.decode())
-                async with open_aio_channel(where) as channel:
-                    return await getattr(pb_grpc.ControllerStub(channel), name)(request, timeout=20)
-
-            job = await call(slurm(), "SubmitJob", pb.SubmitJobRequest(spec_yaml=spec))
-            assert (job.tenant, job.submitted_by) == ("cluster", "alice")
-            assert len((await call(cloud(), "ListJobs", pb.ListJobsRequest())).jobs) == 1
-            assert len((await call(b"the-token-of-root", "ListJobs", pb.ListJobsRequest())).jobs) == 1
-            assert (
-                await call(job.member_token.encode(), "GetJob", pb.JobName(name="digits"))
-            ).name == "digits"
-            for token, code, reason in (
-                (cloud(), grpc.StatusCode.PERMISSION_DENIED, "a viewer may not call SubmitJob"),
-                (slurm(-31), grpc.StatusCode.UNAUTHENTICATED, "has expired"),
-                (forged({"alg": "none"}, None), grpc.StatusCode.UNAUTHENTICATED, "no 'none' key"),
-            ):
-                with pytest.raises(grpc.aio.AioRpcError, match=reason) as caught:
-                    await call(token, "SubmitJob", pb.SubmitJobRequest(spec_yaml=spec))
-                assert caught.value.code() is code
-
-    asyncio.run(scenario())
+        job = await call(slurm(), "SubmitJob", pb.SubmitJobRequest(spec_yaml=spec))
+        assert (job.tenant, job.submitted_by) == ("cluster", "alice")
+        assert len((await call(cloud(), "ListJobs", pb.ListJobsRequest())).jobs) == 1
+        assert len((await call(b"the-token-of-root", "ListJobs", pb.ListJobsRequest())).jobs) == 1
+        assert (await call(job.member_token.encode(), "GetJob", pb.JobName(name="digits"))).name == "digits"
+        for token, code, reason in (
+            (cloud(), grpc.StatusCode.PERMISSION_DENIED, "a viewer may not call SubmitJob"),
+            (slurm(-31), grpc.StatusCode.UNAUTHENTICATED, "has expired"),
+            (forged({"alg": "none"}, None), grpc.StatusCode.UNAUTHENTICATED, "no 'none' key"),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError, match=reason) as caught:
+                await call(token, "SubmitJob", pb.SubmitJobRequest(spec_yaml=spec))
+            assert caught.value.code() is code

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.allocation import slot_pools
 from netfold.topologies.generators import leaf_spine
-from tests.controller.deployment import Deployment, deployed
+from tests.controller.deployment import Deployment, deployed, ready
 
 FABRIC = leaf_spine(2, 2, 2, parameter_servers=1)
 FIRST = "name: first\nworkers: [h1, h3]\nparameter_servers: 0\nscheme: switchml\nrate: 20\n"
@@ -63,19 +64,15 @@ async def _remove(deployment: Deployment) -> None:
 
 
 async def _raise_epoch(deployment: Deployment) -> None:
-    deployment.controller.jobs.members.heartbeat(
-        "first", "h1", unusable_epoch=deployment.controller.state.registry.get("first").epoch
-    )
+    deployment.controller.jobs.members.heartbeat("first", "h1", unusable_epoch=deployment.job("first").epoch)
     await deployment.settled()
 
 
 async def _restart_switch(deployment: Deployment) -> None:
-    placement = deployment.controller.state.registry.get("first").placement
+    placement = deployment.job("first").placement
     epoch = placement.epoch
     await deployment.switches[next(iter(placement.trees[0].bases))].restart()
-    await deployment.until(
-        lambda: deployment.controller.state.registry.get("first").epoch > epoch, "the epoch is raised"
-    )
+    await deployment.until(lambda: deployment.job("first").epoch > epoch, "the epoch is raised")
     await deployment.settled()
 
 
@@ -98,27 +95,6 @@ async def _writes_of(operation, folder) -> int:
         await operation(deployment)
         deployment.assert_exact()
         return freeze.done
-
-
-async def _killed_after(operation, writes: int, folder) -> None:
-    folder.mkdir()
-    async with deployed(FABRIC, folder) as deployment:
-        await deployment.controller.requests.submit(FIRST, queue=False)
-        await deployment.settled()
-        freeze = Freeze(deployment, writes)
-        work = asyncio.create_task(operation(deployment))
-        if not await freeze.is_hit(work):
-            pytest.fail(f"ended after {freeze.done} writes, and was to be killed after {writes}")
-        await deployment.kill()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        freeze.thaw()
-        deployment.start()
-        await deployment.settled()
-        deployment.assert_exact()
-        for job in deployment.controller.state.registry.all():
-            assert job.state in (JobState.RUNNING, JobState.CANCELED), f"after {writes} writes: {job.reason}"
-        _assert_slots(deployment)
 
 
 class DiesAtCommit(Freeze):
@@ -148,23 +124,24 @@ class DiesAtCommit(Freeze):
         raise SystemError("gone")
 
 
-async def _dies_at(operation, commits: int, *, before: bool, folder) -> bool:
-    """False if the operation has fewer commits."""
+async def _dies(operation, freeze_of: Callable[[Deployment], Freeze], folder) -> bool:
+    """Kill the process in the operation, and look at the next one. False if the operation ends before."""
     folder.mkdir()
     async with deployed(FABRIC, folder) as deployment:
         await deployment.controller.requests.submit(FIRST, queue=False)
         await deployment.settled()
-        death = DiesAtCommit(deployment, commits, before=before)
+        freeze = freeze_of(deployment)
         work = asyncio.create_task(operation(deployment))
-        if not await death.is_hit(work):
+        if not await freeze.is_hit(work):
             return False
         await deployment.kill()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        death.thaw()
+        freeze.thaw()
         deployment.start()
-        await deployment.settled()
-        deployment.assert_exact()
+        await deployment.settled_exactly()
+        for job in deployment.controller.state.registry.all():
+            assert job.state in (JobState.RUNNING, JobState.CANCELED), job.reason
         _assert_slots(deployment)
         return True
 
@@ -176,61 +153,56 @@ def _assert_slots(deployment: Deployment) -> None:
     assert sum(p.in_use for p in pools.values()) == wanted
 
 
-async def _killed_everywhere(name: str, step: int, folder) -> None:
-    (folder / "dry").mkdir()
-    writes = await _writes_of(OPERATIONS[name], folder / "dry")
+SHORT, LONGER = ("install", "remove", "raise_epoch"), ("restart_switch", "replace")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        *((name, 1) for name in SHORT),
+        *((name, 7) for name in LONGER),  # most writes are of the same few kinds
+        *(pytest.param(name, 1, marks=pytest.mark.long) for name in LONGER),
+    ],
+)
+async def test_killed_after_writes(name, step, tmp_path):
+    (tmp_path / "dry").mkdir()
+    writes = await _writes_of(OPERATIONS[name], tmp_path / "dry")
     assert writes > 0
     for after in range(0, writes, step):
-        await _killed_after(OPERATIONS[name], after, folder / str(after))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["install", "remove", "raise_epoch"])
-def test_killed_after_every_write(name, tmp_path):
-    asyncio.run(_killed_everywhere(name, 1, tmp_path))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["restart_switch", "replace"])
-def test_killed_after_some_writes_of_a_longer_operation(name, tmp_path):
-    """Most of them are of the same few kinds; the longer proof tries each."""
-    asyncio.run(_killed_everywhere(name, 7, tmp_path))
+        is_killed = await _dies(
+            OPERATIONS[name], functools.partial(Freeze, after=after), tmp_path / str(after)
+        )
+        assert is_killed, f"it ended, and was to be killed after {after} of {writes} writes"
 
 
 @pytest.mark.parametrize("name", ["install", "remove", "raise_epoch", "restart_switch"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_killed_at_every_commit(name, before, tmp_path):
-    async def scenario():
-        commits = 0
-        while await _dies_at(OPERATIONS[name], commits, before=before, folder=tmp_path / str(commits)):
-            commits += 1
-        assert commits > 0
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["restart_switch", "replace"])
-def test_killed_after_every_write_of_a_longer_operation(name, tmp_path):
-    asyncio.run(_killed_everywhere(name, 1, tmp_path))
+async def test_killed_at_every_commit(name, before, tmp_path):
+    commits = 0
+    while await _dies(
+        OPERATIONS[name],
+        functools.partial(DiesAtCommit, commits=commits, before=before),
+        tmp_path / str(commits),
+    ):
+        commits += 1
+    assert commits > 0
 
 
-def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves_it_when_it_starts(tmp_path):
-    async def scenario():
-        async with deployed(FABRIC, tmp_path) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(
-                "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n",
-                queue=False,
-            )
-            await deployment.runs("job")
-            deployment.controller.jobs.members.handle_loss("job", "h2", "h2 is gone")
-            await deployment.kill()
-            deployment.start()
-            await deployment.idle()
-            job = deployment.controller.state.registry.get("job")
-            assert (job.state, job.excluded) == (JobState.RUNNING, ("h2",))
-            assert "h2" not in job.nodes
-            deployment.assert_exact()
-
-    asyncio.run(scenario())
+async def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves_it_when_it_starts(
+    tmp_path,
+):
+    async with ready(FABRIC, tmp_path) as deployment:
+        await deployment.controller.requests.submit(
+            "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n",
+            queue=False,
+        )
+        await deployment.runs("job")
+        deployment.controller.jobs.members.handle_loss("job", "h2", "h2 is gone")
+        await deployment.kill()
+        deployment.start()
+        await deployment.idle()
+        job = deployment.job("job")
+        assert (job.state, job.excluded) == (JobState.RUNNING, ("h2",))
+        assert "h2" not in job.nodes
+        deployment.assert_exact()

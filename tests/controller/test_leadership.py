@@ -56,23 +56,20 @@ def test_the_lock_of_a_killed_leader_is_free(tmp_path):
     store.close()
 
 
-def test_a_standby_leads_once_the_leader_has_ended_and_not_after_its_own_stop(tmp_path):
-    async def scenario():
-        store = Store(tmp_path / "db", "f")
-        leader, standby, stopped = (Leadership(store) for _ in range(3))
-        term, stop = leader.try_lead(), asyncio.Event()
-        waiting = asyncio.create_task(standby.wait_until_leader(asyncio.Event()))
-        other = asyncio.create_task(stopped.wait_until_leader(stop))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        stop.set()
-        assert await other is None
-        leader.release()
-        assert await waiting > term
-        standby.release()
-        store.close()
-
-    asyncio.run(scenario())
+async def test_a_standby_leads_once_the_leader_has_ended_and_not_after_its_own_stop(tmp_path):
+    store = Store(tmp_path / "db", "f")
+    leader, standby, stopped = (Leadership(store) for _ in range(3))
+    term, stop = leader.try_lead(), asyncio.Event()
+    waiting = asyncio.create_task(standby.wait_until_leader(asyncio.Event()))
+    other = asyncio.create_task(stopped.wait_until_leader(stop))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    stop.set()
+    assert await other is None
+    leader.release()
+    assert await waiting > term
+    standby.release()
+    store.close()
 
 
 def test_a_restored_store_leads_in_a_greater_term_and_does_not_know_what_came_after_its_backup(tmp_path):

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 
 import grpc
@@ -16,20 +15,11 @@ from netfold.controller.service.access import AccessRefusal
 from netfold.controller.service.call_rates import MAX_DELAY_S, CallRates
 from netfold.controller.service.identities import Identity, Role
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import Deployment, deployed
+from tests.controller.deployment import Deployment, ready
 
 
 def spec(name: str, hosts: str, extra: str = "rate: 5\n") -> str:
     return f"name: {name}\nworkers: [{hosts}]\nscheme: switchml\nlease_ms: 60000\n{extra}"
-
-
-def run(tmp_path, scenario) -> None:
-    async def whole() -> None:
-        async with deployed(single_switch(8), tmp_path) as deployment:
-            await deployment.settled()
-            await scenario(deployment)
-
-    asyncio.run(whole())
 
 
 async def refused(deployment: Deployment, caller: Submitter, text: str, *, queue: bool = False) -> str:
@@ -38,8 +28,8 @@ async def refused(deployment: Deployment, caller: Submitter, text: str, *, queue
     return str(caught.value)
 
 
-def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
-    async def scenario(deployment: Deployment) -> None:
+async def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
+    async with ready(single_switch(8), tmp_path) as deployment:
         submit, registry = deployment.controller.requests.submit, deployment.controller.state.registry
 
         def of(**limits: float) -> Submitter:
@@ -72,8 +62,6 @@ def test_each_limit_of_jobs_names_itself_and_its_value(tmp_path):
         with pytest.raises(LimitError, match="its limit is rate=10"):
             registry.check_workers(of(rate=10.0), "first", 1)
         registry.check_workers(of(), "first", 1)
-
-    run(tmp_path, scenario)
 
 
 def test_a_flood_of_calls_is_refused_and_a_pause_ends_that():

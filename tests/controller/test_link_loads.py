@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from pathlib import Path
@@ -27,7 +26,7 @@ from netfold.controller.switches.port_counters import (
 from netfold.protocol.wire import FRAMING_BYTES
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
-from tests.controller.deployment import deployed
+from tests.controller.deployment import ready
 
 P4INFO = Path(__file__).resolve().parents[2] / "p4src" / "compiled" / "netfold-v1model-64.p4info.txtpb"
 
@@ -179,64 +178,53 @@ def test_an_answer_is_decoded_and_another_one_is_refused():
     assert reader.counts(answer(0, 1, 7, 3, 4, 10**14, 5, 6)) is second
 
 
-def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_each_switch(
+async def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_each_switch(
     tmp_path: Path, fabric: Fabric
 ):
-    async def scenario() -> None:
-        async with deployed(fabric, tmp_path) as deployment:
-            controller = deployment.controller
-            await deployment.settled()
-            links = {pair for k in fabric.links for pair in ((k.a, k.b), (k.b, k.a))}
-            await deployment.until(
-                lambda: controller.switches.loads.all().keys() == links, "all links are known"
-            )
-            assert {load.cross_traffic for load in controller.switches.loads.all().values()} == {0.0}
-            ports, bytes_of = fabric.ports["leaf1"], Counter[tuple[str, int]]()
-            deployment.switches["leaf1"].state.ports = bytes_of
-            for _ in range(8):
-                bytes_of[PORT_RX, cell(ports["spine1"], False)] += 10**10
-                bytes_of[PORT_TX, cell(ports["h1"], True)] += 10**10
-                before = deployment.switches["leaf1"].reads
-                await deployment.until(lambda b=before: deployment.switches["leaf1"].reads > b, "read again")
-            await deployment.until(lambda: controller.switches.loads.all()["leaf1", "h1"].jobs > 0, "seen")
-            seen = controller.switches.loads.all()
-            assert seen["spine1", "leaf1"].cross_traffic > 0
-            assert seen["spine1", "leaf1"].jobs == 0
-            assert seen["leaf1", "h1"].cross_traffic == 0
-            assert set(controller.switches.loads.cross_traffic().links) == {("spine1", "leaf1")}
-
-    asyncio.run(scenario())
+    async with ready(fabric, tmp_path) as deployment:
+        controller = deployment.controller
+        links = {pair for k in fabric.links for pair in ((k.a, k.b), (k.b, k.a))}
+        await deployment.until(lambda: controller.switches.loads.all().keys() == links, "all links are known")
+        assert {load.cross_traffic for load in controller.switches.loads.all().values()} == {0.0}
+        ports, bytes_of = fabric.ports["leaf1"], Counter[tuple[str, int]]()
+        deployment.switches["leaf1"].state.ports = bytes_of
+        for _ in range(8):
+            bytes_of[PORT_RX, cell(ports["spine1"], False)] += 10**10
+            bytes_of[PORT_TX, cell(ports["h1"], True)] += 10**10
+            before = deployment.switches["leaf1"].reads
+            await deployment.until(lambda b=before: deployment.switches["leaf1"].reads > b, "read again")
+        await deployment.until(lambda: controller.switches.loads.all()["leaf1", "h1"].jobs > 0, "seen")
+        seen = controller.switches.loads.all()
+        assert seen["spine1", "leaf1"].cross_traffic > 0
+        assert seen["spine1", "leaf1"].jobs == 0
+        assert seen["leaf1", "h1"].cross_traffic == 0
+        assert set(controller.switches.loads.cross_traffic().links) == {("spine1", "leaf1")}
 
 
 @pytest.mark.slow
-def test_a_reading_is_of_when_the_switch_counted(
+async def test_a_reading_is_of_when_the_switch_counted(
     tmp_path: Path, fabric: Fabric, monkeypatch: pytest.MonkeyPatch
 ):
     """Not of when its answer was received: a constant load would seem to change with the delay of answers."""
     read_at: dict[int, float] = {}
     heard: list[tuple[int, float]] = []
+    async with ready(fabric, tmp_path) as deployment:
+        switch, loads = deployment.switches["leaf1"], deployment.controller.switches.loads
+        answer, hear = switch._counted, loads.counted
 
-    async def scenario() -> None:
-        async with deployed(fabric, tmp_path) as deployment:
-            await deployment.settled()
-            switch, loads = deployment.switches["leaf1"], deployment.controller.switches.loads
-            answer, hear = switch._counted, loads.counted
+        def answered(asked: p4r.CounterEntry) -> p4r.Entity:
+            """How often it was read, in every cell."""
+            read_at.setdefault(switch.reads, time.monotonic())
+            found = answer(asked)
+            found.counter_entry.data.byte_count = 1000 * switch.reads
+            return found
 
-            def answered(asked: p4r.CounterEntry) -> p4r.Entity:
-                """How often it was read, in every cell."""
-                read_at.setdefault(switch.reads, time.monotonic())
-                found = answer(asked)
-                found.counter_entry.data.byte_count = 1000 * switch.reads
-                return found
+        def counted(name: str, counts: NDArray[np.int64], asked: float) -> bool:
+            if name == "leaf1" and counts.max() >= 1000:
+                heard.append((int(counts.max()) // 1000, asked))
+            return hear(name, counts, asked)
 
-            def counted(name: str, counts: NDArray[np.int64], asked: float) -> bool:
-                if name == "leaf1" and counts.max() >= 1000:
-                    heard.append((int(counts.max()) // 1000, asked))
-                return hear(name, counts, asked)
-
-            monkeypatch.setattr(switch, "_counted", answered)
-            monkeypatch.setattr(loads, "counted", counted)
-            await deployment.until(lambda: len(heard) >= 8, "read")
-
-    asyncio.run(scenario())
+        monkeypatch.setattr(switch, "_counted", answered)
+        monkeypatch.setattr(loads, "counted", counted)
+        await deployment.until(lambda: len(heard) >= 8, "read")
     assert all(asked <= read_at[reading] for reading, asked in heard)

@@ -5,19 +5,20 @@ No change is made by half, callers get the reason, and jobs stay."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import json
 import os
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from netfold.controller.service.store_files import verify
-from tests.controller.test_processes import Operator, _run
+from tests.controller.test_processes import Operator, operating
 
 SHUTDOWN = 0x8004587D
 """EXT4_IOC_SHUTDOWN of the kernel: from then on all reads and writes fail."""
@@ -55,6 +56,14 @@ def _fail(folder: Path) -> None:
         fcntl.ioctl(descriptor, SHUTDOWN, WITHOUT_LOG)
     finally:
         os.close(descriptor)
+
+
+def _run(folder: Path, scenario: Callable[[Operator], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with operating(folder) as operator:
+            await scenario(operator)
+
+    asyncio.run(whole())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: lost disks: needs root to mount one")

@@ -21,13 +21,13 @@ from netfold.controller.scheduling.job_planner import PlanRequest, plan_job, wit
 from netfold.controller.switches.failed_elements import WithdrawalError, element_named, elements_named
 from netfold.topologies.fabric import Fabric, Link, Switch
 from netfold.topologies.generators import leaf_spine
-from tests.controller.deployment import TIMEOUTS, Deployment, deployed
+from tests.controller.deployment import TIMEOUTS, Deployment, deployed, ready
 
 SPEC = "name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: {rate}\n"
 
 
 def _spines(deployment: Deployment, name: str) -> set[str]:
-    nodes = deployment.controller.state.registry.get(name).nodes
+    nodes = deployment.job(name).nodes
     return {s for s in deployment.switches if s.startswith("spine")} & nodes
 
 
@@ -50,89 +50,71 @@ def _refuse(_: object) -> None:
     raise RuntimeError("no room")
 
 
-def test_a_job_leaves_for_another_spine_than_one_that_refuses_it(tmp_path, monkeypatch):
+async def test_a_job_leaves_for_another_spine_than_one_that_refuses_it(tmp_path, monkeypatch):
     monkeypatch.setattr(migration_scheduler, "LEAVE_AGAIN_S", 0.3)
-
-    async def scenario():
-        timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
-        async with deployed(leaf_spine(2, 3, 2), tmp_path, timeouts=timeouts) as deployment:
-            await _run_over_spine1(deployment, job="h1, h3")
-            migrations, registry = (
-                deployment.controller.planning.migrations,
-                deployment.controller.state.registry,
-            )
-            deployment.switches["spine2"].before_update = _refuse
-            deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
-            await deployment.until(
-                lambda: "no room" in migrations.stays_because("job"), "it says why it stays"
-            )
-            assert registry.get("job").state is JobState.RUNNING
-            await deployment.until(lambda: _spines(deployment, "job") == {"spine3"}, "it has left")
-            assert registry.get("job").reason == migration_scheduler.LEAVES
-            assert not migrations.stays_because("job")
-
-    asyncio.run(scenario())
+    timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
+    async with deployed(leaf_spine(2, 3, 2), tmp_path, timeouts=timeouts) as deployment:
+        await _run_over_spine1(deployment, job="h1, h3")
+        migrations, registry = (
+            deployment.controller.planning.migrations,
+            deployment.controller.state.registry,
+        )
+        deployment.switches["spine2"].before_update = _refuse
+        deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
+        await deployment.until(lambda: "no room" in migrations.stays_because("job"), "it says why it stays")
+        assert registry.get("job").state is JobState.RUNNING
+        await deployment.until(lambda: _spines(deployment, "job") == {"spine3"}, "it has left")
+        assert registry.get("job").reason == migration_scheduler.LEAVES
+        assert not migrations.stays_because("job")
 
 
-def test_a_job_tries_a_spine_again_that_refused_it_if_there_is_no_other_one(tmp_path, monkeypatch):
+async def test_a_job_tries_a_spine_again_that_refused_it_if_there_is_no_other_one(tmp_path, monkeypatch):
     monkeypatch.setattr(migration_scheduler, "LEAVE_AGAIN_S", 0.3)
-
-    async def scenario():
-        timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
-        async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=timeouts) as deployment:
-            await _run_over_spine1(deployment, job="h1, h3")
-            migrations, spine2 = deployment.controller.planning.migrations, deployment.switches["spine2"]
-            works, spine2.before_update = spine2.before_update, _refuse
-            deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
-            await deployment.until(lambda: "no room" in migrations.stays_because("job"), "it stays")
-            spine2.before_update = works
-            await deployment.until(lambda: _spines(deployment, "job") == {"spine2"}, "it has left")
-
-    asyncio.run(scenario())
+    timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
+    async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=timeouts) as deployment:
+        await _run_over_spine1(deployment, job="h1, h3")
+        migrations, spine2 = deployment.controller.planning.migrations, deployment.switches["spine2"]
+        works, spine2.before_update = spine2.before_update, _refuse
+        deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
+        await deployment.until(lambda: "no room" in migrations.stays_because("job"), "it stays")
+        spine2.before_update = works
+        await deployment.until(lambda: _spines(deployment, "job") == {"spine2"}, "it has left")
 
 
-def test_jobs_whose_moves_failed_do_not_set_each_other_off(tmp_path):
+async def test_jobs_whose_moves_failed_do_not_set_each_other_off(tmp_path):
     """The capacity that the one gives back is no room for the other one: both wait for their own next attempts."""
-
-    async def scenario():
-        timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
-        async with deployed(leaf_spine(2, 2, 4), tmp_path, timeouts=timeouts) as deployment:
-            await _run_over_spine1(deployment, a="h1, h5", b="h2, h6")
-            registry, migrations = (
-                deployment.controller.state.registry,
-                deployment.controller.planning.migrations,
-            )
-            deployment.switches["spine2"].before_update = _refuse
-            deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
-            for name in ("a", "b"):
-                await deployment.until(lambda: "no room" in migrations.stays_because(name), "it stays")  # noqa: B023
-            await deployment.idle()
-            assert {registry.get(n).state for n in ("a", "b")} == {JobState.RUNNING}
-            deployment.controller.state.events.publish(CapacityFreed())
-            await deployment.idle()
-            assert {registry.get(n).previous for n in ("a", "b")} == {None}
-
-    asyncio.run(scenario())
+    timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
+    async with deployed(leaf_spine(2, 2, 4), tmp_path, timeouts=timeouts) as deployment:
+        await _run_over_spine1(deployment, a="h1, h5", b="h2, h6")
+        registry, migrations = (
+            deployment.controller.state.registry,
+            deployment.controller.planning.migrations,
+        )
+        deployment.switches["spine2"].before_update = _refuse
+        deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
+        for name in ("a", "b"):
+            await deployment.until(lambda: "no room" in migrations.stays_because(name), "it stays")  # noqa: B023
+        await deployment.idle()
+        assert {registry.get(n).state for n in ("a", "b")} == {JobState.RUNNING}
+        deployment.controller.state.events.publish(CapacityFreed())
+        await deployment.idle()
+        assert {registry.get(n).previous for n in ("a", "b")} == {None}
 
 
-def test_a_job_that_is_being_installed_leaves_when_it_runs(tmp_path):
+async def test_a_job_that_is_being_installed_leaves_when_it_runs(tmp_path):
     """Its entries alone are there: it would be broken until it is installed elsewhere."""
-
-    async def scenario():
-        timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
-        async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=timeouts) as deployment:
-            await _run_over_spine1(deployment, job="h1, h3")
-            controller, registry = deployment.controller, deployment.controller.state.registry
-            deployment.switches["spine2"].before_update = _refuse
-            controller.jobs.members._epochs.start(registry.get("job"), "h1 asked for a new epoch")
-            epoch = registry.get("job").epoch
-            controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
-            await deployment.until(lambda: registry.get("job").epoch > epoch, "it moves")
-            assert registry.get("job").previous.epoch == epoch
-            await deployment.runs("job")
-            assert registry.get("job").epoch == epoch
-
-    asyncio.run(scenario())
+    timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
+    async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=timeouts) as deployment:
+        await _run_over_spine1(deployment, job="h1, h3")
+        controller, registry = deployment.controller, deployment.controller.state.registry
+        deployment.switches["spine2"].before_update = _refuse
+        controller.jobs.members._epochs.start(registry.get("job"), "h1 asked for a new epoch")
+        epoch = registry.get("job").epoch
+        controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
+        await deployment.until(lambda: registry.get("job").epoch > epoch, "it moves")
+        assert registry.get("job").previous.epoch == epoch
+        await deployment.runs("job")
+        assert registry.get("job").epoch == epoch
 
 
 class SlowPlans:
@@ -148,25 +130,21 @@ class SlowPlans:
 
 
 @pytest.mark.parametrize("stuck", [10])
-def test_jobs_that_cannot_leave_do_not_hold_up_submissions(stuck, tmp_path):
-    async def scenario():
-        fabric = leaf_spine(2, 2, 12)
-        async with deployed(fabric, tmp_path, plans=SlowPlans(fabric)) as deployment:
-            await deployment.settled()
-            controller = deployment.controller
-            migrations, submit = controller.planning.migrations, controller.requests.submit
-            names = [f"stuck{n}" for n in range(1, stuck + 1)]
-            for n, name in enumerate(names, 1):
-                await submit(SPEC.format(name=name, workers=f"h{n}, h{12 + n}", rate=1), queue=False)
-                await deployment.runs(name)
-            controller.planning.maintenance.withdraw(["spine1", "spine2"], Intent.DRAIN)
-            await deployment.until(lambda: all(map(migrations.stays_because, names)), "all stay")
-            controller.state.events.publish(CapacityFreed())
-            await submit(SPEC.format(name="quick", workers="h11, h12", rate=1), queue=False)
-            waiting = {w.priority for w in migrations._plan_scheduler._waiting}
-            assert len(migrations._plan_scheduler._waiting) > stuck / 2, waiting
-
-    asyncio.run(scenario())
+async def test_jobs_that_cannot_leave_do_not_hold_up_submissions(stuck, tmp_path):
+    fabric = leaf_spine(2, 2, 12)
+    async with ready(fabric, tmp_path, plans=SlowPlans(fabric)) as deployment:
+        controller = deployment.controller
+        migrations, submit = controller.planning.migrations, controller.requests.submit
+        names = [f"stuck{n}" for n in range(1, stuck + 1)]
+        for n, name in enumerate(names, 1):
+            await submit(SPEC.format(name=name, workers=f"h{n}, h{12 + n}", rate=1), queue=False)
+            await deployment.runs(name)
+        controller.planning.maintenance.withdraw(["spine1", "spine2"], Intent.DRAIN)
+        await deployment.until(lambda: all(map(migrations.stays_because, names)), "all stay")
+        controller.state.events.publish(CapacityFreed())
+        await submit(SPEC.format(name="quick", workers="h11, h12", rate=1), queue=False)
+        waiting = {w.priority for w in migrations._plan_scheduler._waiting}
+        assert len(migrations._plan_scheduler._waiting) > stuck / 2, waiting
 
 
 def test_names_are_looked_up_once_each_and_one_with_two_meanings_is_refused():
@@ -198,45 +176,36 @@ def test_a_refusal_names_some_of_many_withdrawn_elements():
         without_failed(fabric, withdrawn, ("h1", "h3"), {})
 
 
-def test_what_is_so_already_plans_nothing(tmp_path):
-    async def scenario():
-        fabric = leaf_spine(2, 2, 2)
-        async with deployed(fabric, tmp_path) as deployment:
-            await deployment.settled()
-            maintenance, events = (
-                deployment.controller.planning.maintenance,
-                deployment.controller.state.events,
-            )
-            seen: list[object] = []
-            events.subscribe(FailuresChanged, seen.append)
-            maintenance.withdraw(["spine1"], Intent.DRAIN, "new fans")
-            since = deployment.controller.state.registry.withdrawals[0].since
-            maintenance.withdraw(["spine1"], Intent.DRAIN, "new fans")
-            maintenance.give_back(["spine2"])
-            assert len(seen) == 1
-            assert deployment.controller.state.registry.withdrawals[0].since == since
-            maintenance.withdraw(["spine1"], Intent.CORDON, "new fans")
-            maintenance.give_back(["spine1"])
-            assert len(seen) == 3
-
-    asyncio.run(scenario())
+async def test_what_is_so_already_plans_nothing(tmp_path):
+    fabric = leaf_spine(2, 2, 2)
+    async with ready(fabric, tmp_path) as deployment:
+        maintenance, events = (
+            deployment.controller.planning.maintenance,
+            deployment.controller.state.events,
+        )
+        seen: list[object] = []
+        events.subscribe(FailuresChanged, seen.append)
+        maintenance.withdraw(["spine1"], Intent.DRAIN, "new fans")
+        since = deployment.controller.state.registry.withdrawals[0].since
+        maintenance.withdraw(["spine1"], Intent.DRAIN, "new fans")
+        maintenance.give_back(["spine2"])
+        assert len(seen) == 1
+        assert deployment.controller.state.registry.withdrawals[0].since == since
+        maintenance.withdraw(["spine1"], Intent.CORDON, "new fans")
+        maintenance.give_back(["spine1"])
+        assert len(seen) == 3
 
 
-def test_a_member_has_its_own_time_to_join_when_its_leaf_is_given_back(tmp_path):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
-            await deployment.settled()
-            maintenance = deployment.controller.planning.maintenance
-            text = SPEC.format(name="job", workers="h1, h3", rate=20) + "join_s: 1\n"
-            await deployment.controller.requests.submit(text, queue=False)
-            await deployment.runs("job")
-            maintenance.withdraw(["leaf1", "leaf2"], Intent.HOLD, hold_s=600)
-            await asyncio.sleep(1.5)
-            assert deployment.state("job") is JobState.RUNNING
-            maintenance.give_back(["leaf1", "leaf2"])
-            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "it has failed")
-
-    asyncio.run(scenario())
+async def test_a_member_has_its_own_time_to_join_when_its_leaf_is_given_back(tmp_path):
+    async with ready(leaf_spine(2, 2, 2), tmp_path) as deployment:
+        maintenance = deployment.controller.planning.maintenance
+        text = SPEC.format(name="job", workers="h1, h3", rate=20) + "join_s: 1\n"
+        await deployment.run(text)
+        maintenance.withdraw(["leaf1", "leaf2"], Intent.HOLD, hold_s=600)
+        await asyncio.sleep(1.5)
+        assert deployment.state("job") is JobState.RUNNING
+        maintenance.give_back(["leaf1", "leaf2"])
+        await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "it has failed")
 
 
 def test_a_hold_is_no_longer_than_asked_when_the_clock_is_set_back():

@@ -17,160 +17,133 @@ from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.switches.switch_health import Health
 from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import deployed
+from tests.controller.deployment import ready
 from tests.controller.members import running
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("jobs", [HISTORY + 50, pytest.param(10_000, marks=pytest.mark.long)])
-def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
-    async def scenario():
-        # minutes, in which a machine may stand still: that is no answer that stays out
-        async with deployed(single_switch(2), tmp_path, rpc_timeout_s=600.0) as deployment:
-            controller = deployment.controller
-            await deployment.settled()
-            for n in range(jobs):
-                name = f"job{n}"
-                await controller.requests.submit(
-                    f"name: {name}\nworkers: 2\nscheme: switchml\nrate: 9\n", queue=bool(n % 2)
-                )
-                for host in ("h1", "h2"):
-                    with controller.state.member_status.connected(OpenStream(name, host)):
-                        controller.jobs.members.heartbeat(name, host)
-                        controller.state.member_status.set_report(name, host, Progress(n))
-                controller.requests.cancel(name)
-            with pytest.raises(RefusedError):
-                await controller.requests.submit(
-                    "name: refused\nworkers: 2\nnumerics: {mode: float32}\n", queue=False
-                )
-            await deployment.idle()
-            assert len(controller.state.registry.all()) == HISTORY
-            assert len(deployment.store.jobs()) == HISTORY
-            assert set(controller.state.registry._resolved) <= {
-                job.name for job in controller.state.registry.all()
-            }
-            assert not controller.state.member_status._streams
-            assert len(controller.state.member_status._reported) <= HISTORY
-            assert not controller.jobs.lifecycle._awaited
-            assert len(controller.state.changes._job_events) == 0
-            assert controller.state.tasks.timers <= len(deployment.switches)
-            [(rows,)] = deployment.store._db.execute("SELECT count(*) FROM members")
-            assert rows == 0
-
-    asyncio.run(scenario())
-
-
-def test_a_member_that_joins_does_not_rewrite_the_whole_job_and_is_remembered(tmp_path):
-    async def scenario():
-        fabric = leaf_spine(2, 2, 8)
-        async with deployed(fabric, tmp_path) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit("name: job\nscheme: switchml\nrate: 9\n", queue=False)
-            await deployment.runs("job")
-            written = []
-            put = deployment.store.put
-            deployment.store.put = lambda job: (written.append(job.name), put(job))
-            news = asyncio.ensure_future(deployment.controller.state.changes.wait("job"))
-            await asyncio.sleep(0)
-            for host in ("h1", "h2", "h3"):
-                deployment.controller.jobs.members.heartbeat("job", host)
-            await asyncio.sleep(0)
-            assert not news.done(), "the other members need no update"
-            deployment.controller.jobs.members.leave("job", "h3")
-            await asyncio.sleep(0)
-            assert not written
-            news.cancel()
-            await deployment.kill()
-            deployment.start()
-            await deployment.settled()
-            job = deployment.controller.state.registry.get("job")
-            assert job.state is JobState.RUNNING
-            assert job.members[:4] == (
-                Member(host="h1", joined=True),
-                Member(host="h2", joined=True),
-                Member(host="h3", joined=True, left=True),
-                Member(host="h4"),
+async def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
+    # minutes, in which a machine may stand still: that is no answer that stays out
+    async with ready(single_switch(2), tmp_path, rpc_timeout_s=600.0) as deployment:
+        controller = deployment.controller
+        for n in range(jobs):
+            name = f"job{n}"
+            await controller.requests.submit(
+                f"name: {name}\nworkers: 2\nscheme: switchml\nrate: 9\n", queue=bool(n % 2)
             )
+            for host in ("h1", "h2"):
+                with controller.state.member_status.connected(OpenStream(name, host)):
+                    controller.jobs.members.heartbeat(name, host)
+                    controller.state.member_status.set_report(name, host, Progress(n))
+            controller.requests.cancel(name)
+        with pytest.raises(RefusedError):
+            await controller.requests.submit(
+                "name: refused\nworkers: 2\nnumerics: {mode: float32}\n", queue=False
+            )
+        await deployment.idle()
+        assert len(controller.state.registry.all()) == HISTORY
+        assert len(deployment.store.jobs()) == HISTORY
+        assert set(controller.state.registry._resolved) <= {
+            job.name for job in controller.state.registry.all()
+        }
+        assert not controller.state.member_status._streams
+        assert len(controller.state.member_status._reported) <= HISTORY
+        assert not controller.jobs.lifecycle._awaited
+        assert len(controller.state.changes._job_events) == 0
+        assert controller.state.tasks.timers <= len(deployment.switches)
+        [(rows,)] = deployment.store._db.execute("SELECT count(*) FROM members")
+        assert rows == 0
 
-    asyncio.run(scenario())
+
+async def test_a_member_that_joins_does_not_rewrite_the_whole_job_and_is_remembered(tmp_path):
+    fabric = leaf_spine(2, 2, 8)
+    async with ready(fabric, tmp_path) as deployment:
+        await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
+        written = []
+        put = deployment.store.put
+        deployment.store.put = lambda job: (written.append(job.name), put(job))
+        news = asyncio.ensure_future(deployment.controller.state.changes.wait("job"))
+        await asyncio.sleep(0)
+        for host in ("h1", "h2", "h3"):
+            deployment.controller.jobs.members.heartbeat("job", host)
+        await asyncio.sleep(0)
+        assert not news.done(), "the other members need no update"
+        deployment.controller.jobs.members.leave("job", "h3")
+        await asyncio.sleep(0)
+        assert not written
+        news.cancel()
+        await deployment.restart()
+        job = deployment.job("job")
+        assert job.state is JobState.RUNNING
+        assert job.members[:4] == (
+            Member(host="h1", joined=True),
+            Member(host="h2", joined=True),
+            Member(host="h3", joined=True, left=True),
+            Member(host="h4"),
+        )
 
 
-def test_workers_that_end_together_notify_the_others_once(tmp_path):
+async def test_workers_that_end_together_notify_the_others_once(tmp_path):
     """Not once for each that leaves: of a thousand workers that would be a million messages."""
+    async with ready(leaf_spine(2, 2, 28), tmp_path) as deployment:
+        controller = deployment.controller
+        spec = "name: job\nscheme: switchml\nrate: 9\non_worker_loss: continue\n"
+        await deployment.run(spec)
+        hosts = controller.state.registry.get("job").workers
+        for host in hosts:
+            controller.jobs.members.heartbeat("job", host)
+        notifications = 0
+        notify = controller.state.changes.notify
 
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 28), tmp_path) as deployment:
-            await deployment.settled()
-            controller = deployment.controller
-            spec = "name: job\nscheme: switchml\nrate: 9\non_worker_loss: continue\n"
-            await controller.requests.submit(spec, queue=False)
-            await deployment.runs("job")
-            hosts = controller.state.registry.get("job").workers
-            for host in hosts:
-                controller.jobs.members.heartbeat("job", host)
-            notifications = 0
-            notify = controller.state.changes.notify
+        def count(*jobs):
+            nonlocal notifications
+            notifications += bool(jobs)
+            notify(*jobs)
 
-            def count(*jobs):
-                nonlocal notifications
-                notifications += bool(jobs)
-                notify(*jobs)
-
-            controller.state.changes.notify = count
-            for host in hosts:
-                controller.jobs.members.leave("job", host, calls=10)
-            assert controller.state.registry.get("job").state is JobState.DONE
-            assert notifications == 2, "that one has left, and that the job is done"
-
-    asyncio.run(scenario())
+        controller.state.changes.notify = count
+        for host in hosts:
+            controller.jobs.members.leave("job", host, calls=10)
+        assert controller.state.registry.get("job").state is JobState.DONE
+        assert notifications == 2, "that one has left, and that the job is done"
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("size", [8, pytest.param(32, marks=pytest.mark.long)])
-def test_each_of_many_members_gets_each_epoch(size, tmp_path):
+async def test_each_of_many_members_gets_each_epoch(size, tmp_path):
     """64 members, or 1,024: all have their own part of the first epoch. One is lost, and all others have the next
     epoch without it."""
-
-    async def scenario():
-        fabric = leaf_spine(size, 4, size)
-        hosts = tuple(h.name for h in fabric.hosts)
-        spec = "name: job\nscheme: panama\nlease_ms: 60000\non_worker_loss: continue\n"
-        async with running(tmp_path, spec, fabric=fabric, hosts=hosts, beat_s=15.0) as (deployment, members):
-            job = deployment.controller.state.registry.get("job")
-            members.die(hosts[0])
-            deployment.controller.jobs.members.handle_loss(
-                "job", hosts[0], f"the lease of {hosts[0]} expired"
-            )
-            told = await members.told(len(hosts) - 1, after_epoch=job.epoch)
-            assert sorted(told) == sorted(hosts[1:])
-            assert sorted(a.rank for a in told.values()) == list(range(len(hosts) - 1))
-            children = [tuple(t.child for t in a.trees) for a in told.values()]
-            assert len(set(children)) == len(children), "each has a child number of its own"
-            assert deployment.controller.state.registry.get("job").excluded == (hosts[0],)
-
-    asyncio.run(scenario())
+    fabric = leaf_spine(size, 4, size)
+    hosts = tuple(h.name for h in fabric.hosts)
+    spec = "name: job\nscheme: panama\nlease_ms: 60000\non_worker_loss: continue\n"
+    async with running(tmp_path, spec, fabric=fabric, hosts=hosts, beat_s=15.0) as (deployment, members):
+        job = deployment.job("job")
+        members.die(hosts[0])
+        deployment.controller.jobs.members.handle_loss("job", hosts[0], f"the lease of {hosts[0]} expired")
+        told = await members.told(len(hosts) - 1, after_epoch=job.epoch)
+        assert sorted(told) == sorted(hosts[1:])
+        assert sorted(a.rank for a in told.values()) == list(range(len(hosts) - 1))
+        children = [tuple(t.child for t in a.trees) for a in told.values()]
+        assert len(set(children)) == len(children), "each has a child number of its own"
+        assert deployment.job("job").excluded == (hosts[0],)
 
 
-def test_waiting_makes_a_job_more_important_until_it_is_the_first(tmp_path):
-    async def scenario():
-        async with deployed(single_switch(2), tmp_path) as deployment:
-            await deployment.settled()
-            for name, priority in (("first", 0), ("old", -100), ("new", 100)):
-                spec = f"name: {name}\nworkers: 2\nscheme: switchml\npriority: {priority}\n"
-                await deployment.controller.requests.submit(spec, queue=True)
-            registry = deployment.controller.state.registry
-            began = registry.get("old").submitted
-            is_urgent, late = (
-                JobQueue(registry, lambda: began),
-                JobQueue(registry, lambda: began + 201 * AGE_S),
-            )
-            assert [j.name for j in is_urgent.jobs()] == ["new", "old"]
-            with registry.change():
-                registry.write(registry.get("new").model_copy(update={"submitted": began + 201 * AGE_S}))
-            assert [j.name for j in late.jobs()] == ["old", "new"]
-
-    asyncio.run(scenario())
+async def test_waiting_makes_a_job_more_important_until_it_is_the_first(tmp_path):
+    async with ready(single_switch(2), tmp_path) as deployment:
+        for name, priority in (("first", 0), ("old", -100), ("new", 100)):
+            spec = f"name: {name}\nworkers: 2\nscheme: switchml\npriority: {priority}\n"
+            await deployment.controller.requests.submit(spec, queue=True)
+        registry = deployment.controller.state.registry
+        began = registry.get("old").submitted
+        is_urgent, late = (
+            JobQueue(registry, lambda: began),
+            JobQueue(registry, lambda: began + 201 * AGE_S),
+        )
+        assert [j.name for j in is_urgent.jobs()] == ["new", "old"]
+        with registry.change():
+            registry.write(registry.get("new").model_copy(update={"submitted": began + 201 * AGE_S}))
+        assert [j.name for j in late.jobs()] == ["old", "new"]
 
 
 class _SlowSession:
@@ -198,17 +171,14 @@ class _Fleet:
         return Health(ready=True)
 
 
-def test_two_reads_of_counters_at_once_count_nothing_twice():
-    async def scenario():
-        fleet = _Fleet()
-        session = fleet.sessions["s1"]
-        counters = Counters(fleet, list, asyncio.Event().wait, 1.0)
-        both = [asyncio.create_task(counters.refresh()) for _ in range(2)]
-        for _ in range(10):
-            await asyncio.sleep(0)
-        session.hold.set()
-        await asyncio.gather(*both)
-        await counters.refresh()
-        assert counters.totals["s1", "", Verdict.ACCUMULATED] == 14
-
-    asyncio.run(scenario())
+async def test_two_reads_of_counters_at_once_count_nothing_twice():
+    fleet = _Fleet()
+    session = fleet.sessions["s1"]
+    counters = Counters(fleet, list, asyncio.Event().wait, 1.0)
+    both = [asyncio.create_task(counters.refresh()) for _ in range(2)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    session.hold.set()
+    await asyncio.gather(*both)
+    await counters.refresh()
+    assert counters.totals["s1", "", Verdict.ACCUMULATED] == 14

@@ -5,7 +5,6 @@ other on the links. They come and go, 64 groups in all, and leave nothing behind
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from pathlib import Path
@@ -16,7 +15,7 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.topologies.generators import leaf_spine
 from netfold.traffic.membership.job_options import JobOptions
-from tests.controller.deployment import Deployment, deployed
+from tests.controller.deployment import Deployment, ready
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -44,7 +43,7 @@ async def leave(deployment: Deployment, name: str, hosts: list[str]) -> None:
         deployment.controller.jobs.members.heartbeat(name, host)
     for host in hosts:
         deployment.controller.jobs.members.leave(name, host, calls=1)
-    assert deployment.controller.state.registry.get(name).state is JobState.DONE
+    assert deployment.job(name).state is JobState.DONE
 
 
 async def runs(deployment: Deployment, name: str) -> None:
@@ -60,34 +59,30 @@ def entries(deployment: Deployment) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_all_groups_of_a_mesh_of_8_x_8_are_jobs_at_once(tmp_path: Path):
-    async def scenario() -> None:
-        fabric = leaf_spine(SIDE, 4, SIDE)
-        async with deployed(fabric, tmp_path, rpc_timeout_s=STANDSTILL_S, timeouts=TIMEOUTS) as deployment:
-            await deployment.settled()
-            registry = deployment.controller.state.registry
-            await start(deployment, "world", HOSTS, WORLD_RATE)
-            await runs(deployment, "world")
-            alone = entries(deployment)
-            for number in range(ROUNDS):
-                groups = {f"{name}-{number}": hosts for name, hosts in GROUPS.items()}
-                for name, hosts in groups.items():
-                    await start(deployment, name, hosts, GROUP_RATE)
-                for name in groups:
-                    await runs(deployment, name)
-                assert {deployment.state(name) for name in ("world", *groups)} == {JobState.RUNNING}
-                plans = {name: registry.get(name).placement.plan for name in ("world", *groups)}
-                assert {name: plan.rate for name, plan in plans.items()} == {
-                    "world": WORLD_RATE,
-                    **dict.fromkeys(groups, GROUP_RATE),
-                }
-                links: Counter[tuple[str, str]] = Counter()
-                for plan in plans.values():
-                    links.update(plan.loads.links)
-                assert all(rate <= fabric.link(*link).rate + 1e-6 for link, rate in links.items())
-                for name, hosts in groups.items():
-                    await leave(deployment, name, hosts)
-                await deployment.until(lambda: entries(deployment) == alone, "entries removed", STANDSTILL_S)
-            deployment.assert_exact()
-
-    asyncio.run(scenario())
+async def test_all_groups_of_a_mesh_of_8_x_8_are_jobs_at_once(tmp_path: Path):
+    fabric = leaf_spine(SIDE, 4, SIDE)
+    async with ready(fabric, tmp_path, rpc_timeout_s=STANDSTILL_S, timeouts=TIMEOUTS) as deployment:
+        registry = deployment.controller.state.registry
+        await start(deployment, "world", HOSTS, WORLD_RATE)
+        await runs(deployment, "world")
+        alone = entries(deployment)
+        for number in range(ROUNDS):
+            groups = {f"{name}-{number}": hosts for name, hosts in GROUPS.items()}
+            for name, hosts in groups.items():
+                await start(deployment, name, hosts, GROUP_RATE)
+            for name in groups:
+                await runs(deployment, name)
+            assert {deployment.state(name) for name in ("world", *groups)} == {JobState.RUNNING}
+            plans = {name: registry.get(name).placement.plan for name in ("world", *groups)}
+            assert {name: plan.rate for name, plan in plans.items()} == {
+                "world": WORLD_RATE,
+                **dict.fromkeys(groups, GROUP_RATE),
+            }
+            links: Counter[tuple[str, str]] = Counter()
+            for plan in plans.values():
+                links.update(plan.loads.links)
+            assert all(rate <= fabric.link(*link).rate + 1e-6 for link, rate in links.items())
+            for name, hosts in groups.items():
+                await leave(deployment, name, hosts)
+            await deployment.until(lambda: entries(deployment) == alone, "entries removed", STANDSTILL_S)
+        deployment.assert_exact()

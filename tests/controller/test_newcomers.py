@@ -17,75 +17,61 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import MemberStream, PlanThread, deployed
+from tests.controller.deployment import MemberStream, PlanThread, ready
 from tests.controller.members import SPEC, running
 
 
-def test_a_new_worker_at_a_lost_ones_host_is_in_from_the_next_epoch_on(tmp_path):
-    async def scenario() -> None:
-        async with running(tmp_path) as (deployment, members):
-            members.die("h2")
-            without = await members.told(2)
-            assert [without[h].rank for h in ("h1", "h3")] == [0, 1]
-            await members.join("h2")
-            again = await members.told(3)
-            assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
-            assert all(a.allow_newcomers for a in again.values())
-            assert again["h1"].epoch > without["h1"].epoch
-            job = deployment.controller.state.registry.get("job")
-            assert (job.excluded, job.rejoining) == ((), ())
-
-    asyncio.run(scenario())
+async def test_a_new_worker_at_a_lost_ones_host_is_in_from_the_next_epoch_on(tmp_path):
+    async with running(tmp_path) as (deployment, members):
+        members.die("h2")
+        without = await members.told(2)
+        assert [without[h].rank for h in ("h1", "h3")] == [0, 1]
+        await members.join("h2")
+        again = await members.told(3)
+        assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
+        assert all(a.allow_newcomers for a in again.values())
+        assert again["h1"].epoch > without["h1"].epoch
+        job = deployment.job("job")
+        assert (job.excluded, job.rejoining) == ((), ())
 
 
-def test_workers_are_added_to_a_job_that_runs(tmp_path):
-    async def scenario() -> None:
-        async with running(tmp_path) as (_, members):
-            stranger = MemberStream(members.stub, "job", "h5")
-            await stranger.say()
-            with pytest.raises(grpc.aio.AioRpcError, match="no member"):
-                await stranger.call.read()
-            await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=["h5", "h4"]))
-            why = " ".join((await members.stub.ExplainJob(pb.JobName(name="job"))).steps)
-            assert "h5, h4 were added and have not joined yet" in why
-            await members.join("h4")
-            four = await members.told(4)
-            assert [four[h].rank for h in ("h1", "h2", "h3", "h4")] == [0, 1, 2, 3]
-            await members.join("h5")
-            five = await members.told(5)
-            assert [five[h].rank for h in ("h1", "h2", "h3", "h5", "h4")] == [0, 1, 2, 3, 4]
-            for hosts in (["h5"], ["h99"]):
-                with pytest.raises(grpc.aio.AioRpcError, match=r"member of job 'job' already|no host"):
-                    await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=hosts))
-
-    asyncio.run(scenario())
+async def test_workers_are_added_to_a_job_that_runs(tmp_path):
+    async with running(tmp_path) as (_, members):
+        stranger = MemberStream(members.stub, "job", "h5")
+        await stranger.say()
+        with pytest.raises(grpc.aio.AioRpcError, match="no member"):
+            await stranger.call.read()
+        await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=["h5", "h4"]))
+        why = " ".join((await members.stub.ExplainJob(pb.JobName(name="job"))).steps)
+        assert "h5, h4 were added and have not joined yet" in why
+        await members.join("h4")
+        four = await members.told(4)
+        assert [four[h].rank for h in ("h1", "h2", "h3", "h4")] == [0, 1, 2, 3]
+        await members.join("h5")
+        five = await members.told(5)
+        assert [five[h].rank for h in ("h1", "h2", "h3", "h5", "h4")] == [0, 1, 2, 3, 4]
+        for hosts in (["h5"], ["h99"]):
+            with pytest.raises(grpc.aio.AioRpcError, match=r"member of job 'job' already|no host"):
+                await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=hosts))
 
 
-def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path):
-    async def scenario() -> None:
-        async with running(tmp_path) as (_, members):
-            members.die("h2")
-            await members.join("h2")
-            again = await members.told(3)
-            assert all(a.allow_newcomers for a in again.values())
-
-    asyncio.run(scenario())
+async def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path):
+    async with running(tmp_path) as (_, members):
+        members.die("h2")
+        await members.join("h2")
+        again = await members.told(3)
+        assert all(a.allow_newcomers for a in again.values())
 
 
-def test_a_worker_that_began_again_while_no_controller_ran_is_a_newcomer(tmp_path):
-    async def scenario() -> None:
-        async with running(tmp_path) as (deployment, _):
-            before = deployment.controller.state.registry.get("job").epoch
-            await deployment.kill()
-            deployment.start()
-            await deployment.settled()
-            for host, is_new in (("h1", False), ("h3", False), ("h2", True)):
-                deployment.controller.jobs.members.join("job", host, is_new=is_new)
-            job = deployment.controller.state.registry.get("job")
-            assert job.newcomers
-            assert job.epoch > before
-
-    asyncio.run(scenario())
+async def test_a_worker_that_began_again_while_no_controller_ran_is_a_newcomer(tmp_path):
+    async with running(tmp_path) as (deployment, _):
+        before = deployment.job("job").epoch
+        await deployment.restart()
+        for host, is_new in (("h1", False), ("h3", False), ("h2", True)):
+            deployment.controller.jobs.members.join("job", host, is_new=is_new)
+        job = deployment.job("job")
+        assert job.newcomers
+        assert job.epoch > before
 
 
 class HeldPlans(PlanThread):
@@ -102,92 +88,73 @@ class HeldPlans(PlanThread):
         return await super().plan(request)
 
 
-def test_a_worker_that_leaves_before_its_first_epoch_delays_no_other_worker(tmp_path):
-    async def scenario() -> None:
-        plans = HeldPlans(single_switch(5))
-        async with running(tmp_path, plans=plans) as (deployment, members):
-            members.die("h3")
-            without = await members.told(2)
-            plans.open.clear()
-            plans.asked.clear()
-            await members.join("h3")
-            await plans.asked.wait()
-            await members.leave("h3")
-            job = deployment.controller.state.registry.get("job")
-            assert (job.excluded, job.rejoining) == (("h3",), ())
-            plans.open.set()
-            await deployment.idle()
-            job = deployment.controller.state.registry.get("job")
-            assert (job.epoch, job.excluded) == (without["h1"].epoch, ("h3",))
-            await members.join("h3")
-            assert (await members.told(3)).keys() == {"h1", "h2", "h3"}
-
-    asyncio.run(scenario())
+async def test_a_worker_that_leaves_before_its_first_epoch_delays_no_other_worker(tmp_path):
+    plans = HeldPlans(single_switch(5))
+    async with running(tmp_path, plans=plans) as (deployment, members):
+        members.die("h3")
+        without = await members.told(2)
+        plans.open.clear()
+        plans.asked.clear()
+        await members.join("h3")
+        await plans.asked.wait()
+        await members.leave("h3")
+        job = deployment.job("job")
+        assert (job.excluded, job.rejoining) == (("h3",), ())
+        plans.open.set()
+        await deployment.idle()
+        job = deployment.job("job")
+        assert (job.epoch, job.excluded) == (without["h1"].epoch, ("h3",))
+        await members.join("h3")
+        assert (await members.told(3)).keys() == {"h1", "h2", "h3"}
 
 
-def test_a_worker_that_left_may_come_back(tmp_path):
-    async def scenario() -> None:
-        async with running(tmp_path) as (deployment, members):
-            epoch = deployment.controller.state.registry.get("job").epoch
-            await members.leave("h3")
-            await members.join("h3")
-            again = await members.told(3, after_epoch=epoch)
-            assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
-            assert all(a.allow_newcomers for a in again.values())
-            job = deployment.controller.state.registry.get("job")
-            assert (job.excluded, job.rejoining, job.member("h3").left) == ((), (), False)
-
-    asyncio.run(scenario())
+async def test_a_worker_that_left_may_come_back(tmp_path):
+    async with running(tmp_path) as (deployment, members):
+        epoch = deployment.job("job").epoch
+        await members.leave("h3")
+        await members.join("h3")
+        again = await members.told(3, after_epoch=epoch)
+        assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
+        assert all(a.allow_newcomers for a in again.values())
+        job = deployment.job("job")
+        assert (job.excluded, job.rejoining, job.member("h3").left) == ((), (), False)
 
 
-def test_a_worker_that_left_a_job_of_fixed_size_may_not_come_back(tmp_path):
-    async def scenario() -> None:
-        async with running(tmp_path, SPEC.replace("continue", "fail")) as (_, members):
-            await members.leave("h3")
-            stream = MemberStream(members.stub, "job", "h3")
-            await stream.say()
-            with pytest.raises(grpc.aio.AioRpcError, match="'h3' has left job 'job'"):
-                await stream.call.read()
-
-    asyncio.run(scenario())
+async def test_a_worker_that_left_a_job_of_fixed_size_may_not_come_back(tmp_path):
+    async with running(tmp_path, SPEC.replace("continue", "fail")) as (_, members):
+        await members.leave("h3")
+        stream = MemberStream(members.stub, "job", "h3")
+        await stream.say()
+        with pytest.raises(grpc.aio.AioRpcError, match="'h3' has left job 'job'"):
+            await stream.call.read()
 
 
-def test_a_later_stream_of_a_member_replaces_its_earlier_ones(tmp_path):
-    async def scenario() -> None:
-        async with running(tmp_path) as (deployment, members):
-            earlier, epoch = members.streams["h3"], deployment.controller.state.registry.get("job").epoch
-            await members.join("h3")
-            await members.told(3, after_epoch=epoch)
-            with pytest.raises(grpc.aio.AioRpcError, match="another worker of 'h3' has joined"):
-                await earlier.drain()
-            with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
-                await earlier.say(leave=True)
-            job = deployment.controller.state.registry.get("job")
-            assert not job.member("h3").left
-
-    asyncio.run(scenario())
+async def test_a_later_stream_of_a_member_replaces_its_earlier_ones(tmp_path):
+    async with running(tmp_path) as (deployment, members):
+        earlier, epoch = members.streams["h3"], deployment.job("job").epoch
+        await members.join("h3")
+        await members.told(3, after_epoch=epoch)
+        with pytest.raises(grpc.aio.AioRpcError, match="another worker of 'h3' has joined"):
+            await earlier.drain()
+        with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            await earlier.say(leave=True)
+        job = deployment.job("job")
+        assert not job.member("h3").left
 
 
-def test_what_is_added_survives_the_controller(tmp_path):
-    async def scenario() -> None:
-        async with deployed(single_switch(4), tmp_path) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(SPEC, queue=False)
-            await deployment.runs("job")
-            deployment.controller.jobs.members.add("job", ("h4",))
-            await deployment.kill()
-            deployment.start()
-            await deployment.settled()
-            job = deployment.controller.state.registry.get("job")
-            assert (job.added, job.excluded) == (("h4",), ("h4",))
-            assert deployment.controller.state.registry.resolved_job("job").workers == (
-                "h1",
-                "h2",
-                "h3",
-                "h4",
-            )
-
-    asyncio.run(scenario())
+async def test_what_is_added_survives_the_controller(tmp_path):
+    async with ready(single_switch(4), tmp_path) as deployment:
+        await deployment.run(SPEC)
+        deployment.controller.jobs.members.add("job", ("h4",))
+        await deployment.restart()
+        job = deployment.job("job")
+        assert (job.added, job.excluded) == (("h4",), ("h4",))
+        assert deployment.controller.state.registry.resolved_job("job").workers == (
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+        )
 
 
 def test_a_controller_that_is_served_hands_every_call_on():

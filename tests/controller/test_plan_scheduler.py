@@ -45,77 +45,64 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_the_most_urgent_goes_first_and_what_is_less_urgent_makes_way():
-    async def scenario():
-        works = Works()
-        works.ask("replan", PlanPriority.REPLAN)
+async def test_the_most_urgent_goes_first_and_what_is_less_urgent_makes_way():
+    works = Works()
+    works.ask("replan", PlanPriority.REPLAN)
+    await _settle()
+    tasks = [
+        works.ask(n, u)
+        for n, u in (
+            ("queue", PlanPriority.QUEUE),
+            ("submission", PlanPriority.SUBMISSION),
+            ("repair", PlanPriority.REPAIR),
+        )
+    ]
+    await _settle()
+    for end in works.ends.values():
+        end.set()
+    await asyncio.gather(*tasks)
+    await _settle()
+    assert works.log == ["replan", "repair", "submission", "queue", "replan"]
+
+
+async def test_no_task_is_preempted_for_ever():
+    works = Works()
+    works.ask("plan", PlanPriority.SUBMISSION)
+    await _settle()
+    for n in itertools.count():
+        repair = works.ask(f"repair{n}", PlanPriority.REPAIR)
         await _settle()
-        tasks = [
-            works.ask(n, u)
-            for n, u in (
-                ("queue", PlanPriority.QUEUE),
-                ("submission", PlanPriority.SUBMISSION),
-                ("repair", PlanPriority.REPAIR),
-            )
-        ]
+        if works.log[-1] == "plan, at last":
+            break
+        works.ends[f"repair{n}"].set()
+        await repair
         await _settle()
-        for end in works.ends.values():
-            end.set()
-        await asyncio.gather(*tasks)
-        await _settle()
-        assert works.log == ["replan", "repair", "submission", "queue", "replan"]
-
-    asyncio.run(scenario())
+    assert works.log.count("plan") == MAX_PREEMPTIONS
 
 
-def test_no_task_is_preempted_for_ever():
-    async def scenario():
-        works = Works()
-        works.ask("plan", PlanPriority.SUBMISSION)
-        await _settle()
-        for n in itertools.count():
-            repair = works.ask(f"repair{n}", PlanPriority.REPAIR)
-            await _settle()
-            if works.log[-1] == "plan, at last":
-                break
-            works.ends[f"repair{n}"].set()
-            await repair
-            await _settle()
-        assert works.log.count("plan") == MAX_PREEMPTIONS
-
-    asyncio.run(scenario())
-
-
-def test_a_task_that_has_waited_long_is_served_before_new_submissions(monkeypatch):
+async def test_a_task_that_has_waited_long_is_served_before_new_submissions(monkeypatch):
     monkeypatch.setattr(plan_scheduler_module, "AGING_S", 0.0)
-
-    async def scenario():
-        works = Works()
-        names = ("first", "replan", "submission")
-        kinds = (PlanPriority.REPAIR, PlanPriority.REPLAN, PlanPriority.SUBMISSION)
-        tasks = [works.ask(n, u) for n, u in zip(names, kinds, strict=True)]
-        await _settle()
-        for end in works.ends.values():
-            end.set()
-        await asyncio.gather(*tasks)
-        assert works.log == list(names)
-
-    asyncio.run(scenario())
+    works = Works()
+    names = ("first", "replan", "submission")
+    kinds = (PlanPriority.REPAIR, PlanPriority.REPLAN, PlanPriority.SUBMISSION)
+    tasks = [works.ask(n, u) for n, u in zip(names, kinds, strict=True)]
+    await _settle()
+    for end in works.ends.values():
+        end.set()
+    await asyncio.gather(*tasks)
+    assert works.log == list(names)
 
 
-def test_a_task_that_gives_up_passes_its_turn_on():
-    async def scenario():
-        works = Works()
-        running, waiting, last = (works.ask(n, PlanPriority.QUEUE) for n in ("a", "b", "c"))
-        await _settle()
-        running.cancel()
-        waiting.cancel()
-        await _settle()
-        works.ends["c"].set()
-        assert await last == "c"
-        assert works.log == ["a", "c"]
-
-    asyncio.run(scenario())
+async def test_a_task_that_gives_up_passes_its_turn_on():
+    works = Works()
+    running, waiting, last = (works.ask(n, PlanPriority.QUEUE) for n in ("a", "b", "c"))
+    await _settle()
+    running.cancel()
+    waiting.cancel()
+    await _settle()
+    works.ends["c"].set()
+    assert await last == "c"
+    assert works.log == ["a", "c"]
 
 
 HARD = "name: job\nscheme: optimal\noptions: {time_limit: 60}\n"
@@ -132,45 +119,42 @@ async def _until(true) -> None:
             await asyncio.sleep(0.02)
 
 
-def test_a_plan_that_is_not_wanted_any_more_is_killed_and_the_next_is_made():
-    async def scenario():
-        fabric = leaf_spine(8, 8, 8, parameter_servers=4)
-        plans = PlanProcess(fabric)
-        try:
-            await plans.start()
-            process = plans._process.pid
-            planning = asyncio.create_task(plans.plan(PlanRequest(resolve_job(HARD, fabric))))
-            await _until(lambda: _children(process))
-            planning.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await planning
-            assert not _children(process)
-            planning = asyncio.create_task(plans.plan(PlanRequest(resolve_job(HARD, fabric))))
-            await _until(lambda: _children(process))
-            planning.cancel()
-            await asyncio.sleep(0)
-            planning.cancel()  # once more while it stops
-            easy = resolve_job("name: job\nworkers: 2\nscheme: switchml\n", fabric)
-            assert (await plans.plan(PlanRequest(easy))).rate > 0
-            assert plans._process.pid == process
-            # a planner that dies is an answer, too, and so is a process that dies
-            planning = asyncio.create_task(plans.plan(PlanRequest(resolve_job(HARD, fabric))))
-            await _until(lambda: _children(process))
-            os.kill(_children(process)[0], 9)
-            with pytest.raises(PlannerCrashedError, match="signal 9"):
-                await planning
-            os.kill(process, 9)
-            with pytest.raises(PlannerCrashedError, match="its process ended"):
-                await plans.plan(PlanRequest(easy))
-            assert (await plans.plan(PlanRequest(easy))).rate > 0
-            with pytest.raises(RefusedError, match="no parameter server"):
-                await plans.plan(
-                    PlanRequest(resolve_job("name: a\nscheme: none\nparameter_servers: 0\n", fabric))
-                )
-        finally:
-            await plans.close()
-
-    asyncio.run(scenario())
+async def test_a_plan_that_is_not_wanted_any_more_is_killed_and_the_next_is_made():
+    fabric = leaf_spine(8, 8, 8, parameter_servers=4)
+    plans = PlanProcess(fabric)
+    try:
+        await plans.start()
+        process = plans._process.pid
+        planning = asyncio.create_task(plans.plan(PlanRequest(resolve_job(HARD, fabric))))
+        await _until(lambda: _children(process))
+        planning.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await planning
+        assert not _children(process)
+        planning = asyncio.create_task(plans.plan(PlanRequest(resolve_job(HARD, fabric))))
+        await _until(lambda: _children(process))
+        planning.cancel()
+        await asyncio.sleep(0)
+        planning.cancel()  # once more while it stops
+        easy = resolve_job("name: job\nworkers: 2\nscheme: switchml\n", fabric)
+        assert (await plans.plan(PlanRequest(easy))).rate > 0
+        assert plans._process.pid == process
+        # a planner that dies is an answer, too, and so is a process that dies
+        planning = asyncio.create_task(plans.plan(PlanRequest(resolve_job(HARD, fabric))))
+        await _until(lambda: _children(process))
+        os.kill(_children(process)[0], 9)
+        with pytest.raises(PlannerCrashedError, match="signal 9"):
+            await planning
+        os.kill(process, 9)
+        with pytest.raises(PlannerCrashedError, match="its process ended"):
+            await plans.plan(PlanRequest(easy))
+        assert (await plans.plan(PlanRequest(easy))).rate > 0
+        with pytest.raises(RefusedError, match="no parameter server"):
+            await plans.plan(
+                PlanRequest(resolve_job("name: a\nscheme: none\nparameter_servers: 0\n", fabric))
+            )
+    finally:
+        await plans.close()
 
 
 class NoPlans(PlanThread):
@@ -178,16 +162,13 @@ class NoPlans(PlanThread):
         return await asyncio.Event().wait()
 
 
-def test_a_plan_that_takes_too_long_is_a_refusal(tmp_path):
-    async def scenario():
-        fabric, timeouts = single_switch(2), ControllerTimeouts(plan=0.1)
-        async with deployed(fabric, tmp_path, plans=NoPlans(fabric), timeouts=timeouts) as deployment:
-            with pytest.raises(RefusedError, match=r"no plan of job 'a' was found within 0.2 s"):
-                await deployment.controller.requests.submit(
-                    "name: a\nworkers: 2\noptions: {time_limit: 0.1}\n", queue=False
-                )
-
-    asyncio.run(scenario())
+async def test_a_plan_that_takes_too_long_is_a_refusal(tmp_path):
+    fabric, timeouts = single_switch(2), ControllerTimeouts(plan=0.1)
+    async with deployed(fabric, tmp_path, plans=NoPlans(fabric), timeouts=timeouts) as deployment:
+        with pytest.raises(RefusedError, match=r"no plan of job 'a' was found within 0.2 s"):
+            await deployment.controller.requests.submit(
+                "name: a\nworkers: 2\noptions: {time_limit: 0.1}\n", queue=False
+            )
 
 
 def test_a_time_limit_has_a_bound():

@@ -108,20 +108,18 @@ class Operator:
         return line
 
 
-def _run(folder: Path, scenario) -> None:
-    async def whole():
-        switch = FakeSwitch()
-        await switch.start()
-        try:
-            await scenario(Operator(folder, switch))
-        finally:
-            await switch.stop()
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def operating(folder: Path) -> AsyncIterator[Operator]:
+    switch = FakeSwitch()
+    await switch.start()
+    try:
+        yield Operator(folder, switch)
+    finally:
+        await switch.stop()
 
 
-def test_a_jobs_life_by_command_line(tmp_path):
-    async def scenario(operator: Operator):
+async def test_a_jobs_life_by_command_line(tmp_path):
+    async with operating(tmp_path) as operator:
         metrics = free_port()
         async with operator.controller("--metrics-port", str(metrics)) as process:
             await operator.serves(process)
@@ -157,11 +155,9 @@ def test_a_jobs_life_by_command_line(tmp_path):
             assert await asyncio.wait_for(process.wait(), 20) == 0
         assert (await operator.run("job", "list"))[0] == 4
 
-    _run(tmp_path, scenario)
 
-
-def test_the_controller_goes_where_the_file_of_switches_says(tmp_path):
-    async def scenario(operator: Operator):
+async def test_the_controller_goes_where_the_file_of_switches_says(tmp_path):
+    async with operating(tmp_path) as operator:
         there = {"switches": {"s1": {"address": f"127.0.0.1:{operator.switch.port}"}}}
         (operator.folder / "switches.yaml").write_text(yaml.safe_dump(there))
         nowhere = str(free_port())
@@ -172,11 +168,9 @@ def test_the_controller_goes_where_the_file_of_switches_says(tmp_path):
             assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
             assert operator.switch.entries()
 
-    _run(tmp_path, scenario)
 
-
-def test_a_submission_before_the_controller_listens_may_wait_and_is_told(tmp_path):
-    async def scenario(operator: Operator):
+async def test_a_submission_before_the_controller_listens_may_wait_and_is_told(tmp_path):
+    async with operating(tmp_path) as operator:
         submitting = await operator.start(
             "job", "submit", "job.yaml", "--wait", stderr=asyncio.subprocess.PIPE
         )
@@ -185,8 +179,6 @@ def test_a_submission_before_the_controller_listens_may_wait_and_is_told(tmp_pat
         )
         async with operator.controller():
             assert await asyncio.wait_for(submitting.wait(), 120) == 0
-
-    _run(tmp_path, scenario)
 
 
 def _get(url: str, accepted: int = 200) -> str:
@@ -200,7 +192,7 @@ def _get(url: str, accepted: int = 200) -> str:
     return text
 
 
-def test_health_checks_tell_the_leader_from_its_standby(tmp_path):
+async def test_health_checks_tell_the_leader_from_its_standby(tmp_path):
     """Platforms probe it by grpc.health.v1."""
 
     async def status(address: str, service: str) -> int:
@@ -208,7 +200,7 @@ def test_health_checks_tell_the_leader_from_its_standby(tmp_path):
             request = HealthCheckRequest(service=service)
             return (await HealthStub(channel).Check(request, timeout=20)).status
 
-    async def scenario(operator: Operator):
+    async with operating(tmp_path) as operator:
         other = f"unix:{tmp_path}/other.sock"
         async with operator.controller() as leader:
             await operator.serves(leader)
@@ -222,71 +214,63 @@ def test_health_checks_tell_the_leader_from_its_standby(tmp_path):
                 await operator.serves(standby)
                 assert await status(other, "netfold.v1.Controller") == HealthCheckResponse.SERVING
 
-    _run(tmp_path, scenario)
 
-
-def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
-    async def scenario(operator: Operator):
-        async with operator.controller() as first:
-            await operator.serves(first)
-            assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
-            held = operator.switch.entries()
-            async with operator.controller() as standby:
-                first.kill()
-                await operator.serves(standby)
-                code, out, _ = await operator.run("job", "show", "job", "--json")
-                job = json.loads(out)
-                assert (code, job["state"], job["epoch"]) == (0, "running", 1)
-                assert operator.switch.entries() == held
-                assert (await operator.run("job", "cancel", "job"))[0] == 0
-
-    _run(tmp_path, scenario)
+async def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
+    async with operating(tmp_path) as operator, operator.controller() as first:
+        await operator.serves(first)
+        assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+        held = operator.switch.entries()
+        async with operator.controller() as standby:
+            first.kill()
+            await operator.serves(standby)
+            code, out, _ = await operator.run("job", "show", "job", "--json")
+            job = json.loads(out)
+            assert (code, job["state"], job["epoch"]) == (0, "running", 1)
+            assert operator.switch.entries() == held
+            assert (await operator.run("job", "cancel", "job"))[0] == 0
 
 
 @pytest.mark.parametrize(
     "what", [pytest.param(what, marks=[] if what == "loop" else [pytest.mark.slow]) for what in HANGS]
 )
-def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
-    async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-timeout", "5", prelude=HANGS[what]) as first:
-            if what == "disk":
-                while not (tmp_path / "state.db.lock").exists():
-                    await asyncio.sleep(0.1)
-            else:
-                await operator.serves(first)
-            async with operator.controller() as standby:
-                if what != "disk":
-                    await operator.says(standby, "standby")
-                    first.send_signal(signal.SIGUSR1)
-                if what == "loop":
-                    await operator.says(first, "netfold controller: the event loop stood still for 5 s")
-                    await operator.says(first, "in <lambda>")
-                await operator.serves(standby)
-                assert first.stderr is not None
-                await first.stderr.read()
-                assert await asyncio.wait_for(first.wait(), 10) == 1
-
-    _run(tmp_path, scenario)
-
-
-@pytest.mark.slow
-def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_path):
-    async def scenario(operator: Operator):
-        async with operator.controller("--watchdog-timeout", "1") as process:
-            await operator.serves(process)
-            process.send_signal(signal.SIGSTOP)
-            await asyncio.sleep(3)
-            process.send_signal(signal.SIGCONT)
-            await asyncio.sleep(2)
-            assert process.returncode is None
-            assert (await operator.run("job", "list"))[0] == 0
-
-    _run(tmp_path, scenario)
+async def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
+    async with (
+        operating(tmp_path) as operator,
+        operator.controller("--watchdog-timeout", "5", prelude=HANGS[what]) as first,
+    ):
+        if what == "disk":
+            while not (tmp_path / "state.db.lock").exists():
+                await asyncio.sleep(0.1)
+        else:
+            await operator.serves(first)
+        async with operator.controller() as standby:
+            if what != "disk":
+                await operator.says(standby, "standby")
+                first.send_signal(signal.SIGUSR1)
+            if what == "loop":
+                await operator.says(first, "netfold controller: the event loop stood still for 5 s")
+                await operator.says(first, "in <lambda>")
+            await operator.serves(standby)
+            assert first.stderr is not None
+            await first.stderr.read()
+            assert await asyncio.wait_for(first.wait(), 10) == 1
 
 
 @pytest.mark.slow
-def test_without_a_limit_a_controller_that_hangs_stays_and_is_not_healthy(tmp_path):
-    async def scenario(operator: Operator):
+async def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_path):
+    async with operating(tmp_path) as operator, operator.controller("--watchdog-timeout", "1") as process:
+        await operator.serves(process)
+        process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(3)
+        process.send_signal(signal.SIGCONT)
+        await asyncio.sleep(2)
+        assert process.returncode is None
+        assert (await operator.run("job", "list"))[0] == 0
+
+
+@pytest.mark.slow
+async def test_without_a_limit_a_controller_that_hangs_stays_and_is_not_healthy(tmp_path):
+    async with operating(tmp_path) as operator:
         port = free_port()
         options = ("--watchdog-timeout", "0", "--metrics-port", str(port))
         async with operator.controller(*options, prelude=HANGS["loop"]) as process:
@@ -300,12 +284,10 @@ def test_without_a_limit_a_controller_that_hangs_stays_and_is_not_healthy(tmp_pa
                     await asyncio.sleep(0.2)
             assert process.returncode is None
 
-    _run(tmp_path, scenario)
-
 
 @pytest.mark.slow
-def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_systemd_kills_it(tmp_path):
-    async def scenario(operator: Operator):
+async def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_systemd_kills_it(tmp_path):
+    async with operating(tmp_path) as operator:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
             systemd.bind(str(tmp_path / "notify"))
             systemd.setblocking(False)
@@ -328,12 +310,10 @@ def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_systemd
                     first.kill()
                     await operator.serves(standby)
 
-    _run(tmp_path, scenario)
-
 
 @pytest.mark.slow
-def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tmp_path):
-    async def scenario(operator: Operator):
+async def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tmp_path):
+    async with operating(tmp_path) as operator:
         own = f"unix:{operator.folder}/standby.sock"
         async with operator.controller() as first:
             await operator.serves(first)
@@ -356,44 +336,35 @@ def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tmp_path
                 code, out, err = await operator.run("job", "cancel", "job", "--json", "--controller", own)
                 assert (code, json.loads(out)["state"], err) == (0, "canceled", "")
 
-    _run(tmp_path, scenario)
-
 
 @pytest.mark.slow
-def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path):
-    async def scenario(operator: Operator):
-        async with operator.controller() as first:
-            await operator.serves(first)
-            async with operator.controller() as standby:
-                assert "another process listens" in await operator.says(standby, "without an address")
-
-    _run(tmp_path, scenario)
+async def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path):
+    async with operating(tmp_path) as operator, operator.controller() as first:
+        await operator.serves(first)
+        async with operator.controller() as standby:
+            assert "another process listens" in await operator.says(standby, "without an address")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_them", [True, False])
-def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tmp_path):
+async def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tmp_path):
     tls = make_certificate(tmp_path)
     (tmp_path / "tokens").write_text("a-token-of-an-operator\n")
     (tmp_path / "member-tokens").write_text("a-token-of-a-worker\n")
     served = ("--listen", "127.0.0.1:0", "--tls-cert", str(tls.certificate), "--tls-key", str(tls.key))
     served += ("--tokens", "tokens")
     members = ("--member-tokens", "member-tokens")
-
-    async def scenario(operator: Operator):
-        async with operator.controller(*served, *members) as first:
-            await operator.serves(first)
-            async with operator.controller(*served, *(members if has_them else ())) as standby:
-                await operator.says(standby, "standby at")
-                if not has_them:
-                    assert "give both the same" in await operator.says(standby, "other tokens")
-                first.kill()
-                await operator.serves(standby)
-
-    _run(tmp_path, scenario)
+    async with operating(tmp_path) as operator, operator.controller(*served, *members) as first:
+        await operator.serves(first)
+        async with operator.controller(*served, *(members if has_them else ())) as standby:
+            await operator.says(standby, "standby at")
+            if not has_them:
+                assert "give both the same" in await operator.says(standby, "other tokens")
+            first.kill()
+            await operator.serves(standby)
 
 
-def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
+async def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
     """A bad file changes nothing, and the standby is told by the store which tokens it needs."""
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
@@ -402,8 +373,8 @@ def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text("the-first-operators-token\n")
     served = ("--listen", "127.0.0.1:0", "--tls-cert", str(tls.certificate), "--tls-key", str(tls.key))
+    async with operating(tmp_path) as operator:
 
-    async def scenario(operator: Operator):
         async def state(port: str, ca: bytes, token: str) -> str:
             where = Connection(f"127.0.0.1:{port}", ca, token, "controller.test")
             async with open_aio_channel(where) as channel:
@@ -442,8 +413,6 @@ def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
                 await hang_up(standby, "read again")
                 tokens.write_text("the-fourth-operators-token\n")
                 assert "give both the same" in await hang_up(standby, "other tokens")
-
-    _run(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ so; a file that claims more is refused."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 from dataclasses import replace
@@ -44,7 +43,7 @@ from netfold.topologies.fabric import Fabric, FabricError, Switch
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.ports import Chip
 from netfold.topologies.spec import load_fabric
-from tests.controller.deployment import deployed
+from tests.controller.deployment import ready
 from tests.planning.cases import job_on
 
 COMPILED = Path(__file__).parents[2] / "p4src/compiled"
@@ -258,20 +257,13 @@ def test_eleven_leaves_are_added_up_by_nodes_of_four_children() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fabric", "children"), [(leaf_spine(11, 4, 2), 4), (leaf_spine(33, 2, 2), None)])
-def test_the_controller_installs_more_nodes_than_tiers(
+async def test_the_controller_installs_more_nodes_than_tiers(
     fabric: Fabric, children: int | None, tmp_path: Path
 ) -> None:
     """Entries, multicast groups and slots of every node, and no others."""
-
-    async def scenario() -> None:
-        async with deployed(with_children(fabric, children), tmp_path) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit("name: wide\nscheme: packing\n", queue=False)
-            await deployment.runs("wide")
-            placement = deployment.controller.state.registry.get("wide").placement
-            assert placement is not None
-            assert max(len(tree.nodes) for tree in placement.plan.trees) > len(fabric.hosts) // 2
-            await deployment.settled()
-            deployment.assert_exact()
-
-    asyncio.run(scenario())
+    async with ready(with_children(fabric, children), tmp_path) as deployment:
+        await deployment.run("name: wide\nscheme: packing\n")
+        placement = deployment.job("wide").placement
+        assert placement is not None
+        assert max(len(tree.nodes) for tree in placement.plan.trees) > len(fabric.hosts) // 2
+        await deployment.settled_exactly()

@@ -27,7 +27,7 @@ from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine
 from tests.controller.awake import Awake
-from tests.controller.deployment import Deployment, PlanThread, deployed
+from tests.controller.deployment import Deployment, PlanThread, ready
 from tests.controller.walk import Walk
 
 FABRIC = leaf_spine(2, 2, 2, parameter_servers=1)
@@ -111,8 +111,7 @@ async def _step(deployment: Deployment, step: tuple) -> None:
 async def _whole(steps: list[tuple]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         plans = SlowPlans(FABRIC)
-        async with deployed(FABRIC, Path(folder), timeouts=TIMEOUTS, plans=plans) as deployment:
-            await deployment.settled()
+        async with ready(FABRIC, Path(folder), timeouts=TIMEOUTS, plans=plans) as deployment:
             watching = asyncio.create_task(_watch(deployment))
             for step in steps:
                 await _step(deployment, step)

@@ -17,7 +17,7 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.switches.port_counters import PORT_RX, cell
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
-from tests.controller.deployment import Deployment, deployed
+from tests.controller.deployment import Deployment, ready
 from tests.controller.world import job_file, kept_rate, through
 
 AGING_S = 240.0
@@ -65,75 +65,61 @@ class Pressed:
         await self.deployment.until(true, what, AGING_S)
 
 
-def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_path: Path, fabric: Fabric):
-    async def scenario() -> None:
-        async with deployed(fabric, tmp_path) as deployment:
-            controller = deployment.controller
-            await deployment.settled()
-            await controller.requests.submit(job_file("a", 1, 16), queue=False)
-            await deployment.runs("a")
-            pressed = Pressed(deployment)
-            first = controller.state.registry.get("a").placement.plan
-            both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
-            for links, least in (
-                (both, MEASURED * MIN_GAIN * kept_rate(fabric, first, both)),
-                ({}, first.rate / MIN_GAIN),
-            ):
-                pressed.links = links
+async def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(
+    tmp_path: Path, fabric: Fabric
+):
+    async with ready(fabric, tmp_path) as deployment:
+        controller = deployment.controller
+        await deployment.run(job_file("a", 1, 16))
+        pressed = Pressed(deployment)
+        first = controller.state.registry.get("a").placement.plan
+        both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
+        for links, least in (
+            (both, MEASURED * MIN_GAIN * kept_rate(fabric, first, both)),
+            ({}, first.rate / MIN_GAIN),
+        ):
+            pressed.links = links
 
-                def there(least: float = least) -> bool:
-                    job = controller.state.registry.get("a")
-                    assert job.placement is not None
-                    keeps = kept_rate(fabric, job.placement.plan, pressed.links) >= least
-                    return keeps and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
+            def there(least: float = least) -> bool:
+                job = controller.state.registry.get("a")
+                assert job.placement is not None
+                keeps = kept_rate(fabric, job.placement.plan, pressed.links) >= least
+                return keeps and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
 
-                await pressed.until(there, "moved, in one step or in two")
-            await deployment.settled()
-            deployment.assert_exact()
-
-    asyncio.run(scenario())
+            await pressed.until(there, "moved, in one step or in two")
+        await deployment.settled_exactly()
 
 
-def test_a_submitted_job_gets_a_place_beside_cross_traffic_or_at_all(tmp_path: Path, fabric: Fabric):
-    async def scenario() -> None:
-        async with deployed(fabric, tmp_path) as deployment:
-            controller = deployment.controller
-            await deployment.settled()
-            pressed = Pressed(deployment)
-            pressed.links = through(fabric, "spine1", 170.0)
-            await pressed.until(lambda: len(controller.switches.loads.cross_traffic().links) == 8, "seen")
-            await controller.requests.submit(job_file("a", 1, 16, rate=50), queue=False)
-            loads = controller.state.registry.get("a").placement.plan.loads.links
-            assert all(loads.get(k, 0.0) <= 31 for k in pressed.links)
-            await controller.requests.submit(job_file("b", 1, 16, min_rate=49, rate=50), queue=False)
-            assert controller.state.registry.get("b").placement.plan.rate == pytest.approx(50)
-
-    asyncio.run(scenario())
+async def test_a_submitted_job_gets_a_place_beside_cross_traffic_or_at_all(tmp_path: Path, fabric: Fabric):
+    async with ready(fabric, tmp_path) as deployment:
+        controller = deployment.controller
+        pressed = Pressed(deployment)
+        pressed.links = through(fabric, "spine1", 170.0)
+        await pressed.until(lambda: len(controller.switches.loads.cross_traffic().links) == 8, "seen")
+        await controller.requests.submit(job_file("a", 1, 16, rate=50), queue=False)
+        loads = controller.state.registry.get("a").placement.plan.loads.links
+        assert all(loads.get(k, 0.0) <= 31 for k in pressed.links)
+        await controller.requests.submit(job_file("b", 1, 16, min_rate=49, rate=50), queue=False)
+        assert controller.state.registry.get("b").placement.plan.rate == pytest.approx(50)
 
 
-def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabric: Fabric):
+async def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabric: Fabric):
     """The next one gives it to the job when they have gone, and tells workers the same rate until then."""
-
-    async def scenario() -> None:
-        async with deployed(fabric, tmp_path) as deployment:
-            await deployment.settled()
-            pressed = Pressed(deployment)
-            pressed.links = through(fabric, "spine1", 190.0) | through(fabric, "spine2", 190.0)
-            loads = deployment.controller.switches.loads
-            await pressed.until(
-                lambda: [f > 160 for f in loads.cross_traffic().links.values()] == [True] * 16, "seen"
-            )
-            await deployment.controller.requests.submit(job_file("a", 1, 16), queue=False)
-            await deployment.runs("a")
-            before = deployment.controller.state.registry.get("a").placement
-            assert before.plan.rate < 90
-            await deployment.kill()
-            controller = deployment.start()
-            assert controller.state.registry.get("a").placement == before
-            await deployment.until(
-                lambda: controller.state.registry.get("a").reason == "re-routed: cross traffic has decreased",
-                "moved",
-            )
-            assert controller.state.registry.get("a").placement.plan.rate == pytest.approx(100)
-
-    asyncio.run(scenario())
+    async with ready(fabric, tmp_path) as deployment:
+        pressed = Pressed(deployment)
+        pressed.links = through(fabric, "spine1", 190.0) | through(fabric, "spine2", 190.0)
+        loads = deployment.controller.switches.loads
+        await pressed.until(
+            lambda: [f > 160 for f in loads.cross_traffic().links.values()] == [True] * 16, "seen"
+        )
+        await deployment.run(job_file("a", 1, 16))
+        before = deployment.job("a").placement
+        assert before.plan.rate < 90
+        await deployment.kill()
+        controller = deployment.start()
+        assert controller.state.registry.get("a").placement == before
+        await deployment.until(
+            lambda: controller.state.registry.get("a").reason == "re-routed: cross traffic has decreased",
+            "moved",
+        )
+        assert controller.state.registry.get("a").placement.plan.rate == pytest.approx(100)

@@ -30,8 +30,7 @@ async def started(stub, earlier: dict[str, MemberStream] | None = None) -> dict[
 async def first_epoch(deployment: Deployment, stub, policy: str) -> dict[str, MemberStream]:
     """A job whose root is a parameter server; the streams of its members, which have its first epoch."""
     await deployment.settled()
-    await deployment.controller.requests.submit(f"{SPEC}on_worker_loss: {policy}\n", queue=False)
-    await deployment.runs("job")
+    await deployment.run(f"{SPEC}on_worker_loss: {policy}\n")
     streams = await started(stub)
     assert {(await s.hear()).assignment.epoch for s in streams.values()} == {1}
     return streams
@@ -51,100 +50,80 @@ async def expect_loss(again: MemberStream, other: MemberStream) -> None:
     assert update.ended == ended
 
 
-def test_a_worker_that_is_started_again_ends_a_job_that_fails_on_a_loss(tmp_path):
-    async def scenario() -> None:
-        async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
+async def test_a_worker_that_is_started_again_ends_a_job_that_fails_on_a_loss(tmp_path):
+    async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
+        streams = await first_epoch(deployment, stub, "fail")
+        await expect_loss(MemberStream(stub, "job", "h2"), streams["h1"])
+
+
+async def test_so_it_does_where_the_controller_was_started_again_too(tmp_path):
+    async with a_deployment(tmp_path) as deployment:
+        async with asked(deployment) as stub:
             streams = await first_epoch(deployment, stub, "fail")
-            await expect_loss(MemberStream(stub, "job", "h2"), streams["h1"])
-
-    asyncio.run(scenario())
-
-
-def test_so_it_does_where_the_controller_was_started_again_too(tmp_path):
-    async def scenario() -> None:
-        async with a_deployment(tmp_path) as deployment:
-            async with asked(deployment) as stub:
-                streams = await first_epoch(deployment, stub, "fail")
-            await deployment.kill()
-            deployment.start()
-            async with asked(deployment) as stub:
-                h1 = MemberStream(stub, "job", "h1", streams["h1"])
-                await h1.say(epoch=1)
-                await expect_loss(MemberStream(stub, "job", "h2"), h1)
-
-    asyncio.run(scenario())
+        await deployment.kill()
+        deployment.start()
+        async with asked(deployment) as stub:
+            h1 = MemberStream(stub, "job", "h1", streams["h1"])
+            await h1.say(epoch=1)
+            await expect_loss(MemberStream(stub, "job", "h2"), h1)
 
 
-def test_so_it_does_where_its_first_process_was_back_between_two_epochs(tmp_path):
+async def test_so_it_does_where_its_first_process_was_back_between_two_epochs(tmp_path):
     """Another controller has received its stream, and could not assign an epoch to it yet."""
-
-    async def scenario() -> None:
-        async with a_deployment(tmp_path) as deployment:
-            async with asked(deployment) as stub:
-                streams = await first_epoch(deployment, stub, "fail")
-            await deployment.switches["s1"].stop()
-            controller = deployment.controller
-            controller.jobs.epochs.start(controller.state.registry.get("job"), "for the test")
-            await deployment.kill()
-            deployment.start()
-            async with asked(deployment) as stub:
-                back = {h: MemberStream(stub, "job", h, streams[h]) for h in ("h1", "h2")}
-                for host, stream in back.items():
-                    await stream.say(epoch=1)
-                    while not deployment.controller.state.member_status.is_connected("job", host):
-                        await asyncio.sleep(0)
-                await expect_loss(MemberStream(stub, "job", "h2"), back["h1"])
-
-    asyncio.run(scenario())
+    async with a_deployment(tmp_path) as deployment:
+        async with asked(deployment) as stub:
+            streams = await first_epoch(deployment, stub, "fail")
+        await deployment.switches["s1"].stop()
+        controller = deployment.controller
+        controller.jobs.epochs.start(controller.state.registry.get("job"), "for the test")
+        await deployment.kill()
+        deployment.start()
+        async with asked(deployment) as stub:
+            back = {h: MemberStream(stub, "job", h, streams[h]) for h in ("h1", "h2")}
+            for host, stream in back.items():
+                await stream.say(epoch=1)
+                while not deployment.controller.state.member_status.is_connected("job", host):
+                    await asyncio.sleep(0)
+            await expect_loss(MemberStream(stub, "job", "h2"), back["h1"])
 
 
 @pytest.mark.parametrize("policy", ["fail", "continue"])
-def test_a_parameter_server_that_is_started_again_has_a_new_epoch(tmp_path, policy):
-    async def scenario() -> None:
-        async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
-            streams = await first_epoch(deployment, stub, policy)
-            again = MemberStream(stub, "job", "ps1")
-            await again.say()
-            for stream in (again, streams["h1"], streams["h2"]):
-                assert (await stream.hear()).assignment.epoch == 2
-            assert not deployment.controller.state.registry.get("job").newcomers
-
-    asyncio.run(scenario())
+async def test_a_parameter_server_that_is_started_again_has_a_new_epoch(tmp_path, policy):
+    async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
+        streams = await first_epoch(deployment, stub, policy)
+        again = MemberStream(stub, "job", "ps1")
+        await again.say()
+        for stream in (again, streams["h1"], streams["h2"]):
+            assert (await stream.hear()).assignment.epoch == 2
+        assert not deployment.job("job").newcomers
 
 
 @pytest.mark.parametrize("epoch", [0, 1], ids=["without its assignment", "with it"])
-def test_a_member_that_comes_again_to_another_controller_keeps_its_epoch(tmp_path, epoch):
+async def test_a_member_that_comes_again_to_another_controller_keeps_its_epoch(tmp_path, epoch):
     """Also one that has not received what the last controller has sent."""
-
-    async def scenario() -> None:
-        async with a_deployment(tmp_path) as deployment:
-            async with asked(deployment) as stub:
-                streams = await first_epoch(deployment, stub, "fail")
-            await deployment.kill()
-            deployment.start()
-            async with asked(deployment) as stub:
-                for host in HOSTS:
-                    stream = MemberStream(stub, "job", host, streams[host])
-                    await stream.say(epoch=epoch)
-                    assert (await stream.hear()).assignment.epoch == 1
-
-    asyncio.run(scenario())
+    async with a_deployment(tmp_path) as deployment:
+        async with asked(deployment) as stub:
+            streams = await first_epoch(deployment, stub, "fail")
+        await deployment.kill()
+        deployment.start()
+        async with asked(deployment) as stub:
+            for host in HOSTS:
+                stream = MemberStream(stub, "job", host, streams[host])
+                await stream.say(epoch=epoch)
+                assert (await stream.hear()).assignment.epoch == 1
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-def test_a_process_that_another_one_has_replaced_is_refused(tmp_path, leaves):
-    async def scenario() -> None:
-        async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
-            streams = await first_epoch(deployment, stub, "continue")
-            again = MemberStream(stub, "job", "ps1")
-            await again.say()
-            assert (await again.hear()).assignment.epoch == 2
-            first = MemberStream(stub, "job", "ps1", streams["ps1"])
-            await first.say(epoch=1, leave=leaves)
-            with pytest.raises(grpc.aio.AioRpcError, match="another worker of 'ps1' has joined"):
-                await first.call.read()
-            await again.say(unusable_epoch=2)
-            assert (await again.hear()).assignment.epoch == 3
-            assert not deployment.controller.state.registry.get("job").member("ps1").left
-
-    asyncio.run(scenario())
+async def test_a_process_that_another_one_has_replaced_is_refused(tmp_path, leaves):
+    async with a_deployment(tmp_path) as deployment, asked(deployment) as stub:
+        streams = await first_epoch(deployment, stub, "continue")
+        again = MemberStream(stub, "job", "ps1")
+        await again.say()
+        assert (await again.hear()).assignment.epoch == 2
+        first = MemberStream(stub, "job", "ps1", streams["ps1"])
+        await first.say(epoch=1, leave=leaves)
+        with pytest.raises(grpc.aio.AioRpcError, match="another worker of 'ps1' has joined"):
+            await first.call.read()
+        await again.say(unusable_epoch=2)
+        assert (await again.hear()).assignment.epoch == 3
+        assert not deployment.job("job").member("ps1").left

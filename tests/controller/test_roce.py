@@ -229,155 +229,136 @@ def test_a_program_without_roce_and_a_worker_left_alone_are_refused():
     assert resolve_job("name: j\ntransport: roce\nparameter_servers: 0\n", single_switch(2))
 
 
-def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
+async def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
     async def ring(members: list[MemberStream], trees: list[int], epoch: int, base: int) -> list[pb.RoceRing]:
         for rank, member in enumerate(members):
             await member.say(queue_pairs=_told(epoch, trees, base + 10 * rank))
         return [(await m.hear()).ring for m in members]
 
-    async def scenario():
-        fabric = load_fabric("leaf-spine-2x2")
-        async with deployed(fabric, tmp_path, lanes=64) as deployment, asked(deployment) as stub:
-            hosts = ("h1", "h2", "h5", "h6")
-            spec = (
-                f"name: j\nworkers: [{', '.join(hosts)}]\nparameter_servers: 0\ntransport: roce\nrate: 20\n"
-            )
-            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
-            members = [MemberStream(stub, "j", h) for h in hosts]
-            for member in members:
-                await member.say()
-            first = [(await m.hear()).assignment for m in members]
-            trees = [t.tree for t in first[0].trees]
-            assert {a.transport for a in first} == {"roce"}
-            steps = (await stub.ExplainJob(pb.JobName(name="j"))).steps
-            assert "RoCE ring at leaf1: h1 -> h2 -> h1." in steps
-            assert any("No connections of job epoch 1 are registered by h1, h2, h5, h6" in s for s in steps)
-            rings = await ring(members, trees, first[0].epoch, 1000)
-            deployment.assert_exact()
-            n = rings[0].trees[0]
-            assert (n.successor, n.successor_qpn, n.predecessor_qpn) == (first[1].address, 1010 + 5, 1010)
-            assert n.successor == n.predecessor, "of two, each is before and behind the other"
+    fabric = load_fabric("leaf-spine-2x2")
+    async with deployed(fabric, tmp_path, lanes=64) as deployment, asked(deployment) as stub:
+        hosts = ("h1", "h2", "h5", "h6")
+        spec = f"name: j\nworkers: [{', '.join(hosts)}]\nparameter_servers: 0\ntransport: roce\nrate: 20\n"
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+        members = [MemberStream(stub, "j", h) for h in hosts]
+        for member in members:
+            await member.say()
+        first = [(await m.hear()).assignment for m in members]
+        trees = [t.tree for t in first[0].trees]
+        assert {a.transport for a in first} == {"roce"}
+        steps = (await stub.ExplainJob(pb.JobName(name="j"))).steps
+        assert "RoCE ring at leaf1: h1 -> h2 -> h1." in steps
+        assert any("No connections of job epoch 1 are registered by h1, h2, h5, h6" in s for s in steps)
+        rings = await ring(members, trees, first[0].epoch, 1000)
+        deployment.assert_exact()
+        n = rings[0].trees[0]
+        assert (n.successor, n.successor_qpn, n.predecessor_qpn) == (first[1].address, 1010 + 5, 1010)
+        assert n.successor == n.predecessor, "of two, each is before and behind the other"
 
-            await members[1].say(
-                unusable_epoch=first[0].epoch, queue_pairs=_told(first[0].epoch, trees, 1010)
-            )
-            second = [(await m.hear()).assignment for m in members]
-            assert {a.epoch for a in second} == {first[0].epoch + 1}
-            rings = await ring(members, trees, second[0].epoch, 2000)
-            assert {r.epoch for r in rings} == {second[0].epoch}
-            deployment.assert_exact()
+        await members[1].say(unusable_epoch=first[0].epoch, queue_pairs=_told(first[0].epoch, trees, 1010))
+        second = [(await m.hear()).assignment for m in members]
+        assert {a.epoch for a in second} == {first[0].epoch + 1}
+        rings = await ring(members, trees, second[0].epoch, 2000)
+        assert {r.epoch for r in rings} == {second[0].epoch}
+        deployment.assert_exact()
 
-            # a worker that began again has other queue pairs: all have to connect anew
-            await members[0].say(queue_pairs=_told(second[0].epoch, trees, 3000))
-            third = [(await m.hear()).assignment for m in members]
-            assert {a.epoch for a in third} == {second[0].epoch + 1}
+        # a worker that began again has other queue pairs: all have to connect anew
+        await members[0].say(queue_pairs=_told(second[0].epoch, trees, 3000))
+        third = [(await m.hear()).assignment for m in members]
+        assert {a.epoch for a in third} == {second[0].epoch + 1}
 
-            stranger = MemberStream(stub, "j", "h1", process_of=members[0])
-            await stranger.say(queue_pairs=_told(third[0].epoch, [999], 4000))
-            with pytest.raises(grpc.aio.AioRpcError, match="not those of job"):
-                await asyncio.wait_for(stranger.hear(), 10)
+        stranger = MemberStream(stub, "j", "h1", process_of=members[0])
+        await stranger.say(queue_pairs=_told(third[0].epoch, [999], 4000))
+        with pytest.raises(grpc.aio.AioRpcError, match="not those of job"):
+            await asyncio.wait_for(stranger.hear(), 10)
 
-            # no worker registers a queue pair of another job
-            other = "name: k\nworkers: [h1, h2]\nparameter_servers: 0\ntransport: roce\nrate: 20\n"
-            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=other))
-            second_job = MemberStream(stub, "k", "h1")
-            await second_job.say()
-            told = (await second_job.hear()).assignment
-            await members[0].say(queue_pairs=_told(third[0].epoch, trees, 5000))
-            await deployment.until(
-                lambda: bool(deployment.controller.state.registry.get("j").registered), "heard"
-            )
-            second_job = MemberStream(stub, "k", "h1", process_of=second_job)
-            await second_job.say(queue_pairs=_told(told.epoch, [t.tree for t in told.trees], 5000))
-            with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is of job 'j'"):
-                await asyncio.wait_for(second_job.hear(), 10)
-            await stub.CancelJob(pb.CancelJobRequest(name="k"))
+        # no worker registers a queue pair of another job
+        other = "name: k\nworkers: [h1, h2]\nparameter_servers: 0\ntransport: roce\nrate: 20\n"
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=other))
+        second_job = MemberStream(stub, "k", "h1")
+        await second_job.say()
+        told = (await second_job.hear()).assignment
+        await members[0].say(queue_pairs=_told(third[0].epoch, trees, 5000))
+        await deployment.until(lambda: bool(deployment.job("j").registered), "heard")
+        second_job = MemberStream(stub, "k", "h1", process_of=second_job)
+        await second_job.say(queue_pairs=_told(told.epoch, [t.tree for t in told.trees], 5000))
+        with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is of job 'j'"):
+            await asyncio.wait_for(second_job.hear(), 10)
+        await stub.CancelJob(pb.CancelJobRequest(name="k"))
 
-            for member in members:
-                await member.say(leave=True)
-            await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
-            await deployment.settled()
-            deployment.assert_exact()
-
-    asyncio.run(scenario())
+        for member in members:
+            await member.say(leave=True)
+        await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
+        await deployment.settled_exactly()
 
 
-def test_a_cable_that_is_pulled_moves_the_job_and_where_none_is_left_all_hear_why(tmp_path):
-    async def scenario():
-        fabric = leaf_spine(2, 2, 2)
-        hosts = ("h1", "h2", "h3", "h4")
-        async with (
-            deployed(fabric, tmp_path, lanes=64, probe_s=0.05) as deployment,
-            asked(deployment) as stub,
-        ):
-            spec = (
-                f"name: j\nworkers: [{', '.join(hosts)}]\ntransport: roce\nscheme: switchml\nrate: 20\n"
-                "lease_ms: 60000\n"
-            )
-            await deployment.settled()
-            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
-            members = [MemberStream(stub, "j", h) for h in hosts]
-            epoch = 0
-            for _ in range(2):
-                for member in members:
-                    await member.say()
-                told = [(await m.hear()).assignment for m in members]
-                assert len({a.epoch for a in told}) == 1
-                assert told[0].epoch > epoch, "what was sent before the cable was pulled is of no use"
-                epoch, trees = told[0].epoch, [t.tree for t in told[0].trees]
-                for rank, member in enumerate(members):
-                    await member.say(queue_pairs=_told(epoch, trees, 1000 * epoch + 10 * rank))
-                assert {(await m.hear()).ring.epoch for m in members} == {epoch}
-                deployment.assert_exact(deployment.controller.state.failures.failed)
-                used = deployment.controller.state.registry.get("j").placement.links
-                [spine] = {n for link in used for n in link if n.startswith("spine")}
-                deployment.cut.add(frozenset(("leaf1", spine)))
-            overs = [(await m.hear()).ended for m in members]
-            assert {o.state for o in overs} == {pb.FAILED}
-            assert all("no path without failed or withdrawn elements" in o.reason for o in overs), overs[
-                0
-            ].reason
-
-    asyncio.run(scenario())
-
-
-def test_a_ring_that_closes_while_the_job_moves_is_there_when_the_job_stays(tmp_path):
-    """Workers register in the epoch that they know, and not again when the job goes back to it."""
-
-    async def scenario():
-        hosts = ("h1", "h2", "h3", "h4")
-        timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
-        async with (
-            deployed(leaf_spine(2, 2, 2), tmp_path, lanes=64, timeouts=timeouts) as deployment,
-            asked(deployment) as stub,
-        ):
-            registry, maintenance = (
-                deployment.controller.state.registry,
-                deployment.controller.planning.maintenance,
-            )
-            await deployment.settled()
-            spec = f"name: j\nworkers: [{', '.join(hosts)}]\ntransport: roce\nscheme: switchml\nrate: 20\n"
-            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
-            members = [MemberStream(stub, "j", h) for h in hosts]
+async def test_a_cable_that_is_pulled_moves_the_job_and_where_none_is_left_all_hear_why(tmp_path):
+    fabric = leaf_spine(2, 2, 2)
+    hosts = ("h1", "h2", "h3", "h4")
+    async with (
+        deployed(fabric, tmp_path, lanes=64, probe_s=0.05) as deployment,
+        asked(deployment) as stub,
+    ):
+        spec = (
+            f"name: j\nworkers: [{', '.join(hosts)}]\ntransport: roce\nscheme: switchml\nrate: 20\n"
+            "lease_ms: 60000\n"
+        )
+        await deployment.settled()
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+        members = [MemberStream(stub, "j", h) for h in hosts]
+        epoch = 0
+        for _ in range(2):
             for member in members:
                 await member.say()
             told = [(await m.hear()).assignment for m in members]
-            [spine] = {n for n in registry.get("j").nodes if n.startswith("spine")}
-            [other] = {"spine1", "spine2"} - {spine}
-
-            def refuse(_: object) -> None:
-                raise RuntimeError("no room")
-
-            deployment.switches[other].before_update = refuse
-            maintenance.withdraw([spine], Intent.DRAIN)
-            await deployment.until(lambda: registry.get("j").previous is not None, "it moves")
+            assert len({a.epoch for a in told}) == 1
+            assert told[0].epoch > epoch, "what was sent before the cable was pulled is of no use"
+            epoch, trees = told[0].epoch, [t.tree for t in told[0].trees]
             for rank, member in enumerate(members):
-                trees = [t.tree for t in told[0].trees]
-                await member.say(queue_pairs=_told(told[0].epoch, trees, 1000 + 10 * rank))
-            assert {(await m.hear()).ring.epoch for m in members} == {told[0].epoch}
-            assert spine in registry.get("j").nodes
+                await member.say(queue_pairs=_told(epoch, trees, 1000 * epoch + 10 * rank))
+            assert {(await m.hear()).ring.epoch for m in members} == {epoch}
+            deployment.assert_exact(deployment.controller.state.failures.failed)
+            used = deployment.job("j").placement.links
+            [spine] = {n for link in used for n in link if n.startswith("spine")}
+            deployment.cut.add(frozenset(("leaf1", spine)))
+        overs = [(await m.hear()).ended for m in members]
+        assert {o.state for o in overs} == {pb.FAILED}
+        assert all("no path without failed or withdrawn elements" in o.reason for o in overs), overs[0].reason
 
-    asyncio.run(scenario())
+
+async def test_a_ring_that_closes_while_the_job_moves_is_there_when_the_job_stays(tmp_path):
+    """Workers register in the epoch that they know, and not again when the job goes back to it."""
+    hosts = ("h1", "h2", "h3", "h4")
+    timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
+    async with (
+        deployed(leaf_spine(2, 2, 2), tmp_path, lanes=64, timeouts=timeouts) as deployment,
+        asked(deployment) as stub,
+    ):
+        registry, maintenance = (
+            deployment.controller.state.registry,
+            deployment.controller.planning.maintenance,
+        )
+        await deployment.settled()
+        spec = f"name: j\nworkers: [{', '.join(hosts)}]\ntransport: roce\nscheme: switchml\nrate: 20\n"
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+        members = [MemberStream(stub, "j", h) for h in hosts]
+        for member in members:
+            await member.say()
+        told = [(await m.hear()).assignment for m in members]
+        [spine] = {n for n in registry.get("j").nodes if n.startswith("spine")}
+        [other] = {"spine1", "spine2"} - {spine}
+
+        def refuse(_: object) -> None:
+            raise RuntimeError("no room")
+
+        deployment.switches[other].before_update = refuse
+        maintenance.withdraw([spine], Intent.DRAIN)
+        await deployment.until(lambda: registry.get("j").previous is not None, "it moves")
+        for rank, member in enumerate(members):
+            trees = [t.tree for t in told[0].trees]
+            await member.say(queue_pairs=_told(told[0].epoch, trees, 1000 + 10 * rank))
+        assert {(await m.hear()).ring.epoch for m in members} == {told[0].epoch}
+        assert spine in registry.get("j").nodes
 
 
 def _told(epoch: int, trees: list[int], base: int) -> pb.RoceQueuePairs:

@@ -5,10 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import grpc
 import pytest
@@ -36,9 +34,8 @@ from netfold.controller.switches.stored_programs import ProgramFiles, read_pipel
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.congestion import MARK_FRACTION
-from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine
-from tests.controller.deployment import PIPELINE, Deployment, asked, code_of, deployed
+from tests.controller.deployment import PIPELINE, Deployment, code_of, ready, served
 
 FABRIC = leaf_spine(2, 2, 2)
 JOB = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
@@ -56,23 +53,6 @@ def _request(program: StoredProgram) -> pb.RollOutProgramRequest:
     return pb.RollOutProgramRequest(
         name=program.name, p4info=program.p4info, blob=program.blob, abilities=abilities
     )
-
-
-Scenario = Callable[[Deployment, pb_grpc.ControllerStub], Awaitable[None]]
-
-
-def _run(tmp_path: Path, scenario: Scenario, fabric: Fabric = FABRIC) -> None:
-    async def whole() -> None:
-        async with deployed(fabric, tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            await scenario(deployment, stub)
-
-    asyncio.run(whole())
-
-
-async def _runs(deployment: Deployment) -> None:
-    await deployment.controller.requests.submit(JOB, queue=False)
-    await deployment.runs("job")
 
 
 async def _has_ended(deployment: Deployment) -> RolloutState:
@@ -102,9 +82,9 @@ def _nothing_is_withdrawn(deployment: Deployment) -> bool:
     return not deployment.controller.state.registry.withdrawals
 
 
-def test_a_program_reaches_all_switches_and_stays(tmp_path):
-    async def scenario(deployment, stub):
-        await _runs(deployment)
+async def test_a_program_reaches_all_switches_and_stays(tmp_path):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
+        await deployment.run(JOB)
         status = await stub.RollOutProgram(_request(NEXT))
         assert (status.rollout.program, list(status.rollout.left)) == (
             "next",
@@ -123,8 +103,6 @@ def test_a_program_reaches_all_switches_and_stays(tmp_path):
         assert {name: s.pushes for name, s in deployment.switches.items()} == pushes
         assert deployment.state("job") is JobState.RUNNING
 
-    _run(tmp_path, scenario)
-
 
 def _thresholds(deployment: Deployment) -> set[int]:
     table = read_schema(PIPELINE.p4info, PIPELINE.blob).tables["ecn_thresholds"].id
@@ -132,10 +110,11 @@ def _thresholds(deployment: Deployment) -> set[int]:
     return {int.from_bytes(e.action.action.params[0].value, "big") for e in held if e.table_id == table}
 
 
-def test_marking_thresholds_follow_the_program(tmp_path):
+async def test_marking_thresholds_follow_the_program(tmp_path):
     """The program before compares packets, the next one the time in a queue."""
-
-    async def scenario(deployment, stub):
+    before = OWN.abilities.model_copy(update={"timed": False})
+    switches = tuple(replace(switch, program=before) for switch in FABRIC.switches)
+    async with served(replace(FABRIC, switches=switches), tmp_path) as (deployment, stub):
         packets = _thresholds(deployment)
         assert packets == {int(64 * MARK_FRACTION)}
         assert await _rolled_out(deployment, stub, NEXT) is RolloutState.DONE
@@ -143,14 +122,10 @@ def test_marking_thresholds_follow_the_program(tmp_path):
         assert len(_thresholds(deployment)) == 1
         assert not _thresholds(deployment) & packets
 
-    before = OWN.abilities.model_copy(update={"timed": False})
-    switches = tuple(replace(switch, program=before) for switch in FABRIC.switches)
-    _run(tmp_path, scenario, replace(FABRIC, switches=switches))
 
-
-def test_the_first_switch_that_fails_gets_its_program_back(tmp_path):
-    async def scenario(deployment, stub):
-        await _runs(deployment)
+async def test_the_first_switch_that_fails_gets_its_program_back(tmp_path):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
+        await deployment.run(JOB)
         assert await _rolled_out(deployment, stub, BAD) is RolloutState.STOPPED
         rollout = (await stub.GetFabricStatus(pb.FabricStatusRequest())).rollout
         assert (rollout.state, list(rollout.done), len(rollout.left)) == ("stopped", [], 4)
@@ -164,19 +139,15 @@ def test_the_first_switch_that_fails_gets_its_program_back(tmp_path):
         await deployment.runs("job")
         assert await _rolled_out(deployment, stub, NEXT) is RolloutState.DONE
 
-    _run(tmp_path, scenario)
 
-
-def test_a_switch_whose_slots_stay_full_fails_its_check(tmp_path):
-    async def scenario(deployment, stub):
-        await _runs(deployment)
+async def test_a_switch_whose_slots_stay_full_fails_its_check(tmp_path):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
+        await deployment.run(JOB)
         deployment.slot = lambda switch, slot: (5 << 20, 1)
         assert await _rolled_out(deployment, stub, NEXT) is RolloutState.STOPPED
         rollout = (await stub.GetFabricStatus(pb.FabricStatusRequest())).rollout
         assert "is not empty after a RESET" in rollout.reason
         assert set(_blobs(deployment).values()) == {OWN.blob}
-
-    _run(tmp_path, scenario)
 
 
 class _LinksOf:
@@ -191,27 +162,24 @@ class _LinksOf:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_switch_whose_links_are_down_with_its_program_fails_its_check(tmp_path, monkeypatch, restarts):
+async def test_a_switch_whose_links_are_down_with_its_program_fails_its_check(
+    tmp_path, monkeypatch, restarts
+):
     """It answers the controller. Its links count as down long before the check ends, or the next controller starts."""
-
-    async def scenario():
-        async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
-            await deployment.settled()
-            await _runs(deployment)
-            deployment.cut = _LinksOf(deployment)
-            deployment.controller.planning.rollouts.start(NEXT)
-            await deployment.until(lambda: _blobs(deployment)["spine1"] == NEXT.blob, "it has the program")
-            if restarts:
-                await deployment.kill()
-                deployment.start()
-            assert await _has_ended(deployment) is RolloutState.STOPPED
-            assert "no probe got through" in deployment.controller.planning.rollouts.record.reason
-            await deployment.settled()
-            assert set(_blobs(deployment).values()) == {OWN.blob}
-
     monkeypatch.setattr(link_probes, "LINKS_S", 1.5)
     monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
-    asyncio.run(scenario())
+    async with ready(FABRIC, tmp_path, probe_s=0.05) as deployment:
+        await deployment.run(JOB)
+        deployment.cut = _LinksOf(deployment)
+        deployment.controller.planning.rollouts.start(NEXT)
+        await deployment.until(lambda: _blobs(deployment)["spine1"] == NEXT.blob, "it has the program")
+        if restarts:
+            await deployment.kill()
+            deployment.start()
+        assert await _has_ended(deployment) is RolloutState.STOPPED
+        assert "no probe got through" in deployment.controller.planning.rollouts.record.reason
+        await deployment.settled()
+        assert set(_blobs(deployment).values()) == {OWN.blob}
 
 
 @pytest.mark.parametrize(
@@ -225,17 +193,15 @@ def test_a_switch_whose_links_are_down_with_its_program_fails_its_check(tmp_path
         (replace(NEXT, name="../next"), "a program has a name of letters"),
     ],
 )
-def test_a_program_that_jobs_cannot_go_on_with_is_refused(tmp_path, program, why):
-    async def scenario(deployment, stub):
+async def test_a_program_that_jobs_cannot_go_on_with_is_refused(tmp_path, program, why):
+    async with served(leaf_spine(1, 1, 2), tmp_path) as (deployment, stub):
         with pytest.raises(grpc.aio.AioRpcError, match=why):
             await stub.RollOutProgram(_request(program))
         assert deployment.store.rollout is None
 
-    _run(tmp_path, scenario, leaf_spine(1, 1, 2))
 
-
-def test_a_store_of_the_version_before_has_no_rollout(tmp_path):
-    async def scenario(deployment, stub):
+async def test_a_store_of_the_version_before_has_no_rollout(tmp_path):
+    async with served(leaf_spine(1, 1, 2), tmp_path) as (deployment, stub):
         with deployment.store.change():
             deployment.store.set_number("schema", SCHEMA_BEFORE)
         with pytest.raises(grpc.aio.AioRpcError, match="netfold controller finalize"):
@@ -244,12 +210,10 @@ def test_a_store_of_the_version_before_has_no_rollout(tmp_path):
             deployment.store.finalize()
         assert await _rolled_out(deployment, stub, NEXT) is RolloutState.DONE
 
-    _run(tmp_path, scenario, leaf_spine(1, 1, 2))
-
 
 @pytest.mark.parametrize("reason", ["cables", rollouts.REASON])
-def test_what_an_operator_has_withdrawn_is_so_again(tmp_path, reason):
-    async def scenario(deployment, stub):
+async def test_what_an_operator_has_withdrawn_is_so_again(tmp_path, reason):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
         deployment.controller.planning.maintenance.withdraw(["leaf1"], Intent.CORDON, reason)
         requested: list[MaintenanceRequested] = []
         deployment.controller.state.events.subscribe(MaintenanceRequested, requested.append)
@@ -267,21 +231,15 @@ def test_what_an_operator_has_withdrawn_is_so_again(tmp_path, reason):
             "a rollout has given leaf2 back",
         ]
 
-    _run(tmp_path, scenario)
 
-
-def test_a_store_of_the_version_before_gets_no_job_that_this_one_alone_can_hold(tmp_path):
-    async def scenario(deployment, stub):
+async def test_a_store_of_the_version_before_gets_no_job_that_this_one_alone_can_hold(tmp_path):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
         with deployment.store.change():
             deployment.store.set_number("schema", SCHEMA_BEFORE)
         limited = stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=f"{JOB}max_s: 60\n"))
         assert await code_of(limited) == grpc.StatusCode.RESOURCE_EXHAUSTED
         await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=JOB))
-        assert deployment.controller.state.registry.get("job").random == "", (
-            "the version before knows tokens without it"
-        )
-
-    _run(tmp_path, scenario)
+        assert deployment.job("job").random == "", "the version before knows tokens without it"
 
 
 def test_a_rollout_whose_failed_switch_is_removed_is_over():
@@ -293,8 +251,8 @@ def test_a_rollout_whose_failed_switch_is_removed_is_over():
     assert (found.state, found.left) == (RolloutState.STOPPED, ("spine2",))
 
 
-def test_a_hold_of_an_operator_returns_also_when_the_clock_was_set_back(tmp_path):
-    async def scenario(deployment, stub):
+async def test_a_hold_of_an_operator_returns_also_when_the_clock_was_set_back(tmp_path):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
         controller = deployment.controller
         controller.planning.maintenance.withdraw(["spine1"], Intent.HOLD, "rack", MAX_HOLD_S)
         now = controller.state.clock.wall_s
@@ -304,11 +262,9 @@ def test_a_hold_of_an_operator_returns_also_when_the_clock_was_set_back(tmp_path
         [stays] = controller.state.registry.withdrawals
         assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.HOLD, "rack")
 
-    _run(tmp_path, scenario)
 
-
-def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_path):
-    async def scenario(deployment, stub):
+async def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_path):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
         maintenance = deployment.controller.planning.maintenance
         maintenance.withdraw(["leaf1"], Intent.DRAIN, "cables")
         await stub.RollOutProgram(_request(NEXT))
@@ -326,8 +282,6 @@ def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(tmp_pat
         assert await _has_ended(deployment) is RolloutState.DONE
         await stub.GiveBackElements(pb.GiveBackElementsRequest(elements=["leaf1"]))
         assert _nothing_is_withdrawn(deployment)
-
-    _run(tmp_path, scenario)
 
 
 async def _rolls_out(deployment: Deployment, program: StoredProgram, commits: int) -> Rollouts:
@@ -347,13 +301,13 @@ async def _rolls_out(deployment: Deployment, program: StoredProgram, commits: in
 
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("commits", range(10))
-def test_a_canceled_rollout_leaves_each_switch_with_a_program_that_works(
+async def test_a_canceled_rollout_leaves_each_switch_with_a_program_that_works(
     tmp_path, monkeypatch, commits, restarts
 ):
     """An operator cancels it after each of the first commits, and the next controller goes on with that."""
-
-    async def scenario(deployment, stub):
-        await _runs(deployment)
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    async with served(FABRIC, tmp_path) as (deployment, _):
+        await deployment.run(JOB)
         (await _rolls_out(deployment, NEXT, commits)).cancel()
         if restarts:
             await deployment.kill()
@@ -370,12 +324,9 @@ def test_a_canceled_rollout_leaves_each_switch_with_a_program_that_works(
         assert _nothing_is_withdrawn(deployment)
         await deployment.runs("job")
 
-    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
-    _run(tmp_path, scenario)
 
-
-def test_a_rollout_is_canceled_once_and_only_while_it_is_under_way(tmp_path):
-    async def scenario(deployment, stub):
+async def test_a_rollout_is_canceled_once_and_only_while_it_is_under_way(tmp_path):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
         request = pb.CancelRolloutRequest()
         assert await code_of(stub.CancelRollout(request)) == grpc.StatusCode.RESOURCE_EXHAUSTED
         await stub.RollOutProgram(_request(NEXT))
@@ -392,8 +343,6 @@ def test_a_rollout_is_canceled_once_and_only_while_it_is_under_way(tmp_path):
         ):
             await stub.CancelRollout(request)
 
-    _run(tmp_path, scenario)
-
 
 @pytest.mark.parametrize(
     "arguments", [[], ["netfold-bmv2-64", "--cancel"], ["--cancel", "--program", "next.json"]]
@@ -405,8 +354,8 @@ def test_a_rollout_has_a_program_or_is_canceled(arguments):
 
 
 @pytest.mark.parametrize("has_begun", [False, True])
-def test_a_cancel_leaves_what_an_operator_has_withdrawn(tmp_path, has_begun):
-    async def scenario(deployment, stub):
+async def test_a_cancel_leaves_what_an_operator_has_withdrawn(tmp_path, has_begun):
+    async with served(FABRIC, tmp_path) as (deployment, _):
         controller = deployment.controller
         controller.planning.maintenance.withdraw(["spine1"], Intent.CORDON, "cables")
         controller.planning.rollouts.start(NEXT)
@@ -418,11 +367,10 @@ def test_a_cancel_leaves_what_an_operator_has_withdrawn(tmp_path, has_begun):
         [stays] = withdrawals()
         assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.CORDON, "cables")
 
-    _run(tmp_path, scenario)
 
-
-def test_what_an_operator_has_withdrawn_is_so_again_where_the_switch_stays_away(tmp_path, monkeypatch):
-    async def scenario(deployment, stub):
+async def test_what_an_operator_has_withdrawn_is_so_again_where_the_switch_stays_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(rollouts, "READY_S", 0.5)
+    async with served(FABRIC, tmp_path) as (deployment, _):
         controller = deployment.controller
         controller.planning.maintenance.withdraw(["spine1"], Intent.HOLD, "cables", MAX_HOLD_S)
         await deployment.switches["spine1"].stop()
@@ -434,9 +382,6 @@ def test_what_an_operator_has_withdrawn_is_so_again_where_the_switch_stays_away(
         [stays] = withdrawals()
         assert (stays.element, stays.intent, stays.reason) == ("spine1", Intent.HOLD, "cables")
         assert deployment.store.rollout.reason.endswith("with its own program, and stays withdrawn")
-
-    monkeypatch.setattr(rollouts, "READY_S", 0.5)
-    _run(tmp_path, scenario)
 
 
 def test_the_progress_of_a_rollout():
@@ -460,11 +405,11 @@ def test_the_progress_of_a_rollout():
 
 @pytest.mark.parametrize("program", [NEXT, BAD], ids=["good", "bad"])
 @pytest.mark.parametrize("commits", range(1, 8))
-def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, program, commits):
+async def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, program, commits):
     """The controller ends after each of the first commits of a rollout."""
-
-    async def scenario(deployment, stub):
-        await _runs(deployment)
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    async with served(leaf_spine(2, 1, 2), tmp_path) as (deployment, _):
+        await deployment.run(JOB)
         await _rolls_out(deployment, program, commits)
         await deployment.kill()
         deployment.start()
@@ -475,12 +420,11 @@ def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, progr
         assert _nothing_is_withdrawn(deployment)
         await deployment.runs("job")
 
-    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
-    _run(tmp_path, scenario, leaf_spine(2, 1, 2))
 
-
-def test_what_an_operator_has_withdrawn_is_so_again_when_the_disk_is_full_at_the_end(tmp_path, monkeypatch):
-    async def scenario(deployment, stub):
+async def test_what_an_operator_has_withdrawn_is_so_again_when_the_disk_is_full_at_the_end(
+    tmp_path, monkeypatch
+):
+    async with served(leaf_spine(2, 1, 2), tmp_path) as (deployment, _):
         deployment.controller.planning.maintenance.withdraw(["spine1"], Intent.CORDON, "cables")
         forget, failures = deployment.store.forget_unused_programs, []
 
@@ -497,13 +441,12 @@ def test_what_an_operator_has_withdrawn_is_so_again_when_the_disk_is_full_at_the
         [stays] = deployment.controller.state.registry.withdrawals
         assert (stays.intent, stays.reason) == (Intent.CORDON, "cables")
 
-    _run(tmp_path, scenario, leaf_spine(2, 1, 2))
 
-
-def test_a_switch_that_was_given_back_is_freed_again_before_it_gets_its_program_back(tmp_path, monkeypatch):
+async def test_a_switch_that_was_given_back_is_freed_again_before_it_gets_its_program_back(
+    tmp_path, monkeypatch
+):
     """The disk is full as the switch is done, and its next check fails."""
-
-    async def scenario(deployment, stub):
+    async with served(FABRIC, tmp_path) as (deployment, stub):
         put, failures, requests = deployment.store.put_rollout, list[StoreError](), list[str]()
         deployment.controller.state.events.subscribe(MaintenanceRequested, lambda e: requests.append(e.text))
 
@@ -520,11 +463,9 @@ def test_a_switch_that_was_given_back_is_freed_again_before_it_gets_its_program_
         assert requests == ["a rollout has asked to drain spine1", "a rollout has given spine1 back"] * 2
         assert _nothing_is_withdrawn(deployment)
 
-    _run(tmp_path, scenario)
 
-
-def test_a_fabric_without_the_next_switch_does_not_end_the_controller(tmp_path):
-    async def scenario(deployment, stub):
+async def test_a_fabric_without_the_next_switch_does_not_end_the_controller(tmp_path):
+    async with served(FABRIC, tmp_path) as (deployment, _):
         deployment.controller.planning.rollouts.start(NEXT)
         record = deployment.store.rollout
         await deployment.kill()
@@ -534,12 +475,10 @@ def test_a_fabric_without_the_next_switch_does_not_end_the_controller(tmp_path):
         assert await _has_ended(deployment) is RolloutState.DONE
         assert set(_blobs(deployment).values()) == {NEXT.blob}
 
-    _run(tmp_path, scenario)
 
-
-def test_a_program_whose_files_cannot_be_written_does_not_end_the_controller(tmp_path, caplog):
-    async def scenario(deployment, stub):
-        await _runs(deployment)
+async def test_a_program_whose_files_cannot_be_written_does_not_end_the_controller(tmp_path, caplog):
+    async with served(FABRIC, tmp_path) as (deployment, _):
+        await deployment.run(JOB)
         folder = deployment.folder / "programs"
         folder.write_text("a file, so that no folder can be made")
         deployment.controller.planning.rollouts.start(NEXT)
@@ -547,8 +486,6 @@ def test_a_program_whose_files_cannot_be_written_does_not_end_the_controller(tmp
         folder.unlink()
         assert await _has_ended(deployment) is RolloutState.DONE
         assert set(_blobs(deployment).values()) == {NEXT.blob}
-
-    _run(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("change", [{"lanes": 64}, {"wire": 9}])
@@ -563,15 +500,13 @@ def test_a_program_of_other_packets_gives_way_once_no_job_is_left(tmp_path, chan
 
 
 @pytest.mark.parametrize("p4info", [b"nonsense", b"\xff"])
-def test_a_p4info_that_cannot_be_read_is_a_refusal(tmp_path, monkeypatch, p4info):
-    async def scenario(deployment, stub):
-        await _runs(deployment)
+async def test_a_p4info_that_cannot_be_read_is_a_refusal(tmp_path, monkeypatch, p4info):
+    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
+    monkeypatch.setattr(rollouts, "READY_S", 3600.0)
+    async with served(leaf_spine(2, 1, 2), tmp_path) as (deployment, _):
+        await deployment.run(JOB)
         deployment.controller.planning.rollouts.start(replace(NEXT, p4info=p4info))
         assert await _has_ended(deployment) is RolloutState.STOPPED
         await deployment.settled()
         assert _nothing_is_withdrawn(deployment)
         await deployment.runs("job")
-
-    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
-    monkeypatch.setattr(rollouts, "READY_S", 3600.0)
-    _run(tmp_path, scenario, leaf_spine(2, 1, 2))

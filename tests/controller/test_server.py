@@ -30,73 +30,56 @@ from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job
 from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.numerics import Fixed
-from tests.controller.deployment import MemberStream, code_of, deployed
+from tests.controller.deployment import MemberStream, code_of, ready
 
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 20\nlease_ms: 600\nnumerics: {mode: fixed, fraction_bits: 12}\n"
 
 
-def _run(tmp_path, scenario):
-    async def whole():
-        async with deployed(single_switch(3), tmp_path) as deployment:
-            await deployment.settled()
-            await scenario(deployment)
-
-    asyncio.run(whole())
-
-
 @pytest.mark.parametrize("token", ["", "an-unknown-token-0", "a-token-of-an-operato"])
-def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
-    async def scenario(deployment):
-        async with serving(
-            service_of(deployment.controller), "localhost:0", Credentials(security)
-        ) as address:
-            where = Connection(address, security.certificate, token)
-            async with open_aio_channel(where) as channel:
-                stub = pb_grpc.ControllerStub(channel)
-                assert await code_of(stub.ListJobs(pb.ListJobsRequest())) == grpc.StatusCode.UNAUTHENTICATED
-                stream = MemberStream(stub, "job", "h1")
-                assert await code_of(stream.call.read()) == grpc.StatusCode.UNAUTHENTICATED
-
-    _run(tmp_path, scenario)
+async def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
+    async with (
+        ready(single_switch(3), tmp_path) as deployment,
+        serving(service_of(deployment.controller), "localhost:0", Credentials(security)) as address,
+    ):
+        where = Connection(address, security.certificate, token)
+        async with open_aio_channel(where) as channel:
+            stub = pb_grpc.ControllerStub(channel)
+            assert await code_of(stub.ListJobs(pb.ListJobsRequest())) == grpc.StatusCode.UNAUTHENTICATED
+            stream = MemberStream(stub, "job", "h1")
+            assert await code_of(stream.call.read()) == grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_a_stream_of_a_member_without_a_message_ends(security, tmp_path, monkeypatch):
+async def test_a_stream_of_a_member_without_a_message_ends(security, tmp_path, monkeypatch):
     monkeypatch.setattr(access_control, "HANDSHAKE_S", 0.1)
-
-    async def scenario(deployment):
-        async with serving(
-            service_of(deployment.controller), "localhost:0", Credentials(security)
-        ) as address:
-            where = Connection(address, security.certificate, "a-token-of-a-worker")
-            async with open_aio_channel(where) as channel:
-                await MemberStream(pb_grpc.ControllerStub(channel), "job", "h1").drain()
-
-    _run(tmp_path, scenario)
+    async with (
+        ready(single_switch(3), tmp_path) as deployment,
+        serving(service_of(deployment.controller), "localhost:0", Credentials(security)) as address,
+    ):
+        where = Connection(address, security.certificate, "a-token-of-a-worker")
+        async with open_aio_channel(where) as channel:
+            await MemberStream(pb_grpc.ControllerStub(channel), "job", "h1").drain()
 
 
-def test_tcp_serves_a_caller_with_a_token(security, tmp_path):
-    async def scenario(deployment):
-        async with serving(
-            service_of(deployment.controller), "localhost:0", Credentials(security)
-        ) as address:
-            where = Connection(address, security.certificate, "a-token-of-an-operator")
-            async with open_aio_channel(where) as channel:
-                stub = pb_grpc.ControllerStub(channel)
-                assert (await stub.GetStatus(pb.StatusRequest())).primary
-            async with grpc.aio.insecure_channel(address) as channel:
-                plain = pb_grpc.ControllerStub(channel).ListJobs(pb.ListJobsRequest(), timeout=2)
-                assert await code_of(plain) in (
-                    grpc.StatusCode.UNAVAILABLE,
-                    grpc.StatusCode.DEADLINE_EXCEEDED,
-                )
-
-    _run(tmp_path, scenario)
+async def test_tcp_serves_a_caller_with_a_token(security, tmp_path):
+    async with (
+        ready(single_switch(3), tmp_path) as deployment,
+        serving(service_of(deployment.controller), "localhost:0", Credentials(security)) as address,
+    ):
+        where = Connection(address, security.certificate, "a-token-of-an-operator")
+        async with open_aio_channel(where) as channel:
+            stub = pb_grpc.ControllerStub(channel)
+            assert (await stub.GetStatus(pb.StatusRequest())).primary
+        async with grpc.aio.insecure_channel(address) as channel:
+            plain = pb_grpc.ControllerStub(channel).ListJobs(pb.ListJobsRequest(), timeout=2)
+            assert await code_of(plain) in (
+                grpc.StatusCode.UNAVAILABLE,
+                grpc.StatusCode.DEADLINE_EXCEEDED,
+            )
 
 
-def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
+async def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
     """Each call of the service, those of the future too."""
-
-    async def scenario(deployment):
+    async with ready(single_switch(3), tmp_path) as deployment:
         await deployment.controller.requests.submit(SPEC, queue=False)
         async with serving(
             service_of(deployment.controller), "localhost:0", Credentials(security)
@@ -142,17 +125,14 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                 assert {h.name for h in (await stub.ListHosts(pb.ListHostsRequest())).hosts} >= {"h1"}
                 assert (await stub.GetJob(pb.JobName(name="job"))).name == "job"
 
-    _run(tmp_path, scenario)
 
-
-def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monkeypatch, caplog):
+async def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monkeypatch, caplog):
     """By a command, and by a rank that cancels the job of its program."""
     for name, content in (("ca", security.certificate), ("token", b"a-token-of-a-worker")):
         (tmp_path / name).write_bytes(content)
     monkeypatch.setenv("NETFOLD_TLS_CA", str(tmp_path / "ca"))
     monkeypatch.setenv("NETFOLD_TOKEN_FILE", str(tmp_path / "token"))
-
-    async def scenario(deployment):
+    async with ready(single_switch(3), tmp_path) as deployment:
         await deployment.controller.requests.submit(SPEC, queue=False)
         async with serving(
             service_of(deployment.controller), "localhost:0", Credentials(security)
@@ -165,11 +145,9 @@ def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monke
             assert not await asyncio.to_thread(cancel_job, where, "job", "a rank", 20)
             assert "job job goes on: canceling it needs its own token" in caplog.text
 
-    _run(tmp_path, scenario)
 
-
-def test_a_health_check_needs_no_token_and_a_stream_of_them_does(security, tmp_path):
-    async def scenario(deployment):
+async def test_a_health_check_needs_no_token_and_a_stream_of_them_does(security, tmp_path):
+    async with ready(single_switch(3), tmp_path) as deployment:
         health = health_service.HealthServicer()
         async with (
             serving(
@@ -182,8 +160,6 @@ def test_a_health_check_needs_no_token_and_a_stream_of_them_does(security, tmp_p
             stream = HealthStub(channel).Watch(HealthCheckRequest(), timeout=20)
             assert await code_of(stream.read()) == grpc.StatusCode.UNAUTHENTICATED
 
-    _run(tmp_path, scenario)
-
 
 @pytest.mark.parametrize(
     ("token", "code"),
@@ -193,70 +169,58 @@ def test_a_health_check_needs_no_token_and_a_stream_of_them_does(security, tmp_p
         ("a-token-of-a-worker", grpc.StatusCode.PERMISSION_DENIED),
     ],
 )
-def test_a_method_of_another_version_is_refused_as_what_it_is(token, code, security, tmp_path):
-    async def scenario(deployment):
-        async with (
-            serving(service_of(deployment.controller), "localhost:0", Credentials(security)) as address,
-            open_aio_channel(Connection(address, security.certificate, token)) as channel,
-        ):
-            call = channel.unary_unary("/netfold.v1.Controller/Unheard")(b"", timeout=20)
-            assert await code_of(call) == code
-
-    _run(tmp_path, scenario)
+async def test_a_method_of_another_version_is_refused_as_what_it_is(token, code, security, tmp_path):
+    async with (
+        ready(single_switch(3), tmp_path) as deployment,
+        serving(service_of(deployment.controller), "localhost:0", Credentials(security)) as address,
+        open_aio_channel(Connection(address, security.certificate, token)) as channel,
+    ):
+        call = channel.unary_unary("/netfold.v1.Controller/Unheard")(b"", timeout=20)
+        assert await code_of(call) == code
 
 
-def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, tmp_path):
-    async def scenario(deployment):
-        async with serving(
-            service_of(deployment.controller), "localhost:0", Credentials(security)
-        ) as address:
-            await deployment.controller.requests.submit(SPEC, queue=False)
-            where = Connection(address, security.certificate, "a-token-of-a-worker")
-            member = ControllerMembership(where, "job", "h1")
-            try:
-                first = await asyncio.to_thread(member.wait, 20)
-                assert (first.epoch, first.numerics) == (1, Fixed(12))
-                assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
-                assert member.current().epoch == 2
-                assert (
-                    deployment.controller.state.registry.get("job").reason == "h1 asked for a new job epoch"
-                )
-            finally:
-                await asyncio.to_thread(member.close)
-
-    _run(tmp_path, scenario)
+async def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, tmp_path):
+    async with (
+        ready(single_switch(3), tmp_path) as deployment,
+        serving(service_of(deployment.controller), "localhost:0", Credentials(security)) as address,
+    ):
+        await deployment.controller.requests.submit(SPEC, queue=False)
+        where = Connection(address, security.certificate, "a-token-of-a-worker")
+        member = ControllerMembership(where, "job", "h1")
+        try:
+            first = await asyncio.to_thread(member.wait, 20)
+            assert (first.epoch, first.numerics) == (1, Fixed(12))
+            assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
+            assert member.current().epoch == 2
+            assert deployment.job("job").reason == "h1 asked for a new job epoch"
+        finally:
+            await asyncio.to_thread(member.close)
 
 
-def test_tcp_needs_tls(tmp_path):
-    async def scenario(deployment):
+async def test_tcp_needs_tls(tmp_path):
+    async with ready(single_switch(3), tmp_path) as deployment:
         with pytest.raises(ListenError, match="needs --tls-cert"):
             async with serving(service_of(deployment.controller), "localhost:0", None):
                 pass
 
-    _run(tmp_path, scenario)
 
-
-def test_a_socket_that_answers_is_not_taken_over(tmp_path):
-    async def scenario(deployment):
+async def test_a_socket_that_answers_is_not_taken_over(tmp_path):
+    async with ready(single_switch(3), tmp_path) as deployment:
         where = f"unix:{tmp_path}/taken"
         async with serving(service_of(deployment.controller), where, None):
             with pytest.raises(ListenError, match="another process listens"):
                 async with serving(service_of(deployment.controller), where, None):
                     pass
 
-    _run(tmp_path, scenario)
 
-
-def test_a_tcp_port_in_use_is_named_with_its_holder_and_a_remedy(security, tmp_path):
-    async def scenario(deployment):
+async def test_a_tcp_port_in_use_is_named_with_its_holder_and_a_remedy(security, tmp_path):
+    async with ready(single_switch(3), tmp_path) as deployment:
         with socket.create_server(("127.0.0.1", 0)) as other:
             where = f"127.0.0.1:{other.getsockname()[1]}"
             found = rf"cannot listen at {where}: this process listens there; end it, .* by --listen"
             with pytest.raises(ListenError, match=found):
                 async with serving(service_of(deployment.controller), where, Credentials(security)):
                     pass
-
-    _run(tmp_path, scenario)
 
 
 def test_a_metrics_port_in_use_is_named_with_its_holder_and_a_remedy():

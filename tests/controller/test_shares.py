@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import heapq
@@ -29,7 +28,7 @@ from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import deployed
+from tests.controller.deployment import ready
 
 HOUR_S = 3600.0
 START = 1.7e9
@@ -390,23 +389,18 @@ def test_shares_of_time_by_max_s_do_not_follow_steps_of_the_wall_clock(tmp_path)
     assert left() == [0]
 
 
-def test_shares_of_a_job_whose_switches_never_take_it_end_with_its_max_s(tmp_path, monkeypatch):
+async def test_shares_of_a_job_whose_switches_never_take_it_end_with_its_max_s(tmp_path, monkeypatch):
     """Others count on its end."""
-
-    async def scenario() -> None:
-        timeouts = ControllerTimeouts(reroute=0.1, restart=30.0, start=10.0, install=0.3)
-        async with deployed(single_switch(2), tmp_path, timeouts=timeouts) as deployment:
-            await deployment.settled()
-            monkeypatch.setattr(deployment.controller.switches.fleet, "holds", lambda *_: False)
-            stuck = spec("stuck", "h1, h2", "max_s: 1\n")
-            await deployment.controller.requests.submit(stuck, queue=False)
-            assert deployment.state("stuck") is JobState.INSTALLING
-            failed = lambda: deployment.state("stuck") is JobState.FAILED  # noqa: E731
-            await deployment.until(failed, "its end", within_s=10)
-            job = deployment.controller.state.registry.get("stuck")
-            assert (job.ran_since, job.reason) == (0.0, "its max_s of 1 s is over")
-
-    asyncio.run(scenario())
+    timeouts = ControllerTimeouts(reroute=0.1, restart=30.0, start=10.0, install=0.3)
+    async with ready(single_switch(2), tmp_path, timeouts=timeouts) as deployment:
+        monkeypatch.setattr(deployment.controller.switches.fleet, "holds", lambda *_: False)
+        stuck = spec("stuck", "h1, h2", "max_s: 1\n")
+        await deployment.controller.requests.submit(stuck, queue=False)
+        assert deployment.state("stuck") is JobState.INSTALLING
+        failed = lambda: deployment.state("stuck") is JobState.FAILED  # noqa: E731
+        await deployment.until(failed, "its end", within_s=10)
+        job = deployment.job("stuck")
+        assert (job.ran_since, job.reason) == (0.0, "its max_s of 1 s is over")
 
 
 def test_shares_are_as_before_when_a_store_takes_no_change(tmp_path, monkeypatch):
@@ -448,18 +442,12 @@ def test_shares_are_computed_for_tenants_that_wait_alone(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("max_s", "is_placed"), [("max_s: 60\n", True), ("max_s: 1000\n", False), ("", False)]
 )
-def test_shares_of_links_that_are_reserved_go_to_a_job_that_ends_before(max_s, is_placed, tmp_path):
+async def test_shares_of_links_that_are_reserved_go_to_a_job_that_ends_before(max_s, is_placed, tmp_path):
     """One job runs for at most 600 s, and another one waits for it."""
-
-    async def scenario() -> None:
-        async with deployed(single_switch(2), tmp_path) as deployment:
-            submit = deployment.controller.requests.submit
-            await deployment.settled()
-            await submit(spec("busy", "h1, h2", "min_rate: 60\nmax_s: 600\n", rate=60), queue=False)
-            await deployment.runs("busy")
-            waits = spec("waits", "h1, h2", "min_rate: 100\n", rate=100)
-            assert (await submit(waits, queue=True)).state is JobState.QUEUED
-            placed = await submit(spec("short", "h1, h2", max_s, rate=20), queue=True)
-            assert (placed.state is not JobState.QUEUED) is is_placed
-
-    asyncio.run(scenario())
+    async with ready(single_switch(2), tmp_path) as deployment:
+        submit = deployment.controller.requests.submit
+        await deployment.run(spec("busy", "h1, h2", "min_rate: 60\nmax_s: 600\n", rate=60))
+        waits = spec("waits", "h1, h2", "min_rate: 100\n", rate=100)
+        assert (await submit(waits, queue=True)).state is JobState.QUEUED
+        placed = await submit(spec("short", "h1, h2", max_s, rate=20), queue=True)
+        assert (placed.state is not JobState.QUEUED) is is_placed

@@ -9,7 +9,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,7 @@ from netfold.protocol.job_token import verified_job
 from netfold.protocol.runtime import is_only_user
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job, submit_job
-from tests.controller.deployment import Deployment, deployed
+from tests.controller.deployment import Deployment, ready
 from tests.docs.blocks import blocks
 from tests.house.imports import REPOSITORY
 
@@ -121,25 +122,23 @@ class Site:
         return sorted(path.name for path in self.slurm.ranks.iterdir())
 
 
-def run(tmp_path: Path, scenario: Callable[[Site], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with deployed(single_switch(6), tmp_path) as deployment:
-            service = service_of(deployment.controller)
-            async with serving(service, f"unix:{tmp_path}/slurm.sock", None) as address:
-                await deployment.settled()
-                await scenario(Site(deployment, Slurm(tmp_path), address))
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def site_of(tmp_path: Path) -> AsyncIterator[Site]:
+    async with (
+        ready(single_switch(6), tmp_path) as deployment,
+        serving(service_of(deployment.controller), f"unix:{tmp_path}/slurm.sock", None) as address,
+    ):
+        yield Site(deployment, Slurm(tmp_path), address)
 
 
 ASKS = {PLUGIN_OPTION: "rate:5,scheme:switchml,priority:3"}
 
 
-def test_a_prolog_places_the_job_of_the_user_and_an_epilog_ends_it(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_a_prolog_places_the_job_of_the_user_and_an_epilog_ends_it(tmp_path):
+    async with site_of(tmp_path) as site:
         done = await site.run("prolog", **ASKS)
         assert done == Done(0, "", "")
-        job = site.deployment.controller.state.registry.get("slurm-7")
+        job = site.deployment.job("slurm-7")
         assert (job.state, job.tenant, job.submitted_by) == (JobState.RUNNING, "vision", "alice")
         file = json.loads(job.spec_yaml.removeprefix(MARK))
         assert file["workers"] == ["h1", "h2"]
@@ -157,11 +156,9 @@ def test_a_prolog_places_the_job_of_the_user_and_an_epilog_ends_it(tmp_path):
             assert site.state("slurm-7") is JobState.CANCELED
             assert site.files == []
 
-    run(tmp_path, scenario)
 
-
-def test_a_job_that_asks_for_nothing_is_untouched(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_a_job_that_asks_for_nothing_is_untouched(tmp_path):
+    async with site_of(tmp_path) as site:
         site.slurm.answer("squeue", "exit 1")
         site.slurm.answer("scontrol", "exit 1")
         for command in ("prolog", "epilog"):
@@ -169,18 +166,14 @@ def test_a_job_that_asks_for_nothing_is_untouched(tmp_path):
                 assert await site.run(command, SLURM_JOB_COMMENT=comment) == Done(0, "", "")
         assert site.state("slurm-7") is None
 
-    run(tmp_path, scenario)
 
-
-def test_a_prolog_that_runs_again_replaces_its_job(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_a_prolog_that_runs_again_replaces_its_job(tmp_path):
+    async with site_of(tmp_path) as site:
         serials = []
         for _ in range(2):
             assert (await site.run("prolog", SLURM_JOB_COMMENT="netfold:rate:5")).code == 0
-            serials.append(site.deployment.controller.state.registry.get("slurm-7").seq)
+            serials.append(site.deployment.job("slurm-7").seq)
         assert serials[0] < serials[1]
-
-    run(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +190,8 @@ def test_a_prolog_that_runs_again_replaces_its_job(tmp_path):
         ({PLUGIN_OPTION: ""}, {"squeue": "echo 7 soon"}, 4, "the time limit 'soon'"),
     ],
 )
-def test_a_refusal_has_its_reason_and_leaves_nothing(tmp_path, environment, answers, code, reason):
-    async def scenario(site: Site) -> None:
+async def test_a_refusal_has_its_reason_and_leaves_nothing(tmp_path, environment, answers, code, reason):
+    async with site_of(tmp_path) as site:
         for command, script in answers.items():
             site.slurm.answer(command, script)
         done = await site.run("prolog", **environment)
@@ -210,11 +203,9 @@ def test_a_refusal_has_its_reason_and_leaves_nothing(tmp_path, environment, answ
         assert site.state("slurm-7") in (None, JobState.CANCELED)
         assert site.files == []
 
-    run(tmp_path, scenario)
 
-
-def test_a_job_that_finds_no_place_in_time_is_canceled_and_names_no_job_of_others(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_a_job_that_finds_no_place_in_time_is_canceled_and_names_no_job_of_others(tmp_path):
+    async with site_of(tmp_path) as site:
         whole = {"name": "of-others", "workers": ["h1", "h2"], "scheme": "switchml", "parameter_servers": 0}
         await asyncio.to_thread(submit_job, Connection(site.address), whole, False, 20)
         await site.deployment.settled()
@@ -226,11 +217,9 @@ def test_a_job_that_finds_no_place_in_time_is_canceled_and_names_no_job_of_other
         assert site.state("slurm-7") is JobState.CANCELED
         assert site.files == []
 
-    run(tmp_path, scenario)
 
-
-def test_a_prolog_waits_on_while_the_controller_starts_again(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_a_prolog_waits_on_while_the_controller_starts_again(tmp_path):
+    async with site_of(tmp_path) as site:
         whole = {"name": "of-others", "workers": ["h1", "h2"], "scheme": "switchml", "parameter_servers": 0}
         await asyncio.to_thread(submit_job, Connection(site.address), whole, False, 20)
         watched = asyncio.Event()
@@ -251,43 +240,35 @@ def test_a_prolog_waits_on_while_the_controller_starts_again(tmp_path):
             assert await waiting == Done(0, "", "")
         assert site.state("slurm-7") is JobState.RUNNING
 
-    run(tmp_path, scenario)
 
-
-def test_a_prolog_without_a_controller_ends_at_its_deadline(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_a_prolog_without_a_controller_ends_at_its_deadline(tmp_path):
+    async with site_of(tmp_path) as site:
         site.address = f"unix:{tmp_path}/none.sock"
         done = await site.run("prolog", "--within", "1s", **ASKS)
         assert done.code == 4
         assert "no controller answers at unix:" in done.err
 
-    run(tmp_path, scenario)
-
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777])
-def test_a_folder_that_others_write_to_gets_no_token(tmp_path, mode):
-    async def scenario(site: Site) -> None:
+async def test_a_folder_that_others_write_to_gets_no_token(tmp_path, mode):
+    async with site_of(tmp_path) as site:
         site.slurm.ranks.chmod(mode)
         done = await site.run("prolog", **ASKS)
         assert done.code == 4
         assert "others may write to it" in done.err
         assert site.state("slurm-7") is JobState.CANCELED
 
-    run(tmp_path, scenario)
 
-
-def test_what_a_killed_prolog_has_begun_to_write_is_removed(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_what_a_killed_prolog_has_begun_to_write_is_removed(tmp_path):
+    async with site_of(tmp_path) as site:
         for command in ("epilog", "sweep"):
             (site.slurm.ranks / "slurm-7.part").write_text("export NETFOLD_JOB_TOKEN=secret\n")
             assert (await site.run(command, **ASKS)).code == 0
             assert site.files == []
 
-    run(tmp_path, scenario)
 
-
-def test_the_callers_filters_of_squeue_end_no_job(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_the_callers_filters_of_squeue_end_no_job(tmp_path):
+    async with site_of(tmp_path) as site:
         assert (await site.run("prolog", **ASKS)).code == 0
         site.slurm.answer(
             "squeue", 'test "${SQUEUE_USERS-}${SQUEUE_PARTITION-}${SLURM_CLUSTERS-}" || echo "7 RUNNING"'
@@ -296,11 +277,9 @@ def test_the_callers_filters_of_squeue_end_no_job(tmp_path):
             assert (await site.run("sweep", **{variable: "x"})).out == "canceled: none\n"
         assert _is_live(site, "slurm-7")
 
-    run(tmp_path, scenario)
 
-
-def test_a_sweep_ends_the_jobs_that_slurm_does_not_know_and_no_others(tmp_path):
-    async def scenario(site: Site) -> None:
+async def test_a_sweep_ends_the_jobs_that_slurm_does_not_know_and_no_others(tmp_path):
+    async with site_of(tmp_path) as site:
         for number in ("7", "8", "9"):
             assert (await site.run("prolog", SLURM_JOB_ID=number, **ASKS)).code == 0
         for name in ("slurm-10", "training"):
@@ -323,8 +302,6 @@ def test_a_sweep_ends_the_jobs_that_slurm_does_not_know_and_no_others(tmp_path):
         done = await site.run("epilog", SLURM_JOB_ID="10", **ASKS)
         assert "job 'slurm-10' is not of Slurm: it is left as it is" in done.err
         assert _is_live(site, "slurm-10")
-
-    run(tmp_path, scenario)
 
 
 def _is_live(site: Site, name: str) -> bool:

@@ -50,23 +50,20 @@ def _join(where):
         next(pb_grpc.ControllerStub(channel).JoinJob(updates, timeout=20))
 
 
-def _run(tmp_path, scenario):
-    async def whole():
-        async with deployed(single_switch(3), tmp_path) as deployment:
-            with deployment.store.change():
-                deployment.store.set_primary(PRIMARY, tokens="")
-            await deployment.settled()
-            async with _standby(deployment) as (stub, front, service):
-                await scenario(deployment, stub, front, service)
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def _standing_by(tmp_path):
+    async with deployed(single_switch(3), tmp_path) as deployment:
+        with deployment.store.change():
+            deployment.store.set_primary(PRIMARY, tokens="")
+        await deployment.settled()
+        async with _standby(deployment) as (stub, front, service):
+            yield deployment, stub, front, service
 
 
-def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
-    async def scenario(deployment, stub, front, service):
+async def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
+    async with _standing_by(tmp_path) as (deployment, stub, _, _):
         assert not (await stub.ListJobs(pb.ListJobsRequest())).jobs
-        await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
-        await deployment.runs("a")
+        await deployment.run(SPEC.format("a"))
         listed = await stub.ListJobs(pb.ListJobsRequest())
         assert [(j.name, j.state) for j in listed.jobs] == [("a", pb.RUNNING)]
         assert listed.standby_of == PRIMARY
@@ -90,15 +87,13 @@ def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
         assert not (await stub.ListJobs(pb.ListJobsRequest())).jobs
         assert (await stub.ListJobs(pb.ListJobsRequest(all=True))).jobs[0].state == pb.CANCELED
 
-    _run(tmp_path, scenario)
-
 
 def shown_slots(deployment) -> int:
     return deployment.controller.state.registry.occupancy()["s1"].in_use
 
 
-def test_changes_are_refused_and_the_primary_is_named(tmp_path):
-    async def scenario(deployment, stub, front, service):
+async def test_changes_are_refused_and_the_primary_is_named(tmp_path):
+    async with _standing_by(tmp_path) as (deployment, stub, _, _):
         await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
         for call in (
             stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC.format("b"))),
@@ -119,11 +114,9 @@ def test_changes_are_refused_and_the_primary_is_named(tmp_path):
         assert caught.value.code() == grpc.StatusCode.NOT_FOUND
         assert [j.name for j in deployment.store.jobs() if not j.state.is_terminal] == ["a"]
 
-    _run(tmp_path, scenario)
 
-
-def test_a_recording_is_refused_until_it_leads(tmp_path):
-    async def scenario(deployment, stub, front, service):
+async def test_a_recording_is_refused_until_it_leads(tmp_path):
+    async with _standing_by(tmp_path) as (deployment, stub, front, _):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.WatchRecording(pb.WatchRecordingRequest()).read()
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
@@ -132,11 +125,9 @@ def test_a_recording_is_refused_until_it_leads(tmp_path):
         first = await stub.WatchRecording(pb.WatchRecordingRequest()).read()
         assert '"kind":"fabric"' in first.lines[0]
 
-    _run(tmp_path, scenario)
 
-
-def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
-    async def scenario(deployment, stub, front, service):
+async def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
+    async with _standing_by(tmp_path) as (deployment, _, front, service):
         await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
         with pytest.raises(grpc.RpcError) as caught:
             await asyncio.to_thread(_join, f"unix:{deployment.folder}/standby")
@@ -155,13 +146,10 @@ def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
         finally:
             await asyncio.to_thread(member.close)
 
-    _run(tmp_path, scenario)
 
-
-def test_a_watcher_of_a_job_continues_when_it_leads(tmp_path):
-    async def scenario(deployment, stub, front, service):
-        await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
-        await deployment.runs("a")
+async def test_a_watcher_of_a_job_continues_when_it_leads(tmp_path):
+    async with _standing_by(tmp_path) as (deployment, stub, front, service):
+        await deployment.run(SPEC.format("a"))
         watching = stub.WatchJob(pb.JobName(name="a"))
         first = await watching.read()
         assert (first.state, first.standby_of) == (pb.RUNNING, PRIMARY)
@@ -173,23 +161,18 @@ def test_a_watcher_of_a_job_continues_when_it_leads(tmp_path):
         assert (await watching.read()).state == pb.CANCELED
         assert await watching.read() is grpc.aio.EOF
 
-    _run(tmp_path, scenario)
 
-
-def test_it_reports_the_changes_of_the_primary_to_watchers(tmp_path):
-    async def scenario(deployment, stub, front, service):
-        await deployment.controller.requests.submit(SPEC.format("a"), queue=False)
-        await deployment.runs("a")
+async def test_it_reports_the_changes_of_the_primary_to_watchers(tmp_path):
+    async with _standing_by(tmp_path) as (deployment, stub, _, _):
+        await deployment.run(SPEC.format("a"))
         watching = stub.WatchJob(pb.JobName(name="a"))
         assert (await watching.read()).state == pb.RUNNING
         deployment.controller.requests.cancel("a")
         assert (await watching.read()).reason == "canceled by an operator"
         assert await watching.read() is grpc.aio.EOF
 
-    _run(tmp_path, scenario)
 
-
-def test_a_controller_that_stops_ends_streams_and_calls_with_a_code_to_try_again_on(tmp_path):
+async def test_a_controller_that_stops_ends_streams_and_calls_with_a_code_to_try_again_on(tmp_path):
     """Before its server stops, which would log a traceback for each."""
 
     class NoJobs(dict[str, object]):
@@ -210,21 +193,18 @@ def test_a_controller_that_stops_ends_streams_and_calls_with_a_code_to_try_again
                 yield pb.ControllerUpdate(lease_ms=len(update.job))
             await asyncio.Event().wait()
 
-    async def scenario():
-        proxy, where = ServiceProxy(Never()), f"unix:{tmp_path}/s"
-        async with serving(proxy, where, None), grpc.aio.insecure_channel(where) as channel:
-            stub = pb_grpc.ControllerStub(channel)
-            member, watcher = stub.JoinJob(), stub.WatchJob(pb.JobName(name="job"))
-            await member.write(pb.MemberUpdate(job="job"))
-            assert (await member.read()).lease_ms == 3
-            assert (await watcher.read()).name == "job"
-            asking = asyncio.ensure_future(_code_of(stub.GetStatus(pb.StatusRequest())))
-            await asyncio.sleep(0)
-            proxy.stop()
-            codes = [await asking, await member.code(), await watcher.code()]
-            assert codes == [grpc.StatusCode.UNAVAILABLE] * 3
-
-    asyncio.run(scenario())
+    proxy, where = ServiceProxy(Never()), f"unix:{tmp_path}/s"
+    async with serving(proxy, where, None), grpc.aio.insecure_channel(where) as channel:
+        stub = pb_grpc.ControllerStub(channel)
+        member, watcher = stub.JoinJob(), stub.WatchJob(pb.JobName(name="job"))
+        await member.write(pb.MemberUpdate(job="job"))
+        assert (await member.read()).lease_ms == 3
+        assert (await watcher.read()).name == "job"
+        asking = asyncio.ensure_future(_code_of(stub.GetStatus(pb.StatusRequest())))
+        await asyncio.sleep(0)
+        proxy.stop()
+        codes = [await asking, await member.code(), await watcher.code()]
+        assert codes == [grpc.StatusCode.UNAVAILABLE] * 3
 
 
 async def _code_of(call) -> grpc.StatusCode:

@@ -20,7 +20,7 @@ from netfold.controller.scheduling import plan_worker
 from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.scheduling.plan_worker import frame
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import deployed
+from tests.controller.deployment import ready
 
 JOB = "name: job\nworkers: [h1, h2]\nscheme: switchml\n"
 
@@ -68,72 +68,57 @@ def test_a_read_that_fails_is_an_error_of_the_store(read, tmp_path):
         read(store)
 
 
-def test_a_lost_switch_is_one_commit_a_job(tmp_path):
+async def test_a_lost_switch_is_one_commit_a_job(tmp_path):
     """Whatever the number of jobs, each commit has one."""
-
-    async def scenario():
-        async with deployed(leaf_spine(1, 1, 6), tmp_path) as deployment:
-            await deployment.settled()
-            for n in range(3):
-                text = f"name: j{n}\nworkers: [h{2 * n + 1}, h{2 * n + 2}]\nscheme: switchml\n"
-                await deployment.controller.requests.submit(text, queue=False)
-                await deployment.runs(f"j{n}")
-            epochs = {j.name: j.epoch for j in deployment.controller.state.registry.all()}
-            before = deployment.store.ended_changes
-            deployment.controller.jobs.epochs.on_registers_lost("leaf1")
-            assert deployment.store.ended_changes - before == 1 + len(epochs)
-            assert all(j.epoch > epochs[j.name] for j in deployment.controller.state.registry.all())
-
-    asyncio.run(scenario())
+    async with ready(leaf_spine(1, 1, 6), tmp_path) as deployment:
+        for n in range(3):
+            text = f"name: j{n}\nworkers: [h{2 * n + 1}, h{2 * n + 2}]\nscheme: switchml\n"
+            await deployment.controller.requests.submit(text, queue=False)
+            await deployment.runs(f"j{n}")
+        epochs = {j.name: j.epoch for j in deployment.controller.state.registry.all()}
+        before = deployment.store.ended_changes
+        deployment.controller.jobs.epochs.on_registers_lost("leaf1")
+        assert deployment.store.ended_changes - before == 1 + len(epochs)
+        assert all(j.epoch > epochs[j.name] for j in deployment.controller.state.registry.all())
 
 
-def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path, probe_s=0.05) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(JOB, queue=False)
-            await deployment.runs("job")
-            epoch, change = deployment.controller.state.registry.get("job").epoch, deployment.store.change
-            monkeypatch.setattr(deployment.store, "change", _full_disk)
-            leaf = next(iter(deployment.controller.state.registry.get("job").placement.trees[0].bases))
-            losing = asyncio.create_task(deployment.controller.registers_lost(leaf))
-            await asyncio.sleep(0.5)
-            assert not losing.done()
-            assert not deployment._running.done()
-            monkeypatch.setattr(deployment.store, "change", change)
-            await losing
-            await deployment.runs("job")
-            assert deployment.controller.state.registry.get("job").epoch > epoch
-            assert deployment.state("job") is JobState.RUNNING
-
-    asyncio.run(scenario())
+async def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
+    async with ready(leaf_spine(2, 2, 2), tmp_path, probe_s=0.05) as deployment:
+        await deployment.run(JOB)
+        epoch, change = deployment.job("job").epoch, deployment.store.change
+        monkeypatch.setattr(deployment.store, "change", _full_disk)
+        leaf = next(iter(deployment.job("job").placement.trees[0].bases))
+        losing = asyncio.create_task(deployment.controller.registers_lost(leaf))
+        await asyncio.sleep(0.5)
+        assert not losing.done()
+        assert not deployment._running.done()
+        monkeypatch.setattr(deployment.store, "change", change)
+        await losing
+        await deployment.runs("job")
+        assert deployment.job("job").epoch > epoch
+        assert deployment.state("job") is JobState.RUNNING
 
 
-def test_a_job_without_epochs_moves_to_other_slots_when_the_disk_has_room_again(tmp_path, monkeypatch):
-    async def scenario():
-        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
-            controller, change = deployment.controller, deployment.store.change
-            await deployment.settled()
-            await controller.requests.submit(JOB, queue=False)
-            await deployment.runs("job")
-            before = controller.state.registry.get("job")
-            tried: list[int] = []
+async def test_a_job_without_epochs_moves_to_other_slots_when_the_disk_has_room_again(tmp_path, monkeypatch):
+    async with ready(leaf_spine(2, 2, 2), tmp_path) as deployment:
+        controller, change = deployment.controller, deployment.store.change
+        await deployment.run(JOB)
+        before = controller.state.registry.get("job")
+        tried: list[int] = []
 
-            @contextmanager
-            def full() -> Iterator[None]:
-                tried.append(1)
-                raise StoreError("database or disk is full")
-                yield
+        @contextmanager
+        def full() -> Iterator[None]:
+            tried.append(1)
+            raise StoreError("database or disk is full")
+            yield
 
-            monkeypatch.setattr(deployment.store, "change", full)
-            controller.planning.migrations.renew("job", before.epoch, "all epochs are used up")
-            await deployment.until(lambda: len(tried) >= 2, "tried again")
-            assert deployment.state("job") is JobState.RUNNING
-            monkeypatch.setattr(deployment.store, "change", change)
-            await deployment.until(lambda: controller.state.registry.get("job").epoch > before.epoch, "moved")
-            await deployment.runs("job")
-
-    asyncio.run(scenario())
+        monkeypatch.setattr(deployment.store, "change", full)
+        controller.planning.migrations.renew("job", before.epoch, "all epochs are used up")
+        await deployment.until(lambda: len(tried) >= 2, "tried again")
+        assert deployment.state("job") is JobState.RUNNING
+        monkeypatch.setattr(deployment.store, "change", change)
+        await deployment.until(lambda: controller.state.registry.get("job").epoch > before.epoch, "moved")
+        await deployment.runs("job")
 
 
 def test_a_plan_worker_whose_controller_died_ends_without_a_trace():

@@ -89,62 +89,52 @@ async def _slot(deployment: Deployment, slot: int):
             await deployment.controller.state.changes.wait()
 
 
-def test_install_audit_take_over_and_restart(target, tmp_path):
-    async def scenario():
-        deployment = Deployment(single_switch(4, parameter_servers=1), tmp_path, audit_s=0.2, timeouts=SLOW)
-        port = deployment.switches["s1"].port = free_port()
-        with _process(target, port, tmp_path):
+async def test_install_audit_take_over_and_restart(target, tmp_path):
+    deployment = Deployment(single_switch(4, parameter_servers=1), tmp_path, audit_s=0.2, timeouts=SLOW)
+    port = deployment.switches["s1"].port = free_port()
+    with _process(target, port, tmp_path):
+        deployment.start()
+        await deployment.settled()
+        await deployment.controller.requests.submit(SPEC.format("a", "[h1, h2, h3]", "switchml"), queue=False)
+        await deployment.controller.requests.submit(SPEC.format("b", "[h3, h4]", "none"), queue=False)
+        await deployment.settled()
+        assert await _repaired(deployment) == 0, "what was written is what is read back"
+        view = await _slot(deployment, 3)
+        assert (view.epoch, view.bitmap, view.slot) == (0, 0, 3)
+        await deployment.kill()
+
+        deployment.start()
+        await deployment.settled()
+        assert await _repaired(deployment) == 0, "nothing had to be written again"
+        assert deployment.job("a").epoch == 1
+        deployment.controller.requests.cancel("b")
+        await deployment.settled()
+        assert await _repaired(deployment) == 0
+    with _process(target, port, tmp_path):
+        await deployment.until(lambda: deployment.job("a").epoch == 2, "a new epoch")
+        await deployment.settled()
+        assert await _repaired(deployment) == 0
+        assert len(await deployment.controller.switches.fleet.sessions["s1"].read_counters([0, 33])) == 2
+    await deployment.kill()
+
+
+async def test_another_stores_switch_is_emptied_and_taken_over(target, tmp_path):
+    port = free_port()
+    with _process(target, port, tmp_path):
+        for folder in ("first", "second"):
+            (tmp_path / folder).mkdir()
+            deployment = Deployment(single_switch(4), tmp_path / folder, audit_s=0.2)
+            deployment.switches["s1"].port = port
             deployment.start()
             await deployment.settled()
             await deployment.controller.requests.submit(
-                SPEC.format("a", "[h1, h2, h3]", "switchml"), queue=False
+                SPEC.format(folder, "[h1, h2]", "switchml"), queue=False
             )
-            await deployment.controller.requests.submit(SPEC.format("b", "[h3, h4]", "none"), queue=False)
             await deployment.settled()
-            assert await _repaired(deployment) == 0, "what was written is what is read back"
-            view = await _slot(deployment, 3)
-            assert (view.epoch, view.bitmap, view.slot) == (0, 0, 3)
+            assert await _repaired(deployment) == 0
+            reset = await deployment.controller.switches.slots.manage("s1", Kind.RESET, 5)
+            assert (reset.epoch, reset.slot) == (0, 5)
             await deployment.kill()
-
-            deployment.start()
-            await deployment.settled()
-            assert await _repaired(deployment) == 0, "nothing had to be written again"
-            assert deployment.controller.state.registry.get("a").epoch == 1
-            deployment.controller.requests.cancel("b")
-            await deployment.settled()
-            assert await _repaired(deployment) == 0
-        with _process(target, port, tmp_path):
-            await deployment.until(
-                lambda: deployment.controller.state.registry.get("a").epoch == 2, "a new epoch"
-            )
-            await deployment.settled()
-            assert await _repaired(deployment) == 0
-            assert len(await deployment.controller.switches.fleet.sessions["s1"].read_counters([0, 33])) == 2
-        await deployment.kill()
-
-    asyncio.run(scenario())
-
-
-def test_another_stores_switch_is_emptied_and_taken_over(target, tmp_path):
-    async def scenario():
-        port = free_port()
-        with _process(target, port, tmp_path):
-            for folder in ("first", "second"):
-                (tmp_path / folder).mkdir()
-                deployment = Deployment(single_switch(4), tmp_path / folder, audit_s=0.2)
-                deployment.switches["s1"].port = port
-                deployment.start()
-                await deployment.settled()
-                await deployment.controller.requests.submit(
-                    SPEC.format(folder, "[h1, h2]", "switchml"), queue=False
-                )
-                await deployment.settled()
-                assert await _repaired(deployment) == 0
-                reset = await deployment.controller.switches.slots.manage("s1", Kind.RESET, 5)
-                assert (reset.epoch, reset.slot) == (0, 5)
-                await deployment.kill()
-
-    asyncio.run(scenario())
 
 
 @contextlib.contextmanager
@@ -174,7 +164,7 @@ def _ip(*arguments: str) -> None:
 
 def _add_up(deployment: Deployment, hosts: Sequence[socket.socket], chunk: int) -> None:
     """Both workers of the job send a chunk."""
-    job = deployment.controller.state.registry.get("job")
+    job = deployment.job("job")
     tree, edges = job.placement.trees[0], job.placement.plan.trees[0].edges
     known = deployment.controller.state.config.addresses
     for child, edge in enumerate(edges):
@@ -201,28 +191,24 @@ def _results_before(host: socket.socket, chunk: int) -> int:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for links and packet sockets")
-def test_after_another_stores_groups_each_result_comes_once(target, tmp_path):
+async def test_after_another_stores_groups_each_result_comes_once(target, tmp_path):
     """Both stores give their job tree number 1 and so the same group, which BMv2 keeps over the push."""
-
-    async def scenario():
-        port = free_port()
-        with _links(2) as (names, hosts), _process(target, port, tmp_path, names):
-            for folder in ("first", "second"):
-                (tmp_path / folder).mkdir()
-                deployment = Deployment(single_switch(2), tmp_path / folder)
-                deployment.switches["s1"].port = port
-                deployment.start()
-                try:
-                    await deployment.settled()
-                    await deployment.controller.requests.submit(
-                        SPEC.format("job", "[h1, h2]", "switchml"), queue=False
-                    )
-                    await deployment.settled()
-                    for chunk in (0, 1):
-                        _add_up(deployment, hosts, chunk)
-                    for host in hosts:
-                        assert await asyncio.to_thread(_results_before, host, 1) == 1
-                finally:
-                    await deployment.kill()
-
-    asyncio.run(scenario())
+    port = free_port()
+    with _links(2) as (names, hosts), _process(target, port, tmp_path, names):
+        for folder in ("first", "second"):
+            (tmp_path / folder).mkdir()
+            deployment = Deployment(single_switch(2), tmp_path / folder)
+            deployment.switches["s1"].port = port
+            deployment.start()
+            try:
+                await deployment.settled()
+                await deployment.controller.requests.submit(
+                    SPEC.format("job", "[h1, h2]", "switchml"), queue=False
+                )
+                await deployment.settled()
+                for chunk in (0, 1):
+                    _add_up(deployment, hosts, chunk)
+                for host in hosts:
+                    assert await asyncio.to_thread(_results_before, host, 1) == 1
+            finally:
+                await deployment.kill()

@@ -32,7 +32,7 @@ from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch, Swit
 from netfold.topologies.generators import fat_tree, leaf_spine
 from netfold.topologies.ports import Chip
 from netfold.topologies.yaml_locations import SpecError
-from tests.controller.deployment import COMPILED, PIPELINE, deployed, switch_contents
+from tests.controller.deployment import COMPILED, PIPELINE, deployed, ready, switch_contents
 
 PIPE = 128
 SPEC = "name: job\nscheme: switchml\nrate: 20\n"
@@ -57,74 +57,57 @@ def tofino(folder: Path) -> Device:
     return Device(SwitchTarget.TOFINO, None, 7, pipeline, 192, packet_cells(Chip.TOFINO, 32))
 
 
-def test_a_job_runs_over_a_switch_with_stratum_s_manners(tmp_path):
-    async def scenario():
-        device = tofino(tmp_path)
-        async with deployed(chips(), tmp_path, devices={"leaf1": device}) as deployment:
-            await deployment.settled()
-            await deployment.controller.requests.submit(SPEC, queue=False)
-            await deployment.runs("job")
-            deployment.assert_exact()
-            leaf = deployment.switches["leaf1"]
-            assert leaf.state.config.p4_device_config == device.pipeline.blob.read_bytes()
-            assert len(leaf.sets) == 1, "both spines lead to the other rack"
-            assert set(leaf.members) == {4, PIPE + 4, 8, PIPE + 8}
-            await leaf.restart()
-            await deployment.until(lambda: leaf.pushes == 2 and bool(leaf.sets), "pushed again and refilled")
-            await deployment.runs("job")
-            deployment.assert_exact()
-            await leaf.drop_connections()
-            await deployment.until(lambda: bool(leaf.clients), "noticed")
-            await deployment.settled()
-            assert deployment.controller.switches.fleet.health("leaf1").repaired == 0, (
-                "what is read back is what was written"
-            )
-            deployment.controller.requests.cancel("job")
-            await deployment.settled()
-            deployment.assert_exact()
-
-    asyncio.run(scenario())
+async def test_a_job_runs_over_a_switch_with_stratum_s_manners(tmp_path):
+    device = tofino(tmp_path)
+    async with ready(chips(), tmp_path, devices={"leaf1": device}) as deployment:
+        await deployment.run(SPEC)
+        deployment.assert_exact()
+        leaf = deployment.switches["leaf1"]
+        assert leaf.state.config.p4_device_config == device.pipeline.blob.read_bytes()
+        assert len(leaf.sets) == 1, "both spines lead to the other rack"
+        assert set(leaf.members) == {4, PIPE + 4, 8, PIPE + 8}
+        await leaf.restart()
+        await deployment.until(lambda: leaf.pushes == 2 and bool(leaf.sets), "pushed again and refilled")
+        await deployment.runs("job")
+        deployment.assert_exact()
+        await leaf.drop_connections()
+        await deployment.until(lambda: bool(leaf.clients), "noticed")
+        await deployment.settled()
+        assert deployment.controller.switches.fleet.health("leaf1").repaired == 0, (
+            "what is read back is what was written"
+        )
+        deployment.controller.requests.cancel("job")
+        await deployment.settled_exactly()
 
 
-def test_groups_follow_the_links_that_work(tmp_path):
-    async def scenario():
-        async with deployed(chips(), tmp_path, devices={"leaf1": tofino(tmp_path)}) as deployment:
-            await deployment.settled()
-            leaf = deployment.switches["leaf1"]
-            [whole] = leaf.sets
-            deployment.controller.switches.link_probes.reported("leaf1", "spine1", down=True)
-            await deployment.settled()
-            deployment.assert_exact()
-            assert not leaf.sets, "one way is left, which needs no group"
-            assert 8 not in leaf.members
-            deployment.controller.switches.link_probes.reported("leaf1", "spine1", down=False)
-            await deployment.settled()
-            deployment.assert_exact()
-            assert list(leaf.sets) == [whole], "the same set has the same number"
-
-    asyncio.run(scenario())
+async def test_groups_follow_the_links_that_work(tmp_path):
+    async with ready(chips(), tmp_path, devices={"leaf1": tofino(tmp_path)}) as deployment:
+        leaf = deployment.switches["leaf1"]
+        [whole] = leaf.sets
+        deployment.controller.switches.link_probes.reported("leaf1", "spine1", down=True)
+        await deployment.settled_exactly()
+        assert not leaf.sets, "one way is left, which needs no group"
+        assert 8 not in leaf.members
+        deployment.controller.switches.link_probes.reported("leaf1", "spine1", down=False)
+        await deployment.settled_exactly()
+        assert list(leaf.sets) == [whole], "the same set has the same number"
 
 
-def test_drifted_members_are_repaired_by_an_audit(tmp_path):
-    async def scenario():
-        devices = {"leaf1": tofino(tmp_path)}
-        async with deployed(chips(), tmp_path, devices=devices, audit_s=0.1) as deployment:
-            await deployment.settled()
-            leaf, health = deployment.switches["leaf1"], deployment.controller.switches.fleet.health("leaf1")
-            before = switch_contents(leaf)
-            [group] = leaf.sets.values()
-            del group.members[1:]
-            await deployment.until(lambda: health.repaired == 1, "seen")
-            await deployment.until(lambda: switch_contents(leaf) == before, "written again")
-            deployment.assert_exact()
-
-    asyncio.run(scenario())
+async def test_drifted_members_are_repaired_by_an_audit(tmp_path):
+    devices = {"leaf1": tofino(tmp_path)}
+    async with ready(chips(), tmp_path, devices=devices, audit_s=0.1) as deployment:
+        leaf, health = deployment.switches["leaf1"], deployment.controller.switches.fleet.health("leaf1")
+        before = switch_contents(leaf)
+        [group] = leaf.sets.values()
+        del group.members[1:]
+        await deployment.until(lambda: health.repaired == 1, "seen")
+        await deployment.until(lambda: switch_contents(leaf) == before, "written again")
+        deployment.assert_exact()
 
 
 def test_slots_are_reset_in_every_pipe_or_stay_worn(tmp_path):
     async def scenario(fabric: Fabric, reached: list[int]):
-        async with deployed(fabric, tmp_path, devices={"leaf1": tofino(tmp_path)}) as deployment:
-            await deployment.settled()
+        async with ready(fabric, tmp_path, devices={"leaf1": tofino(tmp_path)}) as deployment:
             with deployment.store.change():
                 deployment.store.use_slots({"leaf1": [Range(0, 64)]}, 4000)
             ways = []
@@ -273,20 +256,16 @@ def test_the_command_refuses_a_bad_file_before_it_starts(tmp_path):
     assert "'leaf9' is no switch of fabric" in ended.output.replace("\n", " ")
 
 
-def test_programs_keep_their_port_numbers_and_need_no_loopback(tmp_path):
-    async def scenario():
-        fabric = chips().in_one_pipe(["leaf1"])
-        async with deployed(fabric, tmp_path) as deployment:
-            await deployment.controller.requests.submit(SPEC, queue=False)
-            await deployment.runs("job")
-            deployment.assert_exact()
-            assert deployment.state("job") is JobState.RUNNING
-            ports = {
-                dict(e.match).get("ingress_port")
-                for e in deployment.held()["leaf1"].values()
-                if e.key[0] == "admission"
-            }
-            assert 68 not in ports
-            assert PIPE + 4 in ports
-
-    asyncio.run(scenario())
+async def test_programs_keep_their_port_numbers_and_need_no_loopback(tmp_path):
+    fabric = chips().in_one_pipe(["leaf1"])
+    async with deployed(fabric, tmp_path) as deployment:
+        await deployment.run(SPEC)
+        deployment.assert_exact()
+        assert deployment.state("job") is JobState.RUNNING
+        ports = {
+            dict(e.match).get("ingress_port")
+            for e in deployment.held()["leaf1"].values()
+            if e.key[0] == "admission"
+        }
+        assert 68 not in ports
+        assert PIPE + 4 in ports

@@ -5,7 +5,6 @@ switches or hosts."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,7 +29,7 @@ from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine
-from tests.controller.deployment import deployed
+from tests.controller.deployment import ready
 from tests.simulation.watch import check_numbers
 
 ROOM = MAX_TREES[None]
@@ -150,23 +149,17 @@ def switches_of_entries(fabric: Fabric, job: JobRecord) -> Iterator[str]:
         yield from (switch for switch, _ in tree_entities(installed))
 
 
-def test_a_host_with_another_job_of_the_same_port_is_not_added(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with deployed(leaf_spine(2, 1, 4), tmp_path) as deployment:
-            controller, registry = deployment.controller, deployment.controller.state.registry
-            await deployment.settled()
-            for name, workers in (("a", "[h1, h2]"), ("b", "[h5, h6]")):
-                spec = (
-                    f"name: {name}\nworkers: {workers}\nscheme: switchml\nrate: 9\non_worker_loss: continue\n"
-                )
-                await controller.requests.submit(spec, queue=False)
-                await deployment.runs(name)
-            with registry.change():
-                registry.write(registry.get("b").model_copy(update={"udp_port": registry.get("a").udp_port}))
-            with pytest.raises(
-                RefusedError, match=r"'h5' cannot join job 'a': it is in job 'b', .* the same UDP port"
-            ):
-                controller.jobs.members.add("a", ("h3", "h5"))
-            assert controller.jobs.members.add("a", ("h3",)).added == ("h3",)
-
-    asyncio.run(scenario())
+async def test_a_host_with_another_job_of_the_same_port_is_not_added(tmp_path: Path) -> None:
+    async with ready(leaf_spine(2, 1, 4), tmp_path) as deployment:
+        controller, registry = deployment.controller, deployment.controller.state.registry
+        for name, workers in (("a", "[h1, h2]"), ("b", "[h5, h6]")):
+            spec = f"name: {name}\nworkers: {workers}\nscheme: switchml\nrate: 9\non_worker_loss: continue\n"
+            await controller.requests.submit(spec, queue=False)
+            await deployment.runs(name)
+        with registry.change():
+            registry.write(registry.get("b").model_copy(update={"udp_port": registry.get("a").udp_port}))
+        with pytest.raises(
+            RefusedError, match=r"'h5' cannot join job 'a': it is in job 'b', .* the same UDP port"
+        ):
+            controller.jobs.members.add("a", ("h3", "h5"))
+        assert controller.jobs.members.add("a", ("h3",)).added == ("h3",)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
@@ -40,68 +42,50 @@ def pki(tmp_path_factory) -> Path:
     return folder
 
 
-def _mutual(pki: Path) -> grpc.ServerCredentials:
-    """A switch that takes only a controller that shows the right certificate."""
+@asynccontextmanager
+async def _mutual(pki: Path, folder: Path, server_name: str) -> AsyncIterator[Deployment]:
+    """A deployment without its controller. Its switch takes only a controller that shows the right certificate."""
+    fabric = single_switch(2)
+    (folder / "switches.yaml").write_text(
+        f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
+        f"switches: {{s1: {{tls_server_name: {server_name}}}}}\n"
+    )
+    deployment = Deployment(fabric, folder, devices=read_devices(folder / "switches.yaml", fabric, 32))
+    switch = deployment.switches["s1"]
     pair = ((pki / "switch/key").read_bytes(), (pki / "switch/cert").read_bytes())
-    return grpc.ssl_server_credentials([pair], (pki / "controller/cert").read_bytes(), True)
+    switch.credentials = grpc.ssl_server_credentials([pair], (pki / "controller/cert").read_bytes(), True)
+    await switch.start()
+    try:
+        yield deployment
+    finally:
+        await deployment.kill()
+        await switch.stop()
 
 
-def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
-    async def scenario():
-        fabric = single_switch(2)
-        (tmp_path / "switches.yaml").write_text(
-            f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
-            "switches: {s1: {tls_server_name: switch}}\n"
-        )
-        devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
-        deployment = Deployment(fabric, tmp_path, devices=devices)
+async def _is_refused(deployment: Deployment) -> None:
+    deployment.start()
+    health = deployment.controller.switches.fleet.health("s1")
+    await deployment.until(lambda: "no connection" in health.error, "refused")
+
+
+async def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
+    async with _mutual(pki, tmp_path, "switch") as deployment:
         switch = deployment.switches["s1"]
-        switch.credentials = _mutual(pki)
+        deployment.start()
+        await deployment.settled_exactly()
+        await deployment.kill()
+        await switch.stop()  # with what it was still asked
         await switch.start()
-        try:
-            deployment.start()
-            await deployment.settled()
-            deployment.assert_exact()
-            await deployment.kill()
-            await switch.stop()  # with what it was still asked
-            await switch.start()
-            reads = switch.reads
-            deployment.devices = {}
-            deployment.start()
-            await deployment.until(
-                lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
-            )
-            assert switch.reads == reads
-        finally:
-            await deployment.kill()
-            await switch.stop()
-
-    asyncio.run(scenario())
+        reads = switch.reads
+        deployment.devices = {}
+        await _is_refused(deployment)
+        assert switch.reads == reads
 
 
-def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
-    async def scenario():
-        fabric = single_switch(2)
-        (tmp_path / "switches.yaml").write_text(
-            f"defaults: {{tls_ca: {pki}/switch/cert, tls_cert: {pki}/controller/cert, tls_key: {pki}/controller/key}}\n"
-            "switches: {s1: {tls_server_name: another}}\n"
-        )
-        devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
-        deployment = Deployment(fabric, tmp_path, devices=devices)
-        switch = deployment.switches["s1"]
-        switch.credentials = _mutual(pki)
-        await switch.start()
-        try:
-            deployment.start()
-            await deployment.until(
-                lambda: "no connection" in deployment.controller.switches.fleet.health("s1").error, "refused"
-            )
-            assert switch.reads == 0
-        finally:
-            await deployment.kill()
-            await switch.stop()
-
-    asyncio.run(scenario())
+async def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
+    async with _mutual(pki, tmp_path, "another") as deployment:
+        await _is_refused(deployment)
+        assert deployment.switches["s1"].reads == 0
 
 
 def test_the_switches_file_wants_all_that_tls_needs(tmp_path):

@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import subprocess
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,7 +31,7 @@ from netfold.controller.switches.tables import verdict_cell
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+from tests.controller.deployment import Deployment, MemberStream, served
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "reference" / "grafana" / "netfold.json"
 ALERTS = DASHBOARD.with_name("alerts.yaml")
@@ -46,23 +47,18 @@ def _families(deployment: Deployment) -> list[Metric]:
     return list(ControllerCollector(controller.state, controller.switches, controller.planning).collect())
 
 
-def _run(tmp_path, scenario):
-    async def whole():
-        async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            await deployment.controller.requests.submit(SPEC, queue=False)
-            await deployment.runs("job")
-            tree = deployment.controller.state.registry.get("job").placement.trees[0].tree
-            await deployment.until(
-                lambda: ("s1", tree) in deployment.controller.switches.counters.trees, "counted"
-            )
-            await scenario(deployment, stub, tree)
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def _running(tmp_path):
+    async with served(single_switch(2), tmp_path) as (deployment, stub):
+        tree = (await deployment.run(SPEC)).placement.trees[0].tree
+        await deployment.until(
+            lambda: ("s1", tree) in deployment.controller.switches.counters.trees, "counted"
+        )
+        yield deployment, stub, tree
 
 
-def test_packets_are_counted_for_their_job_also_when_the_switch_starts_from_zero(tmp_path):
-    async def scenario(deployment, stub, tree):
+async def test_packets_are_counted_for_their_job_also_when_the_switch_starts_from_zero(tmp_path):
+    async with _running(tmp_path) as (deployment, _, tree):
         counters = deployment.controller.switches.counters
         accumulated = verdict_cell(tree, Verdict.ACCUMULATED)
         switch = deployment.switches["s1"].state.counters
@@ -70,8 +66,6 @@ def test_packets_are_counted_for_their_job_also_when_the_switch_starts_from_zero
             switch[accumulated] = value
             await counters.refresh()
         assert _samples(deployment)["netfold_packets_total", ("s1", "job", "accumulated")] == 15
-
-    _run(tmp_path, scenario)
 
 
 class _GoneSession:
@@ -86,20 +80,17 @@ class _GoneFleet:
         return Health(ready=True)
 
 
-def test_a_switch_that_refuses_at_once_starves_no_other_task():
-    async def scenario():
-        counters = Counters(_GoneFleet(), list, asyncio.Event().wait, 1.0)
-        reading = asyncio.create_task(counters.run())
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert not reading.done()
-        reading.cancel()
-
-    asyncio.run(scenario())
+async def test_a_switch_that_refuses_at_once_starves_no_other_task():
+    counters = Counters(_GoneFleet(), list, asyncio.Event().wait, 1.0)
+    reading = asyncio.create_task(counters.run())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not reading.done()
+    reading.cancel()
 
 
-def test_metrics_say_what_jobs_and_members_do(tmp_path):
-    async def scenario(deployment, stub, tree):
+async def test_metrics_say_what_jobs_and_members_do(tmp_path):
+    async with _running(tmp_path) as (deployment, stub, _):
         member = MemberStream(stub, "job", "h1")
         await member.say(report=pb.Report(chunks=9, retransmits=2, goodput_mbps=1.5, socket_errors=4))
         await member.hear()
@@ -114,13 +105,10 @@ def test_metrics_say_what_jobs_and_members_do(tmp_path):
         deployment.controller.requests.cancel("job")
         assert ("netfold_chunks_total", ("job", "h1")) not in _samples(deployment)
 
-    _run(tmp_path, scenario)
 
-
-def test_the_dashboard_shows_every_metric_and_no_other(tmp_path):
+async def test_the_dashboard_shows_every_metric_and_no_other(tmp_path):
     """Also the labels that its queries group by, and its legends name."""
-
-    async def scenario(deployment, stub, tree):
+    async with _running(tmp_path) as (deployment, stub, tree):
         member = MemberStream(stub, "job", "h1")
         await member.say(report=pb.Report(chunks=1, trees=[pb.TreeReport(tree=tree, results=9)]))
         await member.hear()
@@ -148,13 +136,10 @@ def test_the_dashboard_shows_every_metric_and_no_other(tmp_path):
                 shown |= names
         assert set(labels) - shown == set(), "exported, and on no panel"
 
-    _run(tmp_path, scenario)
 
-
-def test_alerts_are_on_metrics_that_there_are(tmp_path):
+async def test_alerts_are_on_metrics_that_there_are(tmp_path):
     """So are the labels that they select, group by and show."""
-
-    async def scenario(deployment, stub, tree):
+    async with _running(tmp_path) as (deployment, stub, _):
         member = MemberStream(stub, "job", "h1")
         await member.say(report=pb.Report(chunks=1))
         await member.hear()
@@ -174,8 +159,6 @@ def test_alerts_are_on_metrics_that_there_are(tmp_path):
                 assert label != "state" or not JobState(value).is_terminal, (
                     "jobs that have ended have no metrics"
                 )
-
-    _run(tmp_path, scenario)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="SKIPPED: promtool is not on PATH")
@@ -254,8 +237,9 @@ def test_lines_are_shared_fairly(lines: int, wants: list[int], expected: list[in
     assert share_lines(lines, wants) == expected
 
 
-def test_top_shows_rates_since_the_last_look(tmp_path):
-    async def scenario(deployment, stub, tree):
+async def test_top_shows_rates_since_the_last_look(tmp_path):
+    async with _running(tmp_path) as (deployment, stub, tree):
+
         async def look(at: float) -> Snapshot:
             await deployment.controller.switches.counters.refresh()
             jobs = await stub.ListJobs(pb.ListJobsRequest())
@@ -284,5 +268,3 @@ def test_top_shows_rates_since_the_last_look(tmp_path):
         assert "accumulated 30" in first
         assert "25/100" in text
         assert "/4096" in text
-
-    _run(tmp_path, scenario)

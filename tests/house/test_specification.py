@@ -53,7 +53,7 @@ def test_the_tests_of_a_rule_exist(rule: str):
         f"{path}::{name}"
         for path, name in held_by()[rule]
         if not re.search(
-            rf"^\s*def {name}\(",
+            rf"^\s*(async )?def {name}\(",
             (REPOSITORY / "tests" / path).read_text() if (REPOSITORY / "tests" / path).exists() else "",
             re.MULTILINE,
         )

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import pytest
 
 from tests.model.network import Violation
 
@@ -91,3 +93,20 @@ def _path(came: list[tuple[int, str]], index: int) -> str:
         index, action = came[index]
         actions.append(action)
     return "\n".join(reversed(actions))
+
+
+def bounds(small: Iterable[object], large: Iterable[object], slow: Container[object] = ()) -> list[Any]:
+    """Cases of a test, of which long runs alone have the large ones."""
+    marks = [pytest.mark.long, pytest.mark.timeout(1800)]
+    return [
+        *(pytest.param(case, marks=[pytest.mark.slow] if case in slow else []) for case in small),
+        *(pytest.param(case, marks=marks) for case in large),
+    ]
+
+
+def prove(system: System, limit: int, record_property: Callable[..., None]) -> Report:
+    """Check a system, and note what was explored (conftest.py)."""
+    report = check(system, limit)
+    record_property("states", report.states)
+    record_property("steps", report.steps)
+    return report

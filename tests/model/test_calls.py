@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.model.calls import TOGETHER, Calls, Worker
-from tests.model.checker import check
+from tests.model.checker import bounds, check, prove
 from tests.model.network import Violation
 
 EVEN = frozenset({0, 2})
@@ -24,20 +24,8 @@ SMALL = [
 LARGE = [Calls(2, 4, 2, 3, repeated=EVEN, large=frozenset({1, 2})), Calls(3, 3, 2, 2), Calls(2, 5, 3, 2)]
 
 
-def prove(calls: Calls, limit: int, record_property: Callable[..., None]) -> None:
-    report = check(calls, limit)  # type: ignore[arg-type]
-    record_property("states", report.states)
-    record_property("steps", report.steps)
-
-
-@pytest.mark.parametrize("calls", SMALL, ids=str)
+@pytest.mark.parametrize("calls", bounds(SMALL, LARGE), ids=str)
 def test_all_get_the_same_results_and_none_waits_for_good(calls: Calls, record_property: Callable[..., None]):
-    prove(calls, 2_000_000, record_property)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("calls", LARGE, ids=str)
-def test_the_same_at_larger_bounds(calls: Calls, record_property: Callable[..., None]):
     prove(calls, 10_000_000, record_property)
 
 

@@ -10,10 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.model.calls import Epoch, State, Worker
-from tests.model.checker import check
+from tests.model.checker import bounds, check, prove
 from tests.model.departures import Departures
 from tests.model.network import Violation
-from tests.model.test_calls import prove
 
 LARGE_CALLS = frozenset({0, 1})
 SMALL = [
@@ -33,15 +32,8 @@ LARGE = [
 ]
 
 
-@pytest.mark.parametrize("system", SMALL, ids=str)
+@pytest.mark.parametrize("system", bounds(SMALL, LARGE), ids=str)
 def test_the_calls_of_workers_that_stay_end(system: Departures, record_property: Callable[..., None]):
-    prove(system, 2_000_000, record_property)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("system", LARGE, ids=str)
-def test_the_same_at_larger_bounds(system: Departures, record_property: Callable[..., None]):
     prove(system, 10_000_000, record_property)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.model import mutants
-from tests.model.checker import TooManyStates, check
+from tests.model.checker import TooManyStates, bounds, check, prove
 from tests.model.machine import Life, Machine
 from tests.model.network import System, Tree, Violation, flat, two_levels
 
@@ -73,25 +73,9 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SECONDS else []) for name in SMALL]
-)
+@pytest.mark.parametrize("name", bounds(SMALL, LARGE, slow=SECONDS))
 def test_all_invariants_and_progress_hold_in_every_state(name: str, record_property: Callable[..., None]):
-    _prove(SMALL[name], name, record_property)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", LARGE)
-def test_larger_bounds(name: str, record_property: Callable[..., None]):
-    _prove(LARGE[name], name, record_property)
-
-
-def _prove(system: System, name: str, record_property: Callable[..., None]) -> None:
-    report = check(system, limit=4_000_000)
-    assert report.states > 100
-    record_property("states", report.states)
-    record_property("steps", report.steps)
+    assert prove((SMALL | LARGE)[name], 4_000_000, record_property).states > 100
 
 
 FLAT = System(flat(2), window=1, slots=2, chunks=3)

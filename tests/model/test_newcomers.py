@@ -10,10 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.model.calls import Epoch, Worker
-from tests.model.checker import check
+from tests.model.checker import bounds, check, prove
 from tests.model.network import Violation
 from tests.model.newcomers import Newcomers
-from tests.model.test_calls import prove
 
 GONE = (9, 1, 9)
 SMALL = [
@@ -31,15 +30,8 @@ LARGE = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("system", SMALL, ids=str)
+@pytest.mark.parametrize("system", bounds(SMALL, LARGE), ids=str)
 def test_newcomers_are_in_step(system: Newcomers, record_property: Callable[..., None]):
-    prove(system, 2_000_000, record_property)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("system", LARGE, ids=str)
-def test_the_same_at_larger_bounds(system: Newcomers, record_property: Callable[..., None]):
     prove(system, 10_000_000, record_property)
 
 

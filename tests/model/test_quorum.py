@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.model import quorum
-from tests.model.checker import check
+from tests.model.checker import bounds, check, prove
 from tests.model.network import Tree, Violation, flat, two_levels
 from tests.model.quorum import QuorumSystem, Rules
 
@@ -46,22 +46,9 @@ LARGE = {
 }
 
 
-def prove(system: QuorumSystem, record_property: Callable[..., None]) -> None:
-    report = check(system, limit=4_000_000)
-    record_property("states", report.states)
-    record_property("steps", report.steps)
-
-
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", bounds(SMALL, LARGE))
 def test_all_take_what_was_sealed_first_and_go_on_or_leave(name: str, record_property: Callable[..., None]):
-    prove(SMALL[name], record_property)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", LARGE)
-def test_larger_bounds(name: str, record_property: Callable[..., None]):
-    prove(LARGE[name], record_property)
+    prove((SMALL | LARGE)[name], 4_000_000, record_property)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.model import mutants
-from tests.model.checker import check
+from tests.model.checker import bounds, check, prove
 from tests.model.machine import Machine
 from tests.model.network import Violation
 from tests.model.ring import Ring, Worker
@@ -28,19 +28,9 @@ LARGE = [
 ]
 
 
-@pytest.mark.parametrize("ring", SMALL, ids=str)
+@pytest.mark.parametrize("ring", bounds(SMALL, LARGE), ids=str)
 def test_every_worker_gets_every_sum(ring: Ring, record_property: Callable[..., None]):
-    report = check(ring)
-    record_property("states", report.states)
-    record_property("steps", report.steps)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("ring", LARGE, ids=str)
-def test_every_worker_gets_every_sum_at_larger_bounds(ring: Ring, record_property: Callable[..., None]):
-    report = check(ring, limit=8_000_000)
-    record_property("states", report.states)
-    record_property("steps", report.steps)
+    prove(ring, 8_000_000, record_property)
 
 
 class AsksForItself(Ring):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from netfold.traffic.congestion import Congestion
+from tests.model.checker import bounds
 from tests.model.network import Violation
 from tests.model.sender import Rules, Sender, check_progress, explore
 from tests.traffic.cores import LANES, Core, assignment, place_of
@@ -21,22 +22,12 @@ SMALL = [Rules(2, 4, 6), Rules(2, 8, 6), Rules(3, 4, 4), Rules(1, 8, 9)]
 LARGE = [Rules(2, 8, 8), Rules(3, 4, 5)]
 
 
-def prove(rules: Rules, record_property: Callable[..., None]) -> None:
+@pytest.mark.parametrize("rules", bounds(SMALL, LARGE), ids=str)
+def test_any_windows_finish_and_claim_no_slot_too_early(rules: Rules, record_property: Callable[..., None]):
     graph = explore(rules)
     assert check_progress(rules, graph) == (rules.slots // 2) ** rules.workers
     record_property("states", len(graph))
     record_property("steps", sum(map(len, graph.values())))
-
-
-@pytest.mark.parametrize("rules", SMALL, ids=str)
-def test_any_windows_finish_and_claim_no_slot_too_early(rules: Rules, record_property: Callable[..., None]):
-    prove(rules, record_property)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("rules", LARGE, ids=str)
-def test_any_windows_finish_at_larger_bounds(rules: Rules, record_property: Callable[..., None]):
-    prove(rules, record_property)
 
 
 @pytest.mark.parametrize("rules", SMALL[:3], ids=str)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.model.checker import check
+from tests.model.checker import bounds, check, prove
 from tests.model.machine import Life, Slot, Step
 from tests.model.network import Message, Tree, Violation, flat, two_levels
 from tests.model.targeted import (
@@ -64,23 +64,9 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", bounds(SMALL, LARGE))
 def test_all_invariants_and_progress_hold_in_every_state(name: str, record_property: Callable[..., None]):
-    prove(SMALL[name], record_property)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", LARGE)
-def test_larger_bounds(name: str, record_property: Callable[..., None]):
-    prove(LARGE[name], record_property)
-
-
-def prove(targeted: Targeted, record_property: Callable[..., None]) -> None:
-    report = check(targeted, limit=2_500_000)
-    assert report.states > 100
-    record_property("states", report.states)
-    record_property("steps", report.steps)
+    assert prove((SMALL | LARGE)[name], 2_500_000, record_property).states > 100
 
 
 @pytest.mark.parametrize(("window", "slots", "chunks"), [(1, 1, 2), (2, 2, 3)], ids=["A=1 W=1", "A=2 W=2"])

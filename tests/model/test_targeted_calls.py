@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.model.calls import Epoch, Worker, said
-from tests.model.checker import check
+from tests.model.checker import bounds, check, prove
 from tests.model.network import Violation
 from tests.model.targeted_calls import TargetedCalls
 
@@ -33,21 +33,9 @@ LARGE = [
 ]
 
 
-def prove(calls: TargetedCalls, record_property: Callable[..., None]) -> None:
-    report = check(calls, 10_000_000)  # type: ignore[arg-type]
-    record_property("states", report.states)
-    record_property("steps", report.steps)
-
-
-@pytest.mark.parametrize("calls", SMALL, ids=str)
+@pytest.mark.parametrize("calls", bounds(SMALL, LARGE), ids=str)
 def test_all_get_the_results_of_one_epoch(calls: TargetedCalls, record_property: Callable[..., None]):
-    prove(calls, record_property)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("calls", LARGE, ids=str)
-def test_the_same_at_larger_bounds(calls: TargetedCalls, record_property: Callable[..., None]):
-    prove(calls, record_property)
+    prove(calls, 10_000_000, record_property)
 
 
 class FinishesReady(TargetedCalls):

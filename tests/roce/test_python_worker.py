@@ -74,7 +74,7 @@ def check_approximate_sums(worker: RoceWorker, rank: int) -> None:
 
 
 @pytest.mark.parametrize("numerics", ["integer", "block", "quarter"])
-def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str, tmp_path: Path):
+async def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str, tmp_path: Path):
     start_network(code, HOSTS)
     dtype = np.int32 if numerics == "integer" else np.float32
     other = np.float32 if numerics == "integer" else np.int32
@@ -93,29 +93,26 @@ def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str
                 worker.all_reduce(np.zeros(4, other))
             return array
 
-    async def scenario() -> None:
-        fabric = load_fabric("leaf-spine-2x2")
-        async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment) as stub:
-            spec = (
-                f"name: j\nworkers: [{', '.join(HOSTS)}]\nparameter_servers: 0\ntransport: roce\n"
-                f"numerics: {{mode: {numerics}}}\nlease_ms: 30000\n"
-            )
-            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
-            with ThreadPoolExecutor(len(HOSTS)) as pool:
-                loop = asyncio.get_running_loop()
-                sums = await asyncio.gather(*(loop.run_in_executor(pool, work, r) for r in range(len(HOSTS))))
-            expected = np.arange(-5000, 65000, dtype=np.float64) * 10
-            for got in sums:
-                np.testing.assert_array_equal(got, sums[0])
-                np.testing.assert_allclose(got, expected, rtol=0, atol=0 if numerics == "integer" else 0.05)
-            await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
-
-    asyncio.run(scenario())
+    fabric = load_fabric("leaf-spine-2x2")
+    async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment) as stub:
+        spec = (
+            f"name: j\nworkers: [{', '.join(HOSTS)}]\nparameter_servers: 0\ntransport: roce\n"
+            f"numerics: {{mode: {numerics}}}\nlease_ms: 30000\n"
+        )
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+        with ThreadPoolExecutor(len(HOSTS)) as pool:
+            loop = asyncio.get_running_loop()
+            sums = await asyncio.gather(*(loop.run_in_executor(pool, work, r) for r in range(len(HOSTS))))
+        expected = np.arange(-5000, 65000, dtype=np.float64) * 10
+        for got in sums:
+            np.testing.assert_array_equal(got, sums[0])
+            np.testing.assert_allclose(got, expected, rtol=0, atol=0 if numerics == "integer" else 0.05)
+        await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
     assert code.fake_left_over() == 0
 
 
 @pytest.mark.parametrize("on_worker_loss", ["fail", "continue"])
-def test_a_worker_that_leaves_stops_no_call_of_the_others(
+async def test_a_worker_that_leaves_stops_no_call_of_the_others(
     code: ctypes.CDLL, on_worker_loss: str, tmp_path: Path
 ):
     start_network(code, ONE_LEAF)
@@ -136,41 +133,33 @@ def test_a_worker_that_leaves_stops_no_call_of_the_others(
                 code.fake_hosts(last)  # of the connections of the next epoch
         return found
 
-    async def scenario() -> None:
-        async with (
-            deployed(load_fabric("leaf-spine-2x2"), tmp_path, lanes=256) as deployment,
-            asked(deployment) as stub,
-        ):
-            spec = (
-                f"name: j\nworkers: [{', '.join(ONE_LEAF)}]\nparameter_servers: 0\ntransport: roce\n"
-                f"numerics: {{mode: integer}}\nlease_ms: 30000\non_worker_loss: {on_worker_loss}\n"
+    async with (
+        deployed(load_fabric("leaf-spine-2x2"), tmp_path, lanes=256) as deployment,
+        asked(deployment) as stub,
+    ):
+        spec = (
+            f"name: j\nworkers: [{', '.join(ONE_LEAF)}]\nparameter_servers: 0\ntransport: roce\n"
+            f"numerics: {{mode: integer}}\nlease_ms: 30000\non_worker_loss: {on_worker_loss}\n"
+        )
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+        with ThreadPoolExecutor(len(ONE_LEAF)) as pool:
+            loop = asyncio.get_running_loop()
+            *stayed, left = await asyncio.gather(
+                *(loop.run_in_executor(pool, work, r) for r in range(len(ONE_LEAF)))
             )
-            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
-            with ThreadPoolExecutor(len(ONE_LEAF)) as pool:
-                loop = asyncio.get_running_loop()
-                *stayed, left = await asyncio.gather(
-                    *(loop.run_in_executor(pool, work, r) for r in range(len(ONE_LEAF)))
-                )
-            assert left == [111]
-            failed = (("h3",), "h3 left the job after 1 calls")
-            later = 11 if on_worker_loss == "continue" else failed
-            assert stayed == [[111, later, later]] * 2
-            await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
-
-    asyncio.run(scenario())
+        assert left == [111]
+        failed = (("h3",), "h3 left the job after 1 calls")
+        later = 11 if on_worker_loss == "continue" else failed
+        assert stayed == [[111, later, later]] * 2
+        await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
     assert code.fake_left_over() == 0
 
 
-def test_a_refused_worker_hears_why(code: ctypes.CDLL, tmp_path: Path):
-    async def scenario() -> None:
-        fabric = load_fabric("leaf-spine-2x2")
-        async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment):
-            with pytest.raises(JobFailedError, match="there is no job 'none'"):
-                await asyncio.to_thread(
-                    RoceWorker, Connection(f"unix:{tmp_path}/s"), "none", "h1", 20.0, code
-                )
-
-    asyncio.run(scenario())
+async def test_a_refused_worker_hears_why(code: ctypes.CDLL, tmp_path: Path):
+    fabric = load_fabric("leaf-spine-2x2")
+    async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment):
+        with pytest.raises(JobFailedError, match="there is no job 'none'"):
+            await asyncio.to_thread(RoceWorker, Connection(f"unix:{tmp_path}/s"), "none", "h1", 20.0, code)
 
 
 def test_a_serial_port_leads_to_an_agent(code: ctypes.CDLL):

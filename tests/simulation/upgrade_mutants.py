@@ -49,8 +49,8 @@ UPGRADE_MUTANTS = (
     Mutant(
         "an operator gives back a switch that gets another program",
         "service/servicer.py",
-        "            self._rollouts.check_free(request.elements)\n            self._maintenance.give_back(",
-        "            self._maintenance.give_back(",
+        "        self._rollouts.check_free(request.elements)\n        self._maintenance.give_back(",
+        "        self._maintenance.give_back(",
         "an operator gives a switch back that fails its check",
     ),
     Mutant(

@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager
 
 import grpc
 import pytest
@@ -22,28 +23,22 @@ from netfold.testbed.network.targets import installed_command
 from netfold.testbed.send_command import send
 from netfold.testbed.testbed import Testbed
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import asked, code_of, deployed
+from tests.controller.deployment import code_of, served
 
 SANDBOX = "name: sandbox\nworkers: [h1, h2]\nscheme: switchml\nsandbox: true\n"
 WITH_WORKERS = "name: digits\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\n"
 
 
-def in_service(tmp_path, monkeypatch, scenario):
-    """Run `scenario` with a controller of fake switches, whose address the commands know."""
-
-    async def whole():
-        async with deployed(single_switch(3), tmp_path) as deployment, asked(deployment) as stub:
-            await deployment.settled()
-            for text in (SANDBOX, WITH_WORKERS):
-                await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=text))
-            await deployment.runs("sandbox")
-            await deployment.runs("digits")
-            async with serving(service_of(deployment.controller), f"unix:{tmp_path}/socket", None) as address:
-                monkeypatch.setenv(Variable.CONTROLLER, address)
-                monkeypatch.setenv(Variable.RUN_DIR, str(tmp_path / "run"))
-                await scenario(deployment, stub)
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def in_service(tmp_path, monkeypatch):
+    """A controller of fake switches, whose address the commands know."""
+    async with served(single_switch(3), tmp_path) as (deployment, stub):
+        await deployment.run(SANDBOX)
+        await deployment.run(WITH_WORKERS)
+        async with serving(service_of(deployment.controller), f"unix:{tmp_path}/socket", None) as address:
+            monkeypatch.setenv(Variable.CONTROLLER, address)
+            monkeypatch.setenv(Variable.RUN_DIR, str(tmp_path / "run"))
+            yield deployment, stub
 
 
 async def answer(*arguments: str) -> tuple[int, str]:
@@ -74,26 +69,22 @@ async def answer(*arguments: str) -> tuple[int, str]:
         (("--job", "sandbox", "--host", "h1"), 6, "of h1, and network 'nf' is not up"),
     ],
 )
-def test_a_packet_is_refused_with_the_reason(tmp_path, monkeypatch, arguments, code, said):
-    async def scenario(deployment, stub):
+async def test_a_packet_is_refused_with_the_reason(tmp_path, monkeypatch, arguments, code, said):
+    async with in_service(tmp_path, monkeypatch) as (_, _):
         found = await answer(*arguments)
         assert (found[0], said in found[1]) == (code, True), found
 
-    in_service(tmp_path, monkeypatch, scenario)
 
-
-def test_a_job_that_has_ended_takes_no_packet(tmp_path, monkeypatch):
-    async def scenario(deployment, stub):
+async def test_a_job_that_has_ended_takes_no_packet(tmp_path, monkeypatch):
+    async with in_service(tmp_path, monkeypatch) as (_, stub):
         await stub.CancelJob(pb.CancelJobRequest(name="sandbox"))
         code, output = await answer("--job", "sandbox", "--host", "h1")
         assert code == 3
         assert "job 'sandbox' has ended (canceled: canceled by an operator)" in output
 
-    in_service(tmp_path, monkeypatch, scenario)
 
-
-def test_no_worker_joins_a_sandbox_and_it_waits_for_none(tmp_path, monkeypatch):
-    async def scenario(deployment, stub):
+async def test_no_worker_joins_a_sandbox_and_it_waits_for_none(tmp_path, monkeypatch):
+    async with in_service(tmp_path, monkeypatch) as (_, stub):
         job = await stub.GetJob(pb.JobName(name="sandbox"))
         assert job.sandbox
         assert [m.unused for m in job.members] == [True, True]
@@ -103,8 +94,6 @@ def test_no_worker_joins_a_sandbox_and_it_waits_for_none(tmp_path, monkeypatch):
         assert "is a sandbox" in (await refusal(joining))
         added = stub.AddWorkers(pb.AddWorkersRequest(name="sandbox", hosts=["h3"]))
         assert (await code_of(added)).name == "RESOURCE_EXHAUSTED"
-
-    in_service(tmp_path, monkeypatch, scenario)
 
 
 async def refusal(call) -> str:
@@ -123,8 +112,9 @@ def test_a_sandbox_reserves_little_of_its_links():
     assert resolve_job(SANDBOX + "rate: 5\n", fabric).file.rate == 5
 
 
-def test_a_full_switch_names_the_sandboxes_that_hold_its_slots(tmp_path, monkeypatch):
-    async def scenario(deployment, stub):
+async def test_a_full_switch_names_the_sandboxes_that_hold_its_slots(tmp_path, monkeypatch):
+    async with in_service(tmp_path, monkeypatch) as (_, stub):
+
         async def fill():
             for number in itertools.count():
                 named = SANDBOX.replace("name: sandbox", f"name: sandbox{number}") + "slots: 512\n"
@@ -134,8 +124,6 @@ def test_a_full_switch_names_the_sandboxes_that_hold_its_slots(tmp_path, monkeyp
             grpc.aio.AioRpcError, match="when they are canceled: job 'sandbox', job 'sandbox0', "
         ):
             await fill()
-
-    in_service(tmp_path, monkeypatch, scenario)
 
 
 def test_a_sandbox_is_udp():

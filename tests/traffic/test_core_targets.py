@@ -142,16 +142,6 @@ def test_owners_get_their_blocks_despite_losses_and_new_epochs(
             check_scatter(each, inputs, results, others_stay=others_stay)
 
 
-def packets_of(fabric: Fabric, rank: int) -> list[np.void]:
-    """Headers of the packets that a worker sends now, with their lengths, without those of the control stream."""
-    core = fabric.cores[rank]
-    core.process(fabric.now)
-    return [
-        (len(payload), np.frombuffer(payload.ljust(16 + 4 * LANES, b"\0"), packet(LANES))[0])
-        for _, payload in core.send(fabric.now)
-    ]
-
-
 def submit_all(fabric: Fabric, arrays: list[np.ndarray], blocks: Blocks | None, **more: object) -> list[int]:
     return [
         core.submit(array, blocks=blocks, **more)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ import pytest
 
 from netfold.controller.recording.lines import event_line
 from netfold.controller.web.source import RecordingReplay
-from tests.web.test_server import LINES, TIMEOUT_S, Endless, get, served, with_page
+from tests.web.test_server import LINES, TIMEOUT_S, Endless, get, served, shown
 
 
 def waits(connection: socket.socket) -> bool:
@@ -34,8 +34,7 @@ def waits(connection: socket.socket) -> bool:
 def test_idle_connections_make_room_for_requests_and_are_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes):
     monkeypatch.setattr("netfold.controller.web.web_server.MAX_CONNECTIONS", 8)
     monkeypatch.setattr("netfold.controller.web.web_server.REQUEST_S", 2.0)
-
-    def check(address: str) -> None:
+    with shown() as address:
         where = urlsplit(address)
         with contextlib.ExitStack() as stack:
             idle = []
@@ -53,10 +52,8 @@ def test_idle_connections_make_room_for_requests_and_are_closed(monkeypatch: pyt
             answer, _ = get(address, "/")
             assert answer.status == 200
 
-    with_page(check)
 
-
-def test_connections_with_a_stream_are_kept_and_those_beyond_the_limit_closed(
+async def test_connections_with_a_stream_are_kept_and_those_beyond_the_limit_closed(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr("netfold.controller.web.web_server.MAX_CONNECTIONS", 3)
@@ -71,30 +68,26 @@ def test_connections_with_a_stream_are_kept_and_those_beyond_the_limit_closed(
         except ConnectionError:
             return b"", reader, writer
 
-    async def scenario() -> None:
-        source = Endless()
-        async with served(source) as address, asyncio.timeout(TIMEOUT_S):
-            kept = [await opened(address) for _ in range(3)]
-            assert all(b" 200 " in first for first, _, _ in kept)
-            refused = await opened(address)
-            assert refused[0] == b"", "closed without an answer"
-            await asyncio.sleep(1.0)  # several times the limit of a connection without a request
-            source.history.append([event_line(3.0, "job", "done")])
-            for _, reader, _ in kept:
-                await reader.readuntil(b'"done"')
-            for _, _, writer in (*kept, refused):
-                writer.close()
-            while not (again := await opened(address))[0]:
-                again[2].close()
+    source = Endless()
+    async with served(source) as address, asyncio.timeout(TIMEOUT_S):
+        kept = [await opened(address) for _ in range(3)]
+        assert all(b" 200 " in first for first, _, _ in kept)
+        refused = await opened(address)
+        assert refused[0] == b"", "closed without an answer"
+        await asyncio.sleep(1.0)  # several times the limit of a connection without a request
+        source.history.append([event_line(3.0, "job", "done")])
+        for _, reader, _ in kept:
+            await reader.readuntil(b'"done"')
+        for _, _, writer in (*kept, refused):
+            writer.close()
+        while not (again := await opened(address))[0]:
             again[2].close()
-
-    asyncio.run(scenario())
+        again[2].close()
 
 
 def test_aborted_downloads_are_no_lines_of_log(caplog: pytest.LogCaptureFixture):
     lines = [LINES[0], *(event_line(float(n), "job", "x" * 1000) for n in range(20_000))]
-
-    def check(address: str) -> None:
+    with shown(RecordingReplay(lines)) as address:
         where = urlsplit(address)
         for path in ("/recording.jsonl", "/events") * 5:
             with socket.create_connection((where.hostname, where.port)) as connection:
@@ -105,6 +98,4 @@ def test_aborted_downloads_are_no_lines_of_log(caplog: pytest.LogCaptureFixture)
         answer, body = get(address, "/recording.jsonl")
         assert answer.status == 200
         assert len(body.splitlines()) == len(lines)
-
-    with_page(check, source=RecordingReplay(lines))
     assert [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING] == []

@@ -51,75 +51,66 @@ class Reader:
         return self.state.get(section, {}).get(key, {})
 
 
-def test_a_recording_tells_a_jobs_way(tmp_path: Path):
-    async def scenario() -> None:
-        async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
-            reader = Reader(stub)
-            await reader.until(lambda: reader.row("switches", "s1").get("ready"), "the switch is ready")
-            assert [s["name"] for s in reader.fabric["switches"]] == ["s1"]
-            await deployment.controller.requests.submit(SPEC, queue=False)
-            await reader.until(lambda: reader.row("jobs", "job").get("state") == "running", "the job runs")
-            job = reader.row("jobs", "job")
-            assert (job["epoch"], job["scheme"], job["workers"]) == (1, "switchml", ["h1", "h2"])
-            tree = job["trees"][0]
-            assert {e["child"] for e in tree["edges"]} == {"h1", "h2"}
-            await reader.until(lambda: reader.row("switches", "s1")["slots_in_use"] == tree["slots"], "slots")
+async def test_a_recording_tells_a_jobs_way(tmp_path: Path):
+    async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
+        reader = Reader(stub)
+        await reader.until(lambda: reader.row("switches", "s1").get("ready"), "the switch is ready")
+        assert [s["name"] for s in reader.fabric["switches"]] == ["s1"]
+        await deployment.controller.requests.submit(SPEC, queue=False)
+        await reader.until(lambda: reader.row("jobs", "job").get("state") == "running", "the job runs")
+        job = reader.row("jobs", "job")
+        assert (job["epoch"], job["scheme"], job["workers"]) == (1, "switchml", ["h1", "h2"])
+        tree = job["trees"][0]
+        assert {e["child"] for e in tree["edges"]} == {"h1", "h2"}
+        await reader.until(lambda: reader.row("switches", "s1")["slots_in_use"] == tree["slots"], "slots")
 
-            member = MemberStream(stub, "job", "h1")
-            report = pb.TreeReport(
-                tree=tree["tree"], results=100, marked=40, retransmits=2, rtt_ms=3.5, window=12
-            )
-            await member.say(report=pb.Report(chunks=100, retransmits=2, trees=[report]))
-            await reader.until(lambda: reader.row("members", "job h1").get("chunks") == 100, "the report")
-            row = reader.row("members", "job h1")
-            assert row["connected"]
-            assert [row["trees"][0][name] for name in ("marked", "retransmitted", "window")] == [
-                0.4,
-                0.02,
-                12,
-            ]
+        member = MemberStream(stub, "job", "h1")
+        report = pb.TreeReport(
+            tree=tree["tree"], results=100, marked=40, retransmits=2, rtt_ms=3.5, window=12
+        )
+        await member.say(report=pb.Report(chunks=100, retransmits=2, trees=[report]))
+        await reader.until(lambda: reader.row("members", "job h1").get("chunks") == 100, "the report")
+        row = reader.row("members", "job h1")
+        assert row["connected"]
+        assert [row["trees"][0][name] for name in ("marked", "retransmitted", "window")] == [
+            0.4,
+            0.02,
+            12,
+        ]
 
-            deployment.controller.requests.cancel("job")
-            await reader.until(lambda: reader.row("jobs", "job").get("state") == "canceled", "the end")
-            assert reader.row("jobs", "job")["trees"] == []
-            assert "job h1" not in reader.state["members"]
-            told = [(e["event"], e.get("job")) for e in reader.events]
-            assert ("job_running", "job") in told
-            assert any("canceled by an operator" in e["text"] for e in reader.events)
-
-    asyncio.run(scenario())
+        deployment.controller.requests.cancel("job")
+        await reader.until(lambda: reader.row("jobs", "job").get("state") == "canceled", "the end")
+        assert reader.row("jobs", "job")["trees"] == []
+        assert "job h1" not in reader.state["members"]
+        told = [(e["event"], e.get("job")) for e in reader.events]
+        assert ("job_running", "job") in told
+        assert any("canceled by an operator" in e["text"] for e in reader.events)
 
 
-def test_a_recording_has_loads_of_jobs_and_of_cross_traffic_apart(tmp_path: Path):
-    async def scenario() -> None:
-        async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
-            controller = deployment.controller
-            await deployment.settled()
-            reader = Reader(stub)
-            row = controller.switches.loads._row["h1", "s1"]
-            rate = controller.state.fabric.link("h1", "s1").rate
-            controller.switches.loads._loads[row] = 0.95 * rate, 0.01 * rate
-            controller.switches.loads._at[row] = asyncio.get_running_loop().time() + 1e6
-            controller.switches.loads._revision += 1
-            controller.switches.loads._revised[row] = controller.switches.loads._revision
-            key, expected = "h1->s1", pytest.approx([0.01 * rate, 0.95 * rate])
-            await reader.until(lambda: reader.state.get("links", {}).get(key) == expected, "the load")
-            controller.switches.loads._at[row] = -1e9
-            await reader.until(lambda: key not in reader.state.get("links", {}), "an unknown load")
-
-    asyncio.run(scenario())
+async def test_a_recording_has_loads_of_jobs_and_of_cross_traffic_apart(tmp_path: Path):
+    async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
+        controller = deployment.controller
+        await deployment.settled()
+        reader = Reader(stub)
+        row = controller.switches.loads._row["h1", "s1"]
+        rate = controller.state.fabric.link("h1", "s1").rate
+        controller.switches.loads._loads[row] = 0.95 * rate, 0.01 * rate
+        controller.switches.loads._at[row] = asyncio.get_running_loop().time() + 1e6
+        controller.switches.loads._revision += 1
+        controller.switches.loads._revised[row] = controller.switches.loads._revision
+        key, expected = "h1->s1", pytest.approx([0.01 * rate, 0.95 * rate])
+        await reader.until(lambda: reader.state.get("links", {}).get(key) == expected, "the load")
+        controller.switches.loads._at[row] = -1e9
+        await reader.until(lambda: key not in reader.state.get("links", {}), "an unknown load")
 
 
-def test_a_lost_switch_is_in_the_state_and_in_the_events(tmp_path: Path):
-    async def scenario() -> None:
-        async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
-            reader = Reader(stub)
-            await reader.until(lambda: reader.row("switches", "s1").get("ready"), "the switch is ready")
-            await deployment.switches["s1"].stop()
-            await reader.until(lambda: reader.row("switches", "s1").get("ready") is False, "it is lost")
-            assert reader.row("switches", "s1")["error"]
-
-    asyncio.run(scenario())
+async def test_a_lost_switch_is_in_the_state_and_in_the_events(tmp_path: Path):
+    async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
+        reader = Reader(stub)
+        await reader.until(lambda: reader.row("switches", "s1").get("ready"), "the switch is ready")
+        await deployment.switches["s1"].stop()
+        await reader.until(lambda: reader.row("switches", "s1").get("ready") is False, "it is lost")
+        assert reader.row("switches", "s1")["error"]
 
 
 def progress(*trips_ms: float) -> Progress:

@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +24,7 @@ from netfold.controller.recording.lines import (
     plan_row,
     state_line,
 )
-from netfold.controller.web.source import LineSource, RecordingReplay, fill
+from netfold.controller.web.source import RecordingReplay, fill
 from netfold.topologies.generators import fat_tree, single_switch
 from netfold.topologies.spec import load_fabric
 from tests.web.chromium import browser, expect, go_to_end, needs_chromium, open_page
@@ -41,7 +39,7 @@ from tests.web.example_recording import (
     job_row,
     switch_row,
 )
-from tests.web.test_server import served
+from tests.web.test_server import shown
 
 pytestmark = [needs_chromium, pytest.mark.long]  # run by make test-web
 
@@ -52,28 +50,6 @@ FULL = '.direction[data-id="leaf1->spine1"]'
 def replayed(lines: list[str]) -> AbstractContextManager[str]:
     """The address of a page that shows these lines."""
     return shown(RecordingReplay(lines))
-
-
-@contextmanager
-def shown(source: LineSource) -> Iterator[str]:
-    """The address of a source's page; served by a thread, as Playwright blocks this one."""
-    ready, stop = threading.Event(), threading.Event()
-    found: list[str] = []
-
-    async def run() -> None:
-        async with served(source) as address:
-            found.append(address)
-            ready.set()
-            await asyncio.to_thread(stop.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()))
-    thread.start()
-    try:
-        assert ready.wait(60)
-        yield found[0]
-    finally:
-        stop.set()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

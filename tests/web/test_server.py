@@ -12,8 +12,9 @@ import json
 import re
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -78,16 +79,26 @@ def get(
     return answer, answer.read()
 
 
-def with_page(
-    check: Callable[[str], None], options: WebOptions = LOOPBACK, source: LineSource | None = None
-) -> None:
-    """Runs `check(address)` in a thread while the page of `source`, or of LINES, is served."""
+@contextmanager
+def shown(source: LineSource | None = None, options: WebOptions = LOOPBACK) -> Iterator[str]:
+    """The address of the page of `source`, or of LINES, which a thread serves: Playwright blocks this one."""
+    ready, stop = threading.Event(), threading.Event()
+    found: list[str] = []
 
-    async def scenario() -> None:
+    async def run() -> None:
         async with served(source or RecordingReplay(LINES), options) as address:
-            await asyncio.to_thread(check, address)
+            found.append(address)
+            ready.set()
+            await asyncio.to_thread(stop.wait)
 
-    asyncio.run(scenario())
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield found[0]
+    finally:
+        stop.set()
+        thread.join()
 
 
 def messages(stream: bytes) -> Iterator[str]:
@@ -98,7 +109,7 @@ def messages(stream: bytes) -> Iterator[str]:
 
 
 def test_the_page_refers_to_nothing_elsewhere_and_forbids_it():
-    def check(address: str) -> None:
+    with shown() as address:
         answer, body = get(address, "/")
         assert answer.status == 200
         policy = answer.headers["Content-Security-Policy"]
@@ -110,21 +121,17 @@ def test_the_page_refers_to_nothing_elsewhere_and_forbids_it():
             assert found.status == 200, path
             assert found.headers["Content-Security-Policy"] == policy
 
-    with_page(check)
-
 
 def test_no_script_in_the_page_itself_runs_but_the_one_that_the_policy_names():
-    def check(address: str) -> None:
+    with shown() as address:
         answer, body = get(address, "/")
         (script,) = re.findall(rb"<script>(.*?)</script>", body, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
         assert f"script-src 'self' 'sha256-{digest}';" in answer.headers["Content-Security-Policy"]
 
-    with_page(check)
-
 
 def test_a_recording_is_streamed_whole_and_ends():
-    def check(address: str) -> None:
+    with shown() as address:
         answer, body = get(address, "/events")
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         assert list(messages(body)) == LINES
@@ -132,22 +139,19 @@ def test_a_recording_is_streamed_whole_and_ends():
         _, rest = get(address, "/events", headers={"Last-Event-ID": "2"})
         assert list(messages(rest)) == LINES[2:], "a page that reconnects gets what it has not"
 
-    with_page(check)
-
 
 def test_a_recording_can_be_saved():
-    def check(address: str) -> None:
+    with shown() as address:
         answer, body = get(address, "/recording.jsonl")
         assert "attachment" in answer.headers["Content-Disposition"]
         assert body.decode().splitlines() == LINES
-
-    with_page(check)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 @pytest.mark.parametrize("path", ["/", "/events", "/recording.jsonl", "/why?job=x", "/slots?job=x"])
 def test_nothing_can_be_changed(method: str, path: str):
-    with_page(lambda address: refused(address, path, 405, method=method))
+    with shown() as address:
+        refused(address, path, 405, method=method)
 
 
 def refused(address: str, path: str, status: int, **more: str) -> None:
@@ -158,15 +162,14 @@ def refused(address: str, path: str, status: int, **more: str) -> None:
     "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/etc/passwd"]
 )
 def test_no_other_file_is_served(path: str):
-    with_page(lambda address: refused(address, path, 404))
+    with shown() as address:
+        refused(address, path, 404)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "10.0.0.1:8090"])
 def test_a_page_of_another_site_that_points_its_name_here_gets_nothing(host: str):
-    def check(address: str) -> None:
+    with shown() as address:
         assert get(address, "/events", headers={"Host": host})[0].status == 403
-
-    with_page(check)
 
 
 class Endless:
@@ -187,7 +190,9 @@ class Endless:
         raise SourceError("this source has no switches")
 
 
-def test_streams_that_arrive_together_are_limited_and_closed_ones_make_room(monkeypatch: pytest.MonkeyPatch):
+async def test_streams_that_arrive_together_are_limited_and_closed_ones_make_room(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr("netfold.controller.web.app.MAX_STREAMS", 3)
 
     async def status(address: str) -> tuple[int, asyncio.StreamWriter]:
@@ -196,62 +201,43 @@ def test_streams_that_arrive_together_are_limited_and_closed_ones_make_room(monk
         writer.write(f"GET /events HTTP/1.1\r\nHost: localhost:{where.port}\r\n\r\n".encode())
         return int((await reader.readline()).split()[1]), writer
 
-    async def scenario() -> None:
-        async with served(Endless()) as address:
-            opened = await asyncio.gather(*(status(address) for _ in range(12)))
-            assert sorted(code for code, _ in opened) == [200] * 3 + [503] * 9
-            for _, writer in opened:
-                writer.close()
-            async with asyncio.timeout(TIMEOUT_S):
-                while (answer := await status(address))[0] != 200:
-                    answer[1].close()
-            answer[1].close()
-
-    asyncio.run(scenario())
+    async with served(Endless()) as address:
+        opened = await asyncio.gather(*(status(address) for _ in range(12)))
+        assert sorted(code for code, _ in opened) == [200] * 3 + [503] * 9
+        for _, writer in opened:
+            writer.close()
+        async with asyncio.timeout(TIMEOUT_S):
+            while (answer := await status(address))[0] != 200:
+                answer[1].close()
+        answer[1].close()
 
 
-def test_beyond_loopback_a_certificate_and_tokens_are_needed():
-    async def scenario() -> None:
-        async with served(RecordingReplay(LINES), WebOptions("0.0.0.0")):
-            pytest.fail("it is served without TLS")
-
+async def test_beyond_loopback_a_certificate_and_tokens_are_needed():
     with pytest.raises(WebError, match=r"0\.0\.0\.0:0 is reached from other machines"):
-        asyncio.run(scenario())
+        await served(RecordingReplay(LINES), WebOptions("0.0.0.0")).__aenter__()
 
 
 def test_a_socket_that_listens_already_is_served():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-
-        def check(address: str) -> None:
+        with shown(options=WebOptions(descriptor=listener.detach())) as address:
             assert urlsplit(address).port == port
             assert get(address, "/")[0].status == 200
 
-        with_page(check, WebOptions(descriptor=listener.detach()))
 
-
-def test_a_socket_beyond_loopback_needs_a_certificate_too():
-    async def scenario() -> None:
-        listener = socket.create_server(("0.0.0.0", 0))
-        async with served(RecordingReplay(LINES), WebOptions(descriptor=listener.detach())):
-            pytest.fail("it is served without TLS")
-
+async def test_a_socket_beyond_loopback_needs_a_certificate_too():
+    listener = socket.create_server(("0.0.0.0", 0))
     with pytest.raises(WebError, match="is reached from other machines"):
-        asyncio.run(scenario())
+        await served(RecordingReplay(LINES), WebOptions(descriptor=listener.detach())).__aenter__()
 
 
-def test_a_port_that_is_taken_is_refused_with_the_reason():
-    async def scenario() -> None:
-        async with served(RecordingReplay(LINES)) as address:
-            port = urlsplit(address).port
-            assert port
-            async with served(RecordingReplay(LINES), WebOptions(port=port)):
-                pytest.fail("two pages at one port")
-
-    with pytest.raises(
-        WebError, match=r"cannot listen at 127\.0\.0\.1:\d+: .* listens there; end it, .* by --listen"
-    ):
-        asyncio.run(scenario())
+async def test_a_port_that_is_taken_is_refused_with_the_reason():
+    refusal = r"cannot listen at 127\.0\.0\.1:\d+: .* listens there; end it, .* by --listen"
+    async with served(RecordingReplay(LINES)) as address:
+        port = urlsplit(address).port
+        assert port
+        with pytest.raises(WebError, match=refusal):
+            await served(RecordingReplay(LINES), WebOptions(port=port)).__aenter__()
 
 
 def test_with_tls_a_browser_shows_a_token_as_its_password(tmp_path: Path):
@@ -264,7 +250,7 @@ def test_with_tls_a_browser_shows_a_token_as_its_password(tmp_path: Path):
         headers = {} if authorization is None else {"Authorization": authorization}
         return get(address, "/recording.jsonl", headers=headers, trusted=trusted)[0].status
 
-    def check(address: str) -> None:
+    with shown(options=WebOptions(security=security)) as address:
         assert address.startswith("https://")
         basic = base64.b64encode(f"user:{TOKEN}".encode()).decode()
         assert status(address, f"Basic {basic}") == 200
@@ -272,8 +258,6 @@ def test_with_tls_a_browser_shows_a_token_as_its_password(tmp_path: Path):
         for wrong in (None, "", f"Bearer {TOKEN}x", "Basic", "Basic %%%", "Basic " + basic[:-4], TOKEN):
             assert status(address, wrong) == 401, wrong
         assert "Basic" in get(address, "/", trusted=trusted)[0].headers["WWW-Authenticate"]
-
-    with_page(check, WebOptions(security=security))
 
 
 def test_vendored_libraries_are_the_ones_that_the_page_names():
@@ -291,21 +275,18 @@ def test_vendored_libraries_are_the_ones_that_the_page_names():
         )
 
 
-def test_the_page_follows_a_controller_and_says_when_it_is_lost(tmp_path: Path):
-    async def scenario() -> None:
-        source = ControllerSource(Connection(f"unix:{tmp_path}/s"))
-        async with served(source) as address:
-            async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment):
-                await deployment.settled()
-                await until(source, lambda row: row.get("state", {}).get("switches"))
-                answer, body = await asyncio.to_thread(get, address, "/recording.jsonl")
-                assert json.loads(body.splitlines()[0])["name"] == deployment.fabric.name
-                answer, body = await asyncio.to_thread(get, address, "/why?job=nothing")
-                assert answer.status == 503
-                assert "nothing" in json.loads(body)["error"]
-            await until(source, lambda row: row.get("event") == "controller_lost")
-
-    asyncio.run(scenario())
+async def test_the_page_follows_a_controller_and_says_when_it_is_lost(tmp_path: Path):
+    source = ControllerSource(Connection(f"unix:{tmp_path}/s"))
+    async with served(source) as address:
+        async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment):
+            await deployment.settled()
+            await until(source, lambda row: row.get("state", {}).get("switches"))
+            answer, body = await asyncio.to_thread(get, address, "/recording.jsonl")
+            assert json.loads(body.splitlines()[0])["name"] == deployment.fabric.name
+            answer, body = await asyncio.to_thread(get, address, "/why?job=nothing")
+            assert answer.status == 503
+            assert "nothing" in json.loads(body)["error"]
+        await until(source, lambda row: row.get("event") == "controller_lost")
 
 
 async def until(source: ControllerSource, condition: Callable[[dict[str, object]], object]) -> None:
