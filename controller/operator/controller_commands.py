@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.operator.controller_client import (

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from netfold.controller.jobs.store import SCHEMA, StoreError
+from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.store import SCHEMA
 from netfold.controller.operator.controller_client import NO_CONTROLLER, REFUSED, fail
 from netfold.controller.service import store_files
 from netfold.controller.service.store_files import StoreInUseError, VerifiedStore

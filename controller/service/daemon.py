@@ -18,7 +18,8 @@ from grpc_health.v1.health import aio as health_service  # type: ignore[attr-def
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from netfold.controller.core import Controller
-from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import check_same, fabric_text
 from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess

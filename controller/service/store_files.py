@@ -14,14 +14,14 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from netfold.controller.jobs.engine import StoreError, lock_of
 from netfold.controller.jobs.program_records import RolloutState
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.controller.lifecycle.capacity import background_of, fits
 from netfold.controller.lifecycle.job_registry import resolved_with
 from netfold.controller.lifecycle.tree_numbers import switches_of
-from netfold.controller.service.leadership import lock_of
 from netfold.controller.switches.failed_elements import WithdrawalError, element_named, link_name
 from netfold.protocol.listing import listing
 from netfold.topologies.fabric import Fabric, FabricError

@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import (
@@ -22,7 +23,6 @@ from netfold.controller.jobs.store import (
     SCHEMA_BEFORE,
     NotFinalError,
     Store,
-    StoreError,
 )
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
