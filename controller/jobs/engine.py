@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of what keeps a store, and the engine that keeps it in a file of SQLite."""
+"""The interface of what keeps a store, and the engine that keeps it in a file of SQLite. etcd_engine.py has another
+one."""
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import functools
 import os
@@ -17,11 +19,19 @@ class StoreError(Exception):
     """The store cannot be used; the message has the reason and a remedy."""
 
 
+class NotLeaderError(StoreError):
+    """Another process has written to the store, which is not this controller's any more."""
+
+
 class StoreEngine(Protocol):
-    """Keeps the changes of a database, each one as a whole or not at all. `name` stands in errors."""
+    """Keeps the changes of a database, each one as a whole or not at all. `name` stands in errors. `lost` is set once
+    another process has taken the store over."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def lost(self) -> asyncio.Event: ...
 
     def open(self, tables: str) -> sqlite3.Connection:
         """The database with what is stored, and with `tables` (statements that make missing ones). Raises StoreError,
@@ -45,6 +55,8 @@ class FileEngine:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = str(path)
+        self.lost = asyncio.Event()
+        """Never set: the process with the lock has the file."""
 
     def open(self, tables: str) -> sqlite3.Connection:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 """Stores what has to outlive the controller: the fabric, jobs, withdrawn elements, usage of tenants, epochs of slots,
 programs of switches, and the leader's term and address.
 
-The store is a database of SQLite. An engine keeps it (engine.py). Every change is one transaction,
+The store is a database of SQLite. An engine keeps it in a file or in etcd (engine.py). Every change is one transaction,
 kept before the switches receive it. One process at a time writes (service/leadership.py); standbys read."""
 
 from __future__ import annotations
