@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from netfold.controller.jobs import etcd_client
 from netfold.controller.jobs.engine import FileEngine, StoreEngine
 from netfold.controller.jobs.etcd_engine import engine_of
 from netfold.controller.service.security import Security
-from tests.controller.etcd_server import EtcdServer, etcd_server
+from tests.controller.etcd_server import DEADLINE_S, EtcdServer, etcd_server
 from tests.traffic.tls import make_certificate
 
 
@@ -23,7 +24,10 @@ def security(tmp_path_factory: pytest.TempPathFactory) -> Security:
 
 @pytest.fixture(scope="session")
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
-    with etcd_server(tmp_path_factory.mktemp("etcd")) as server:
+    """A cluster that may answer late, as the machine may be busy: no change of this process is refused for that."""
+    with etcd_server(tmp_path_factory.mktemp("etcd")) as server, pytest.MonkeyPatch.context() as patch:
+        for limit in ("ATTEMPT_S", "CALL_S", "SHORT_CALL_S", "LOAD_S", "LOAD_ATTEMPT_S"):
+            patch.setattr(etcd_client, limit, DEADLINE_S)
         yield server
 
 

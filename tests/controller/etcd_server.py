@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from netfold.controller.jobs.etcd_engine import EtcdEngine
 from tests.traffic.tls import Tls
 
 DEADLINE_S = 60.0
+MEMORY = Path("/dev/shm")
+"""Where members write, if it is there: tests of etcd's answers need no disk, whose syncs may take seconds."""
 _PREFIXES = (f"store{n}" for n in itertools.count())
 
 
@@ -28,10 +31,11 @@ class EtcdServer:
     """A cluster of members on loopback, which may be ended and started one by one. With `tls` its certificate is also
     that of clients."""
 
-    def __init__(self, folder: Path, members: int = 1, tls: Tls | None = None) -> None:
+    def __init__(self, folder: Path, data: Path, members: int, tls: Tls | None) -> None:
         if shutil.which("etcd") is None:
             pytest.skip("SKIPPED: needs etcd on PATH")
         self._folder = folder
+        self._data = data
         self._tls = tls
         self._ports = [(free_port(), free_port()) for _ in range(members)]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -51,7 +55,7 @@ class EtcdServer:
                      "--trusted-ca-file", self._tls.certificate)  # fmt: skip
         cluster = ",".join(f"m{n}=http://127.0.0.1:{p}" for n, (_, p) in enumerate(self._ports))
         command = [
-            "etcd", "--name", f"m{number}", "--data-dir", self._folder / f"m{number}",
+            "etcd", "--name", f"m{number}", "--data-dir", self._data / f"m{number}",
             "--listen-client-urls", f"{scheme}://127.0.0.1:{client}",
             "--advertise-client-urls", f"{scheme}://{host}:{client}",
             "--listen-peer-urls", f"http://127.0.0.1:{peer}",
@@ -100,10 +104,11 @@ class EtcdServer:
 
 @contextlib.contextmanager
 def etcd_server(folder: Path, members: int = 1, tls: Tls | None = None) -> Iterator[EtcdServer]:
-    """A cluster that answers."""
-    server = EtcdServer(folder, members, tls)
-    try:
-        server.until_it_answers()
-        yield server
-    finally:
-        server.close()
+    """A cluster that answers. Its members keep their logs in `folder`."""
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as data:
+        server = EtcdServer(folder, Path(data), members, tls)
+        try:
+            server.until_it_answers()
+            yield server
+        finally:
+            server.close()
