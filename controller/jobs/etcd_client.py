@@ -29,6 +29,8 @@ CALL_S = 2.0
 """Limit of a call at all members. An election takes longer at times: the change is refused, and tried again."""
 SHORT_CALL_S = 0.3
 """The same after a call without an answer, until one has an answer: the controller's loop stands still meanwhile."""
+AWAY_S = 0.7
+"""Time after a call without an answer in which no further one is made: many changes may wait to be tried again."""
 LOAD_S = 10.0
 """Limit of reading all of a store when it is opened: nothing waits meanwhile."""
 LOAD_ATTEMPT_S = 3.0
@@ -144,6 +146,8 @@ class EtcdClient:
         ]
         self._at = 0
         self._is_away = False
+        self._away_until = 0.0
+        self._why_away = ""
 
     def close(self) -> None:
         for channel in self._channels:
@@ -210,6 +214,8 @@ class EtcdClient:
     def _call(
         self, method: str, request: Request, kind: type[Answer], limit_s: float, attempt_s: float
     ) -> Answer:
+        if time.monotonic() < self._away_until:
+            raise StoreError(self._why_away)
         until = time.monotonic() + limit_s
         while True:
             at = self._at % len(self._channels)
@@ -228,7 +234,9 @@ class EtcdClient:
                 self._at += 1
                 if time.monotonic() >= until:
                     self._is_away = True
-                    raise StoreError(f"{self.name}: no member of etcd answers: {why}") from error
+                    self._away_until = time.monotonic() + AWAY_S
+                    self._why_away = f"{self.name}: no member of etcd answers: {why}"
+                    raise StoreError(self._why_away) from error
             else:
                 self._is_away = False
                 return answer

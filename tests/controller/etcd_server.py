@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -69,8 +71,13 @@ class EtcdServer:
         self._processes[number].kill()
         self._processes.pop(number).wait()
 
-    def pause(self, number: int, signal: int) -> None:
-        self._processes[number].send_signal(signal)
+    def pause(self, number: int) -> None:
+        process = self._processes[number]
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)  # its threads may run on until one of them takes the signal
+
+    def resume(self, number: int) -> None:
+        self._processes[number].send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         for number in list(self._processes):
@@ -98,6 +105,7 @@ class EtcdServer:
                     client.load()
                 except StoreError:
                     assert time.monotonic() < deadline, (self._folder / "m0.log").read_text()
+                    time.sleep(0.1)  # the client makes no call for a while
                 else:
                     return
 

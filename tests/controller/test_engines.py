@@ -268,6 +268,17 @@ def test_an_address_that_is_none_is_refused(text: str, reason: str):
     assert reason in str(refused.value)
 
 
+def test_after_a_call_without_an_answer_none_is_made_for_a_while(monkeypatch):
+    """Each change that waits to be tried again would hold up the controller's loop."""
+    monkeypatch.setattr(etcd_client, "LOAD_S", 0.1)
+    monkeypatch.setattr(etcd_client, "AWAY_S", 1000.0)
+    client = EtcdClient(EtcdAddress(("127.0.0.1:1",), "none"))
+    for channels in (client._channels, []):
+        client._channels = channels
+        with pytest.raises(StoreError, match=r"no member of etcd answers: 127\.0\.0\.1:1"):
+            client.load()
+
+
 def test_members_have_the_port_of_etcd():
     address = EtcdAddress.of("etcd://localhost,[::1]:5/netfold")
     assert address.members == (f"localhost:{etcd_client.PORT}", "[::1]:5")
