@@ -25,7 +25,7 @@ TEST_PROCESSES ?= $(shell expr $$(nproc) + 1)
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
 # netifaces, which ptf imports, is compiled. Python of other sources has its headers.
 APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev)
-APT_TEST := procps tshark libibverbs-dev fonts-dejavu-core
+APT_TEST := procps tshark libibverbs-dev fonts-dejavu-core etcd-server
 APT_WEB  := chromium
 APT_ROCE := qemu-system-x86
 APT_DPDK := libdpdk-dev
@@ -254,7 +254,7 @@ wire: $(VENV)/.ready-dev ## write the constants of P4, C, Python, Lua and docs f
 	$(BIN)/python -m netfold.protocol.generate
 
 .PHONY: proto
-proto: $(VENV)/.installed ## generate the stubs of protocol/netfold.proto (`make setup` does when it has changed)
+proto: $(VENV)/.installed ## generate the stubs of protocol/netfold.proto and etcd.proto (`make setup` does when they have changed)
 	$(BIN)/python -W ignore setup.py --quiet stubs
 
 .PHONY: lock
@@ -268,7 +268,7 @@ clean: ## remove what was built
 
 .PHONY: distclean
 distclean: clean ## remove the virtual environments too
-	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV)* $(MPI_VENV) *.egg-info softswitch/*.egg-info protocol/netfold_pb2* traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
+	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV)* $(MPI_VENV) *.egg-info softswitch/*.egg-info protocol/netfold_pb2* controller/jobs/etcd_pb2* traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
 
 # ---- set-up -----------------------------------------------------------------------------------------------------
 
@@ -279,7 +279,7 @@ setup: $(VENV)/.ready-all ## install what all commands need
 shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold network shell`
 
 # Modules are compiled here: root writes no bytecode in a run, and pip does so for packages that are not editable only.
-$(VENV)/.ready: $(VENV)/.installed protocol/netfold.proto
+$(VENV)/.ready: $(VENV)/.installed protocol/netfold.proto controller/jobs/etcd.proto
 	@echo "set-up: compile netfold's modules"
 	$(Q)$(BIN)/python -W ignore setup.py --quiet stubs
 	$(Q)$(BIN)/python -m compileall -q netfold $(wildcard netfold/*/) softswitch/softswitch || true

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Builds the C code of workers and simulator into the package, so that their hosts need no compiler, and generates the
-stubs of netfold.proto. The C code uses no Python API (it is loaded with ctypes), so one wheel serves every Python 3.
-All else is in pyproject.toml."""
+stubs of netfold.proto and etcd.proto. The C code uses no Python API (it is loaded with ctypes), so one wheel serves
+every Python 3. All else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class PlainLibrary(build_ext):
 
 
 class GenerateStubs(Command):
-    """`python setup.py stubs`: netfold_pb2.py, its types and netfold_pb2_grpc.py, beside netfold.proto."""
+    """`python setup.py stubs`: netfold_pb2.py, its types and netfold_pb2_grpc.py, beside netfold.proto; and those of
+    etcd.proto."""
 
     user_options = []  # noqa: RUF012 (the base class wants a list)
 
@@ -41,16 +42,9 @@ class GenerateStubs(Command):
     def finalize_options(self) -> None: ...
 
     def run(self) -> None:
-        outputs = ("--python_out=.", "--pyi_out=.", "--grpc_python_out=.")
-        command = (
-            sys.executable,
-            "-m",
-            "grpc_tools.protoc",
-            "-I.",
-            *outputs,
-            "netfold/protocol/netfold.proto",
-        )
-        subprocess.run(command, check=True)
+        protoc = (sys.executable, "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "--pyi_out=.")
+        subprocess.run((*protoc, "--grpc_python_out=.", "netfold/protocol/netfold.proto"), check=True)
+        subprocess.run((*protoc, "netfold/controller/jobs/etcd.proto"), check=True)
 
 
 class BuildWithStubs(build_py):

@@ -20,9 +20,9 @@ from collections.abc import Awaitable, Callable
 
 import finsy as fy
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.revisions import Revision
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.clock import Clock, SystemClock
 from netfold.controller.lifecycle.controller_state import ControllerState

@@ -16,8 +16,8 @@ from netfold.controller.health.link_room import LinkRoom
 from netfold.controller.health.reroute import REROUTE_PERIOD_S, Rerouter
 from netfold.controller.health.rollouts import Rollouts
 from netfold.controller.health.slot_access import Recycler, SlotAccess
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.program_records import StoredProgram
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.epochs import Epochs
 from netfold.controller.lifecycle.events import LinksKnown

@@ -115,6 +115,12 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="restore",
         extra="controller",
     ),
+    "controller copy": Command(
+        "controller.operator.store_commands",
+        "Copy a stopped controller's state to etcd, or from there.",
+        attribute="copy",
+        extra="controller",
+    ),
     "controller verify": Command(
         "controller.operator.store_commands",
         "Check the state of a controller, or a copy of it.",

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Stores what has to outlive the controller, in SQLite (WAL): the fabric, jobs, withdrawn elements, usage of tenants,
-epochs of slots, programs of switches, and the leader's term and address.
+"""Stores what has to outlive the controller: the fabric, jobs, withdrawn elements, usage of tenants, epochs of slots,
+programs of switches, and the leader's term and address.
 
-Every change is one transaction, synced to disk before the switches receive it. One process at a time writes
-(service/leadership.py); standbys read."""
+The store is a database of SQLite. An engine keeps it in a file or in etcd (engine.py). Every change is one transaction,
+kept before the switches receive it. One process at a time writes (service/leadership.py); standbys read."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
 import zlib
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from netfold.controller.jobs.engine import FileEngine, StoreEngine, StoreError
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
@@ -74,11 +74,9 @@ CREATE TABLE IF NOT EXISTS switch_programs (
 """Tables that a version of SCHEMA_BEFORE does not read, and leaves as they are. What that version would do wrong
 without reading them is refused until `finalize` (`expect_final`)."""
 
+TABLES = _TABLES_BEFORE + _NEW_TABLES
+
 Record = TypeVar("Record", JobRecord, Member, QueuePairs, Withdrawal, TenantUsage, RolloutRecord)
-
-
-class StoreError(Exception):
-    """The store cannot be used; the message has the reason and a remedy."""
 
 
 class NotFinalError(StoreError):
@@ -86,22 +84,17 @@ class NotFinalError(StoreError):
 
 
 class Store:
-    """The database at `path`, opened or created for this user only. A new one gets the text of `fabric`, and `mark`, or
-    else a random one. Raises StoreError."""
+    """The store that an engine keeps, or that is in the file at a path. A new one gets the text of `fabric`, and
+    `mark`, or else a random one. Raises StoreError."""
 
-    def __init__(self, path: Path, fabric: str, *, mark: int | None = None) -> None:
-        self.path = path
+    def __init__(self, kept: StoreEngine | Path, fabric: str, *, mark: int | None = None) -> None:
+        self.engine = FileEngine(kept) if isinstance(kept, Path) else kept
+        self.name = self.engine.name
         self.ended_changes = 0  # committed or not
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            path.chmod(0o600)  # SQLite gives its other files the same rights
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.executescript(_TABLES_BEFORE + _NEW_TABLES)
+            self._db = self.engine.open(TABLES)
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"{path}: {error}") from error
+            raise StoreError(f"{self.name}: {error}") from error
         with self.change():
             self.expect_schema()
             self._default("fabric", fabric)
@@ -111,24 +104,21 @@ class Store:
 
     def close(self) -> None:
         self._db.close()
+        self.engine.close()
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """A transaction, committed as a whole or not at all. Raises StoreError if the database cannot be written."""
+        """A transaction, committed as a whole or not at all. Raises StoreError if it cannot be kept."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self.engine.commit(self._db)
             except BaseException:
                 self._roll_back()
                 raise
-            try:
-                self._db.execute("COMMIT")
-            except sqlite3.Error:
-                self._roll_back()
-                raise
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {error}") from error
+            raise StoreError(f"{self.name}: {error}") from error
         finally:
             self.ended_changes += 1
 
@@ -149,13 +139,13 @@ class Store:
         self._default("schema", SCHEMA)
         found = self._fact("schema")
         if found not in (SCHEMA_BEFORE, SCHEMA):
-            raise StoreError(f"{self.path} {OTHER_VERSION} (schema {found}, here {SCHEMA})")
+            raise StoreError(f"{self.name} {OTHER_VERSION} (schema {found}, here {SCHEMA})")
 
     def expect_final(self, what: str) -> None:
         """Raises NotFinalError, which names `what`, while the version before may use the store."""
         if not self.is_final:
             raise NotFinalError(
-                f"{what} needs a store of schema {SCHEMA}, and {self.path} is kept for the version before. Once you do "
+                f"{what} needs a store of schema {SCHEMA}, and {self.name} is kept for the version before. Once you do "
                 "not go back to that version: `netfold controller finalize STATE`"
             )
 
@@ -241,7 +231,7 @@ class Store:
         try:
             return kind.model_validate_json(body)
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{self.path} {OTHER_VERSION} ({error})") from error
+            raise StoreError(f"{self.name} {OTHER_VERSION} ({error})") from error
 
     def put(self, job: JobRecord) -> None:
         """Write the job, and delete jobs that ended long ago."""
@@ -310,7 +300,7 @@ class Store:
             )
             return StoredProgram(name, p4info, zlib.decompress(blob), Program.model_validate_json(abilities))
         except (TypeError, ValueError, zlib.error) as error:
-            raise StoreError(f"{self.path}: program {digest[:12]} cannot be read: {error}") from error
+            raise StoreError(f"{self.name}: program {digest[:12]} cannot be read: {error}") from error
 
     def put_program(self, program: StoredProgram) -> None:
         """Write a program, within a change."""
@@ -395,7 +385,7 @@ class Store:
         try:
             return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {error}") from error
+            raise StoreError(f"{self.name}: {error}") from error
 
     def _fact(self, name: str, default: int | None = None) -> Any:
         rows = self._rows("SELECT value FROM facts WHERE name = ?", name)

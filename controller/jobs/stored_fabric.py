@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.engine import StoreError
 from netfold.protocol.listing import listing
 from netfold.topologies.differences import differences
 from netfold.topologies.fabric import Fabric

@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
 
-from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.switches.deadline import lateness
 
 log = logging.getLogger(__name__)

@@ -8,11 +8,12 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import JobHosts, OnWorkerLoss, ResolvedJob, resolve_job, slowest_link
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
-from netfold.controller.jobs.store import HISTORY, StoreError
+from netfold.controller.jobs.store import HISTORY
 from netfold.controller.jobs.stored_fabric import FabricStore
 from netfold.controller.jobs.submitter import UNNAMED, Submitter, TenantLimits
 from netfold.controller.jobs.tenant_usage import Holding, TenantUsage

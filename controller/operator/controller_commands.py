@@ -14,7 +14,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from netfold.controller.jobs.store import StoreError
+from netfold.controller.jobs.engine import FileEngine, StoreError
+from netfold.controller.jobs.etcd_engine import engine_of
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.operator.controller_client import (
@@ -52,10 +53,11 @@ def run_controller(
     timing: TimingOptions,
     packet_model: PacketModelOptions,
     state: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Database of jobs and job epochs; default: FABRIC.db, or NAME-FABRIC.db of a network with a name, in "
-            "/var/lib/netfold (root) or $XDG_STATE_HOME/netfold."
+            help="Database of jobs and job epochs, or etcd://HOST:PORT,.../PREFIX?ca=FILE&cert=FILE&key=FILE; default: "
+            "FABRIC.db, or NAME-FABRIC.db of a network with a name, in /var/lib/netfold (root) or "
+            "$XDG_STATE_HOME/netfold."
         ),
     ] = None,
     stored_fabric: Annotated[
@@ -69,8 +71,9 @@ def run_controller(
     ] = FIRST_GRPC_PORT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every step.")] = False,
 ) -> None:
-    """Control the switches of a fabric until interrupted. A second controller with the same --state is the standby.
-    SIGHUP reads the certificate and the files of tokens again.
+    """Control the switches of a fabric until interrupted. A second controller with the same file as --state is the
+    standby; one with the same etcd takes the place of the first. SIGHUP reads the certificate and the files of tokens
+    again.
 
     Exit codes: 0 stopped, 1 its event loop stood still, 2 bad fabric or option, 4 the state, the address or the
     recording cannot be used.
@@ -84,9 +87,12 @@ def run_controller(
     errors = Console(stderr=True)
     try:
         known = load_fabric(fabric)
+        files = default_state(known.name)
         if state is None:
-            state = default_state(known.name)
-            errors.print(f"netfold controller: state in {state}", soft_wrap=True)
+            errors.print(f"netfold controller: state in {files}", soft_wrap=True)
+        engine = engine_of(state or files)
+        if isinstance(engine, FileEngine):
+            files = engine.path
         credentials = service.credentials()
 
         def equip(fabric: Fabric) -> tuple[Fabric, DaemonOptions]:
@@ -105,7 +111,8 @@ def run_controller(
                 probe_s=timing.probe_s,
             )
             return fabric, DaemonOptions(
-                state=state,
+                engine=engine,
+                files=files,
                 listen=service.listen or default_socket(),
                 credentials=credentials,
                 controller=own,

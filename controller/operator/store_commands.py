@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold controller backup`, `restore`, `verify` and `finalize`: the file of a controller's store."""
+"""`netfold controller backup`, `restore`, `copy`, `verify` and `finalize`: the store of a controller."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Annotated
 
 import typer
 
-from netfold.controller.jobs.store import SCHEMA, StoreError
+from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.store import SCHEMA
 from netfold.controller.operator.controller_client import NO_CONTROLLER, REFUSED, fail
 from netfold.controller.service import store_files
 from netfold.controller.service.store_files import StoreInUseError, VerifiedStore
 
-backup, restore, verify, finalize = (typer.Typer() for _ in range(4))
+backup, restore, copy, verify, finalize = (typer.Typer() for _ in range(5))
 
-State = Annotated[Path, typer.Argument(metavar="STATE", help="File of --state of `netfold controller run`.")]
+HELP = "File or etcd:// address of --state of `netfold controller run`."
+State = Annotated[str, typer.Argument(metavar="STATE", help=HELP)]
 
 
 @backup.command()
@@ -51,6 +53,23 @@ def _restore(
         fail(NO_CONTROLLER, str(error))
 
 
+@copy.command()
+def _copy_store(
+    source: Annotated[str, typer.Argument(metavar="FROM", help=HELP)],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The same, where no store is.")],
+) -> None:
+    """Copy the state of a controller that is stopped to a place without one, such as from a file to etcd.
+
+    Exit codes: 0 copied, 3 a controller leads with the file FROM, 4 a place cannot be used or FROM has faults.
+    """
+    try:
+        _show(target, store_files.copy(source, target))
+    except StoreInUseError as error:
+        fail(REFUSED, str(error))
+    except StoreError as error:
+        fail(NO_CONTROLLER, str(error))
+
+
 @verify.command()
 def _verify(state: State) -> None:
     """Check a state or a copy of one: the file, its schema, each record, and whether placements fit the fabric. The
@@ -78,7 +97,7 @@ def _finalize(state: State) -> None:
     typer.echo(f"{state} has schema {SCHEMA}; the version before refuses it")
 
 
-def _show(path: Path, verdict: VerifiedStore) -> None:
+def _show(path: Path | str, verdict: VerifiedStore) -> None:
     before = "" if verdict.schema == SCHEMA else ", which the version before can use, too"
     typer.echo(
         f"{path}: fabric {verdict.fabric}, {verdict.jobs} jobs, {verdict.live_jobs} of them live; schema "

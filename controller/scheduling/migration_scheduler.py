@@ -15,9 +15,9 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.capacity import RefusedError, unavoidable
 from netfold.controller.lifecycle.controller_state import ControllerState

@@ -10,9 +10,9 @@ import functools
 import logging
 from collections.abc import Awaitable, Callable
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.submitter import UNNAMED, Submitter
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError, uses_failed

@@ -18,7 +18,8 @@ from grpc_health.v1.health import aio as health_service  # type: ignore[attr-def
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from netfold.controller.core import Controller
-from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.engine import NotLeaderError, StoreEngine, StoreError
+from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import check_same, fabric_text
 from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
@@ -60,12 +61,14 @@ _OTHER_TOKENS = (
 
 @dataclass(frozen=True)
 class DaemonOptions:
-    """Options of the daemon. `state` is the database; `metrics_port` 0 serves none; `metrics_descriptor` is of a socket
-    that listens there; `record` is the file of the recording. `mark_fraction` is of the queue of each port.
-    `watchdog_s` limits the time that the event loop stands still; 0: no limit. `has_stored_fabric`: the fabric is the
-    store's, whatever the file says. `devices` and `controller` are of one fabric."""
+    """Options of the daemon. `engine` keeps the store; `files` begins the paths of this machine's own files.
+    `metrics_port` 0 serves none; `metrics_descriptor` is of a socket that listens there; `record` is the file of the
+    recording. `mark_fraction` is of the queue of each port. `watchdog_s` limits the time that the event loop stands
+    still; 0: no limit. `has_stored_fabric`: the fabric is the store's, whatever the file says. `devices` and
+    `controller` are of one fabric."""
 
-    state: Path
+    engine: StoreEngine
+    files: Path
     listen: str
     credentials: Credentials | None
     controller: Options
@@ -107,7 +110,7 @@ async def _run(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _with_programs(fabric, options)
-    store = Store(options.state, fabric_text(fabric))
+    store = Store(options.engine, fabric_text(fabric))
     watchdog.progress = lambda: store.ended_changes
     leadership = Leadership(store)
     if options.credentials is not None:
@@ -117,7 +120,7 @@ async def _run(
         if not options.has_stored_fabric:
             check_same(store, fabric)
         async with contextlib.AsyncExitStack() as stack:
-            events = EventFiles(options.state.with_name(f"{options.state.name}.events"))
+            events = EventFiles(options.files.with_name(f"{options.files.name}.events"))
             stack.callback(events.close)
             listener = Listener(stack, options, events)
             term = leadership.try_lead()
@@ -154,7 +157,7 @@ def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions
 
 
 def _program_files(options: DaemonOptions) -> ProgramFiles:
-    return ProgramFiles(options.state.with_name(f"{options.state.name}.programs"))
+    return ProgramFiles(options.files.with_name(f"{options.files.name}.programs"))
 
 
 def _with_programs(fabric: Fabric, options: DaemonOptions) -> Fabric:
@@ -258,7 +261,8 @@ async def _lead(
     stop: asyncio.Event,
     idle_s: Callable[[], float],
 ) -> bool:
-    """Lead with the store's fabric until a signal, or until the store has another one. Return whether it has."""
+    """Lead with the store's fabric until a signal, or until the store has another one. Return whether it has. Raises
+    NotLeaderError if another process takes the store over."""
     config, options = _configured(store, equip)
     lanes = options.controller.packet_model.lanes
     own = replace(
@@ -277,13 +281,15 @@ async def _lead(
     collector = ControllerCollector(controller.state, controller.switches, controller.planning)
     await plans.start()
     running = asyncio.create_task(controller.run())
-    ends = [asyncio.create_task(event.wait()) for event in (stop, changes.applied)]
+    ends = [asyncio.create_task(event.wait()) for event in (stop, changes.applied, store.engine.lost)]
     try:
         with metrics_server(collector, options.metrics_port, idle_s, options.metrics_descriptor):
             await listener.serve(service_of(controller))
             leadership.publish(published_address(listener.address), _security(options))
             report(f"serving at {listener.address}")
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
+            if store.engine.lost.is_set():
+                raise NotLeaderError(f"{store.name}: another controller leads with the store")
             return changes.applied.is_set() and not stop.is_set()
     finally:
         for task in ends:

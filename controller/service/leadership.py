@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides which controller of a store leads.
 
-A lock on a file next to the database makes one process the leader; the kernel releases it when the process dies, and a
-standby that polls for it becomes the leader. Each leader has a greater term than the one before, which is its election
+With a file, a lock next to it makes one process the leader; the kernel releases it when the process dies, and a
+standby that polls for it becomes the leader. With etcd, the process that starts last leads, and the one before commits
+nothing any more. Each leader has a greater term than the one before, which is its election
 id at the switches. The leader publishes its address in the store, and a digest of its tokens, from which no token can
 be read."""
 
@@ -11,14 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import hmac
-import os
 import secrets
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from netfold.controller.jobs.store import Store
 from netfold.controller.service.security import Security
@@ -37,16 +35,16 @@ class Leadership:
     def __init__(self, store: Store, now: Callable[[], float] = time.time) -> None:
         self._store = store
         self._now = now
-        self._lock: int | None = None
+        self._release: Callable[[], None] | None = None
         self._address: str | None = None
 
     def try_lead(self) -> int | None:
         """Become the leader and return the new term; None while another process leads. Terms follow the clock: the
         first leader of a restored store has a greater one than all leaders that came after the backup. Raises
         StoreError if another version has finalized the store."""
-        if self._lock is None:
-            self._lock = lock_of(self._store.path)
-        if self._lock is None:
+        if self._release is None:
+            self._release = self._store.engine.try_lead()
+        if self._release is None:
             return None
         with self._store.change():
             self._store.expect_schema()  # another version may have finalized it while this one stood by
@@ -78,21 +76,9 @@ class Leadership:
             self.publish(self._address, security)
 
     def release(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-
-def lock_of(state: Path) -> int | None:
-    """The descriptor of the lock that keeps other processes from leading with a store; None if one leads. A link to a
-    store has the lock of the store."""
-    lock = os.open(f"{os.path.realpath(state)}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    return lock
+        if self._release is not None:
+            self._release()
+            self._release = None
 
 
 def token_digest(security: Security | None) -> str:

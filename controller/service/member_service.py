@@ -10,8 +10,8 @@ import logging
 from collections.abc import AsyncIterator
 
 from netfold.controller.features.registry import features_of
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.departures import departures_of
 from netfold.controller.lifecycle.job_registry import UnknownJobError

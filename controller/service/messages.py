@@ -17,9 +17,10 @@ import grpc
 
 from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.health.rollouts import RolloutError
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Member
-from netfold.controller.jobs.store import NotFinalError, StoreError
+from netfold.controller.jobs.store import NotFinalError
 from netfold.controller.jobs.submitter import LastingLimitError, LimitError
 from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError

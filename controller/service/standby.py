@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import grpc
 
-from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.packet_model import PacketModel

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Backs up, restores, verifies and finalizes the file of a store. A leader may use it meanwhile, except for a
-restore."""
+"""Backs up, restores, copies, verifies and finalizes a store in a file or in etcd. A leader may use it meanwhile, but
+for a restore and a copy."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from netfold.controller.jobs.engine import FileEngine, StoreEngine, StoreError, lock_of
+from netfold.controller.jobs.etcd_engine import GROUPS, engine_of
 from netfold.controller.jobs.program_records import RolloutState
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.store import SCHEMA, TABLES, Store
 from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.controller.lifecycle.capacity import background_of, fits
 from netfold.controller.lifecycle.job_registry import resolved_with
 from netfold.controller.lifecycle.tree_numbers import switches_of
-from netfold.controller.service.leadership import lock_of
 from netfold.controller.switches.failed_elements import WithdrawalError, element_named, link_name
 from netfold.protocol.listing import listing
 from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import fabric_from_spec
+
+State = str | Path
+"""A store, as `engine_of` takes it."""
 
 
 class StoreInUseError(StoreError):
@@ -43,9 +47,9 @@ class VerifiedStore:
     faults: tuple[str, ...]
 
 
-def verify(path: Path) -> VerifiedStore:
-    """Check a store or a backup of one: the file, its schema, each record, and the placements in its fabric. It stays
-    as it is. Raises StoreError for a file that is no store of this version or of the one before."""
+def verify(path: State) -> VerifiedStore:
+    """Check a store or a backup of one: the file or the keys, the schema, each record, and the placements in its
+    fabric. It stays as it is. Raises StoreError for what is no store of this version or of the one before."""
     with tempfile.TemporaryDirectory(prefix="netfold-verify-") as folder:
         copy = Path(folder) / "store.db"
         _copy(path, copy)
@@ -57,7 +61,7 @@ def verify(path: Path) -> VerifiedStore:
             raise StoreError(str(error).replace(str(copy), str(path))) from error
 
 
-def _verified(path: Path, copy: Path) -> VerifiedStore:
+def _verified(path: State, copy: Path) -> VerifiedStore:
     """Check the copy of a store. Raises StoreError, sqlite3.Error."""
     with closing(sqlite3.connect(copy)) as database:
         [(found,), *_] = database.execute("PRAGMA integrity_check").fetchall()
@@ -86,7 +90,7 @@ def _read_programs(store: Store) -> None:
         store.program(digest)
 
 
-def back_up(state: Path, copy: Path) -> VerifiedStore:
+def back_up(state: State, copy: Path) -> VerifiedStore:
     """Copy a store to a new file, also while a controller writes, and verify the copy. Raises StoreError."""
     if os.path.lexists(copy):
         raise StoreError(f"{copy} exists; name a new file")
@@ -102,28 +106,73 @@ def back_up(state: Path, copy: Path) -> VerifiedStore:
     return verify(copy)
 
 
-def restore(backup: Path, state: Path) -> VerifiedStore:
+def restore(backup: Path, state: State) -> VerifiedStore:
     """Put a backup in the place of a store, which may be missing. A backup with faults is refused. Raises StoreError;
-    StoreInUseError while a controller leads with the store."""
-    if state.exists() and backup.exists() and backup.samefile(state):
+    StoreInUseError while a controller leads with the file of a store. One that leads with etcd ends at its next
+    change."""
+    engine = engine_of(state)
+    file = engine.path if isinstance(engine, FileEngine) else None
+    if file is not None and file.exists() and backup.exists() and backup.samefile(file):
         raise StoreError(f"{backup} is the store itself")
     verdict = verify(backup)
     if verdict.faults:
         raise StoreError(f"{backup} is not restored: {listing(verdict.faults)}")
-    with _without_leader(state):
-        if state.exists() and not _is_database(state):
+    if file is None:
+        _replace(engine, backup, verdict)
+        return verdict
+    with _without_leader(file):
+        if file.exists() and not _is_database(file):
             for suffix in ("", "-wal", "-shm"):
-                state.with_name(state.name + suffix).unlink(missing_ok=True)
-        _copy(backup, state)
+                file.with_name(file.name + suffix).unlink(missing_ok=True)
+        _copy(backup, file)
     return verdict
 
 
-def finalize(state: Path) -> None:
+def _replace(engine: StoreEngine, backup: Path, verdict: VerifiedStore) -> None:
+    """Replace all rows of a store that is no file. Raises StoreError."""
+    if verdict.schema != SCHEMA:
+        raise StoreError(f"{engine.name}: no version before reads a store there; finalize {backup} first")
+    try:
+        with closing(engine), closing(engine.open(TABLES)) as database:
+            database.execute("ATTACH ? AS backup", (str(backup),))
+            database.execute("BEGIN")
+            for table in GROUPS:
+                database.execute(f"DELETE FROM main.{table}")
+                database.execute(f"INSERT INTO main.{table} SELECT * FROM backup.{table}")
+            engine.commit(database)
+    except sqlite3.Error as error:
+        raise StoreError(f"{engine.name}: {error}") from error
+
+
+def copy(source: State, target: State) -> VerifiedStore:
+    """Copy a store to a place without one: a file or an etcd. Raises StoreError; StoreInUseError while a controller
+    leads with the file of the source."""
+    with _existing(source) as database:
+        _expect_store(database, source)
+    found, new = engine_of(source), engine_of(target)
+    if os.path.lexists(new.path) if isinstance(new, FileEngine) else _has_rows(target):
+        raise StoreError(f"{target} exists; name a place without a store")
+    with ExitStack() as stack:
+        if isinstance(found, FileEngine):
+            stack.enter_context(_without_leader(found.path))
+        made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="netfold-copy-")), "store.db")
+        back_up(source, made)
+        return restore(made, target)
+
+
+def _has_rows(state: State) -> bool:
+    with _existing(state) as database:
+        return database.execute("SELECT 1 FROM facts").fetchone() is not None
+
+
+def finalize(state: State) -> None:
     """Give a store the schema of this version, also while a controller leads. Raises StoreError."""
     with _existing(state) as database:
         _expect_store(database, state)
-    with closing(Store(state, "")) as store, store.change():
-        store.finalize()
+    with closing(Store(engine_of(state), "")) as store:
+        if not store.is_final:
+            with store.change():
+                store.finalize()
 
 
 @contextmanager
@@ -152,19 +201,24 @@ def _is_database(path: Path) -> bool:
 
 
 @contextmanager
-def _existing(path: Path) -> Iterator[sqlite3.Connection]:
-    """The database of a file that exists. Raises StoreError."""
+def _existing(state: State) -> Iterator[sqlite3.Connection]:
+    """The database of a store, whose file exists. Raises StoreError."""
+    engine = engine_of(state)
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        if isinstance(engine, FileEngine):
+            opened = sqlite3.connect(f"{engine.path.absolute().as_uri()}?mode=ro", uri=True)
+        else:
+            opened = engine.open(TABLES)
+        with closing(engine), closing(opened) as database:
             yield database
     except sqlite3.Error as error:
-        raise StoreError(f"{path}: {error}") from error
+        raise StoreError(f"{engine.name}: {error}") from error
 
 
-def _copy(path: Path, copy: Path) -> None:
+def _copy(state: State, copy: Path) -> None:
     """Copy a database that may be written meanwhile, for this user only. A database that is there is replaced in one
     transaction, also for a standby that has it open. Raises StoreError."""
-    with _existing(path) as found:
+    with _existing(state) as found:
         try:
             os.close(os.open(copy, os.O_WRONLY | os.O_CREAT, 0o600))
         except OSError as error:
@@ -173,14 +227,14 @@ def _copy(path: Path, copy: Path) -> None:
             found.backup(to)
 
 
-def _expect_store(database: sqlite3.Connection, path: Path) -> None:
+def _expect_store(database: sqlite3.Connection, state: State) -> None:
     """Raises StoreError."""
     try:
         found = database.execute("SELECT value FROM facts WHERE name = 'schema'").fetchone()
     except sqlite3.Error as error:
-        raise StoreError(f"{path} is not a store of netfold: {error}") from error
+        raise StoreError(f"{state} is not a store of netfold: {error}") from error
     if found is None:
-        raise StoreError(f"{path} is not a store of netfold: it has no schema")
+        raise StoreError(f"{state} is not a store of netfold: it has no schema")
 
 
 def _withdrawn_faults(store: Store, fabric: Fabric) -> Iterator[str]:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.p4src.manifest import P4INFO_SUFFIX, Manifest, ManifestError, program_of, sha256

@@ -14,8 +14,8 @@ import grpc
 import pytest
 from typer.testing import CliRunner
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.operator.fabric_file_commands import pin
 from netfold.protocol import netfold_pb2 as pb

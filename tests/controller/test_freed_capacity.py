@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import Deployment, deployed, ready

@@ -12,9 +12,10 @@ from unittest import mock
 
 import pytest
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import HISTORY, Store, StoreError
+from netfold.controller.jobs.store import HISTORY, Store
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.switches.fabric_config import FabricConfig

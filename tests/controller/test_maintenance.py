@@ -14,8 +14,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.events import CapacityFreed, MaintenanceRequested, MoveFailed

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.events import CapacityFreed, FailuresChanged

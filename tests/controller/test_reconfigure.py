@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 import grpc
 import pytest
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.jobs.store import StoreError
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S

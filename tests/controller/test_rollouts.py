@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from netfold.controller.health import link_probes, rollouts
 from netfold.controller.health.rollouts import Rollouts
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.program_records import (
     NO_ROLLOUT,
     RolloutRecord,
@@ -23,7 +24,7 @@ from netfold.controller.jobs.program_records import (
     SwitchProgram,
 )
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.events import MaintenanceRequested

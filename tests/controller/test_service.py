@@ -17,7 +17,7 @@ from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import MemberStream, code_of, ready, served
+from tests.controller.deployment import MemberStream, asked, code_of, deployed, ready, served
 
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 20\nlease_ms: 600\nnumerics: {mode: fixed, fraction_bits: 12}\n"
 WITH_SERVER = "name: job\nworkers: 2\nscheme: none\nrate: 20\n"

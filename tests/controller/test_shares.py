@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import Submitter, TenantLimits
 from netfold.controller.jobs.tenant_usage import HALF_LIFE_S, KEPT_S, Holding, TenantUsage

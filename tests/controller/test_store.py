@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import (
@@ -22,7 +23,6 @@ from netfold.controller.jobs.store import (
     SCHEMA_BEFORE,
     NotFinalError,
     Store,
-    StoreError,
 )
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
@@ -34,16 +34,16 @@ def _job(name: str, seq: int, state: JobState = JobState.RUNNING) -> JobRecord:
     return JobRecord(name=name, seq=seq, spec_yaml="name: x\n", state=state, members=(Member(host="h1"),))
 
 
-def test_a_job_with_its_plan_comes_back_as_it_was(tmp_path):
+def test_a_job_with_its_plan_comes_back_as_it_was(kept):
     fabric = leaf_spine(2, 2, 2, parameter_servers=1)
     plan = make_plan(fabric, JobSpec("j", ("h1", "h3"), ("ps1",), scheme="grid"))
     tree = AllocatedTree(tree=3, slots=64, window=32, bases={"leaf1": 64})
     job = _job("j", 1).model_copy(update={"placement": Placement(plan=plan, trees=(tree,), epoch=7)})
-    store = Store(tmp_path / "db", "f")
+    store = Store(kept(), "f")
     with store.change():
         store.put(job)
     store.close()
-    assert Store(tmp_path / "db", "f").jobs() == [job]
+    assert Store(kept(), "f").jobs() == [job]
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -61,8 +61,8 @@ def test_only_its_user_may_read_it(tmp_path, exists):
     store.close()
 
 
-def test_a_change_that_fails_leaves_nothing(tmp_path):
-    store = Store(tmp_path / "db", "f")
+def test_a_change_that_fails_leaves_nothing(kept):
+    store = Store(kept(), "f")
 
     def fail():
         with store.change():
@@ -90,8 +90,8 @@ def test_a_process_killed_within_a_change_leaves_nothing(tmp_path):
     assert (store.number("kept"), store.number("lost")) == (1, 0)
 
 
-def test_epochs_of_blocks(tmp_path):
-    store = Store(tmp_path / "db", "f")
+def test_epochs_of_blocks(kept):
+    store = Store(kept(), "f")
     with store.change():
         store.use_slots({"s": [Range(32, 32)], "t": [Range(0, 16)]}, 3)
         store.use_slots({"s": [Range(32, 16)]}, 5)
@@ -105,19 +105,19 @@ def test_epochs_of_blocks(tmp_path):
     assert store.epochs("t") == {0: 3}
 
 
-def test_a_store_keeps_its_fabric(tmp_path):
-    Store(tmp_path / "db", "f").close()
-    store = Store(tmp_path / "db", "g")
+def test_a_store_keeps_its_fabric(kept):
+    Store(kept(), "f").close()
+    store = Store(kept(), "g")
     assert (store.fabric, store.numbers) == ("f", "")
     with store.change():
         store.set_fabric("h", "{}")
     store.close()
-    assert Store(tmp_path / "db", "f").fabric == "h"
+    assert Store(kept(), "f").fabric == "h"
 
 
-def test_fields_of_another_version_are_kept(tmp_path):
+def test_fields_of_another_version_are_kept(kept):
     """A job is written by a newer version, changed by this one, and read by the newer one again."""
-    store = Store(tmp_path / "db", "f")
+    store = Store(kept(), "f")
     newer = JobRecord.model_validate({**_job("j", 1).model_dump(), "tenant": "blue"})
     member = Member.model_validate({"host": "h1", "zone": 3})
     with store.change():
@@ -130,13 +130,13 @@ def test_fields_of_another_version_are_kept(tmp_path):
     assert (kept["tenant"], kept["members"][0]["zone"], kept["members"][0]["joined"]) == ("blue", 3, True)
 
 
-def test_another_version_s_store_is_refused_with_what_keeps_its_jobs(tmp_path):
-    store = Store(tmp_path / "db", "f")
+def test_another_version_s_store_is_refused_with_what_keeps_its_jobs(kept):
+    store = Store(kept(), "f")
     with store.change():
         store.set_number("schema", SCHEMA + 1)
     store.close()
     with pytest.raises(StoreError, match="Run that version until its jobs have ended") as refused:
-        Store(tmp_path / "db", "f")
+        Store(kept(), "f")
     assert f"schema {SCHEMA + 1}, here {SCHEMA}" in str(refused.value)
     assert "remove" not in str(refused.value)
 
@@ -167,8 +167,8 @@ def test_the_version_before_may_have_its_store_back_until_it_is_final(tmp_path):
 
 
 @pytest.mark.parametrize("is_final", [True, False])
-def test_a_registration_writes_the_record_only_for_the_version_before(tmp_path, is_final):
-    store = Store(tmp_path / "db", "f")
+def test_a_registration_writes_the_record_only_for_the_version_before(kept, is_final):
+    store = Store(kept(), "f")
     job = _job("j", 1).model_copy(
         update={"queue_pairs": (QueuePairs(host="h1", epoch=1, calls=0, connections=()),)}
     )
@@ -189,8 +189,8 @@ def test_a_registration_writes_the_record_only_for_the_version_before(tmp_path, 
     assert store.jobs() == [changed]
 
 
-def test_a_new_store_is_final(tmp_path):
-    assert Store(tmp_path / "db", "f").is_final
+def test_a_new_store_is_final(kept):
+    assert Store(kept(), "f").is_final
 
 
 def test_a_standby_does_not_lead_with_a_store_that_a_newer_version_has_finalized(tmp_path):
@@ -201,8 +201,8 @@ def test_a_standby_does_not_lead_with_a_store_that_a_newer_version_has_finalized
         Leadership(store).try_lead()
 
 
-def test_a_record_that_cannot_be_read_is_named(tmp_path):
-    store = Store(tmp_path / "db", "f")
+def test_a_record_that_cannot_be_read_is_named(kept):
+    store = Store(kept(), "f")
     with store.change():
         store.put(_job("j", 1))
         store._db.execute("UPDATE jobs SET body = json_set(body, '$.state', 'paused')")
@@ -216,8 +216,8 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
         Store(tmp_path / "db", "f")
 
 
-def test_old_jobs_are_forgotten(tmp_path):
-    store = Store(tmp_path / "db", "f")
+def test_old_jobs_are_forgotten(kept):
+    store = Store(kept(), "f")
     with store.change():
         store.put(_job("live", 1))
         for seq in range(2, HISTORY + 10):

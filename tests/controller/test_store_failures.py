@@ -12,9 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.withdrawal import Intent, Withdrawal
 from netfold.controller.scheduling import plan_worker
 from netfold.controller.scheduling.job_planner import PlanRequest

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.jobs.store import Store
 from tests.simulation.loop import ProcessKilledError
 from tests.simulation.process import Process
 

@@ -17,8 +17,9 @@ from typing import Any
 from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.health.link_loads import Link
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord, JobState, Placement, Transport
-from netfold.controller.jobs.store import SCHEMA_BEFORE, Store, StoreError
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts

@@ -1,0 +1,260 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Calls the members of an etcd cluster. Every call has a deadline, and goes to another member when one does not
+answer."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+import grpc
+
+from netfold.controller.jobs import etcd_pb2 as pb
+from netfold.controller.jobs.engine import StoreError
+
+SCHEME = "etcd://"
+PORT = 2379
+EXPECTED = "expected etcd://HOST[:PORT],HOST,.../PREFIX?ca=FILE&cert=FILE&key=FILE"
+
+ATTEMPT_S = 0.5
+"""Limit of a call at one member."""
+CALL_S = 2.0
+"""Limit of a call at all members. An election takes longer at times: the change is refused, and tried again."""
+SHORT_CALL_S = 0.3
+"""The same after a call without an answer, until one has an answer: the controller's loop stands still meanwhile."""
+AWAY_S = 0.7
+"""Time after a call without an answer in which no further one is made: many changes may wait to be tried again."""
+LOAD_S = 10.0
+"""Limit of reading all of a store when it is opened: nothing waits meanwhile."""
+LOAD_ATTEMPT_S = 3.0
+PAUSE_S = 0.02
+PAGE = 100
+"""Keys in an answer: 40 MB at most."""
+
+_OPTIONS = [
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 2_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.use_local_subchannel_pool", 1),
+]
+_HAS_LEADER = (("hasleader", "true"),)
+"""A member without a leader refuses then, and does not wait for one."""
+_OTHER_MEMBER = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.UNKNOWN,
+}
+_CAUSES = {
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not of the authority in ?ca=",
+    "Hostname Verification": "its certificate is not for that name",
+    "peer certificate": "its certificate is not for that name",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS",
+    "Unwrap failed": "it refuses the certificate in ?cert=",
+    "Socket closed": "it closes the connection, as one that speaks TLS does without ?ca=",
+    "onnection refused": "no process listens there",
+    "Deadline Exceeded": "no answer in time",
+}
+_HOST = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(\d{1,5}))?$")
+_PREFIX = re.compile(r"^/([A-Za-z0-9_.-]{1,64})$")
+"""One part: no store is within another one's keys."""
+_FILES = ("ca", "cert", "key")
+
+Request = pb.RangeRequest | pb.TxnRequest
+Answer = TypeVar("Answer", pb.RangeResponse, pb.TxnResponse)
+
+
+@dataclass(frozen=True)
+class EtcdAddress:
+    """The members of a cluster, the prefix of a store's keys, and files: the certificate of the members' authority, and
+    the controller's own with its key."""
+
+    members: tuple[str, ...]
+    prefix: str
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+    @classmethod
+    def of(cls, text: str) -> EtcdAddress:
+        """Raises StoreError."""
+        found = urlsplit(text)
+        prefix = _PREFIX.match(found.path)
+        files = dict(parse_qsl(found.query, keep_blank_values=True))
+        if found.scheme != "etcd" or found.fragment or prefix is None:
+            raise StoreError(f"{text}: {EXPECTED}")
+        if set(files) - set(_FILES) or "" in files.values() or ("cert" in files) != ("key" in files):
+            raise StoreError(f"{text}: {EXPECTED}, with cert and key together or not at all")
+        members = tuple(_member(text, member) for member in found.netloc.split(","))
+        if "ca" not in files and ("cert" in files or not all(map(_is_here, members))):
+            raise StoreError(f"{text}: expected ?ca=FILE, because the store holds the key of all tokens")
+        return cls(members, prefix[1], **{name: Path(file) for name, file in files.items()})
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{','.join(self.members)}/{self.prefix}"
+
+    def credentials(self) -> grpc.ChannelCredentials | None:
+        """Raises OSError."""
+        if self.ca is None:
+            return None
+        key, cert = (None if file is None else file.read_bytes() for file in (self.key, self.cert))
+        return grpc.ssl_channel_credentials(self.ca.read_bytes(), key, cert)
+
+
+def _member(text: str, member: str) -> str:
+    match = _HOST.match(member)
+    port = int(match[2] or PORT) if match else 0
+    if match is None or not 0 < port < 65536:
+        raise StoreError(f"{text}: '{member}' is no member; {EXPECTED}")
+    return f"{match[1]}:{port}"
+
+
+def _is_here(member: str) -> bool:
+    host = member.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class EtcdClient:
+    """The keys below the prefix of an address. Raises StoreError where no member answers in time."""
+
+    def __init__(self, address: EtcdAddress) -> None:
+        self.name = str(address)
+        self._prefix = f"{address.prefix}/".encode()
+        try:
+            credentials = address.credentials()
+        except OSError as error:
+            raise StoreError(f"{self.name}: {error.filename} cannot be read: {error.strerror}") from error
+        self._members = address.members
+        self._channels = [
+            grpc.insecure_channel(member, _OPTIONS)
+            if credentials is None
+            else grpc.secure_channel(member, credentials, _OPTIONS)
+            for member in self._members
+        ]
+        self._at = 0
+        self._is_away = False
+        self._away_until = 0.0
+        self._why_away = ""
+
+    def close(self) -> None:
+        for channel in self._channels:
+            channel.close()
+
+    def load(self) -> dict[str, bytes]:
+        """All keys, as they were at one moment."""
+        return self._load("", LOAD_S, LOAD_ATTEMPT_S)
+
+    def load_few(self, prefix: str) -> dict[str, bytes]:
+        """The keys with a prefix, within the time of a write."""
+        return self._load(prefix, self._limit_s, ATTEMPT_S)
+
+    def _load(self, prefix: str, limit_s: float, attempt_s: float) -> dict[str, bytes]:
+        first = self._prefix + prefix.encode()
+        request = pb.RangeRequest(key=first, range_end=_end(first), limit=PAGE)
+        found: dict[str, bytes] = {}
+        until = time.monotonic() + limit_s
+        while True:
+            answer = self._call("Range", request, pb.RangeResponse, until - time.monotonic(), attempt_s)
+            found |= {self._name(kv.key): kv.value for kv in answer.kvs}
+            if not answer.more or not answer.kvs:
+                return found
+            request.key = answer.kvs[-1].key + b"\0"
+            request.revision = request.revision or answer.header.revision
+
+    def replace(
+        self, key: str, before: bytes | None, after: bytes, changes: Mapping[str, bytes | None]
+    ) -> bytes | None:
+        """Make the changes (None: the key goes) and write `after` to `key`, if that has the value `before` (None: it
+        does not exist). Return its value: `after`, or else the one that it had, and nothing was changed. The call is
+        repeated where no answer comes, so no `after` may be used twice."""
+        own = self._prefix + key.encode()
+        compare = pb.Compare(key=own, target=pb.Compare.VALUE, value=before)
+        if before is None:
+            compare = pb.Compare(key=own, target=pb.Compare.CREATE, create_revision=0)
+        request = pb.TxnRequest(
+            compare=[compare],
+            success=[_put(own, after), *(self._change(k, v) for k, v in changes.items())],
+            failure=[pb.RequestOp(request_range=pb.RangeRequest(key=own))],
+        )
+        answer = self._call("Txn", request, pb.TxnResponse, self._limit_s, ATTEMPT_S)
+        if answer.succeeded:
+            return after
+        found = answer.responses[0].response_range.kvs if answer.responses else ()
+        return found[0].value if found else None
+
+    @property
+    def _limit_s(self) -> float:
+        return SHORT_CALL_S if self._is_away else CALL_S
+
+    def _change(self, name: str, value: bytes | None) -> pb.RequestOp:
+        key = self._prefix + name.encode()
+        if value is not None:
+            return _put(key, value)
+        return pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=key))
+
+    def _name(self, key: bytes) -> str:
+        try:
+            return key.removeprefix(self._prefix).decode()
+        except UnicodeDecodeError as error:
+            raise StoreError(f"{self.name}: {key!r} is no key of a store of netfold") from error
+
+    def _call(
+        self, method: str, request: Request, kind: type[Answer], limit_s: float, attempt_s: float
+    ) -> Answer:
+        if time.monotonic() < self._away_until:
+            raise StoreError(self._why_away)
+        until = time.monotonic() + limit_s
+        while True:
+            at = self._at % len(self._channels)
+            call: Callable[..., Answer] = self._channels[at].unary_unary(
+                f"/etcdserverpb.KV/{method}",
+                request_serializer=type(request).SerializeToString,
+                response_deserializer=kind.FromString,
+            )
+            left_s = max(PAUSE_S, until - time.monotonic())
+            try:
+                answer = call(request, timeout=min(left_s, attempt_s), metadata=_HAS_LEADER)
+            except grpc.RpcError as error:
+                why = f"{self._members[at]}: {_cause(error)}"
+                if error.code() not in _OTHER_MEMBER:
+                    raise StoreError(f"{self.name}: etcd refuses the call: {why}") from error
+                self._at += 1
+                if time.monotonic() >= until:
+                    self._is_away = True
+                    self._away_until = time.monotonic() + AWAY_S
+                    self._why_away = f"{self.name}: no member of etcd answers: {why}"
+                    raise StoreError(self._why_away) from error
+            else:
+                self._is_away = False
+                return answer
+            time.sleep(PAUSE_S)  # a member that refuses does so at once
+
+
+def _cause(error: grpc.RpcError) -> str:
+    """The reason of etcd, or else of gRPC in words: to its caller the controller is there."""
+    details = error.details() or ""
+    if details.startswith(("etcdserver", "rpc error", "auth")):
+        return details
+    return next((cause for sign, cause in _CAUSES.items() if sign in details), "it cannot be reached")
+
+
+def _put(key: bytes, value: bytes) -> pb.RequestOp:
+    return pb.RequestOp(request_put=pb.PutRequest(key=key, value=value))
+
+
+def _end(prefix: bytes) -> bytes:
+    """The first key behind all that have the prefix."""
+    return prefix[:-1] + bytes([prefix[-1] + 1])

@@ -1,0 +1,303 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The engine that keeps a store in etcd. The store reads and changes a database in memory; a commit writes the keys of
+the rows that the transaction has changed.
+
+    head                 TERM:PROCESS:NUMBER, another one with each write; each compares it with the one before
+    data/KEY/PART        the rows of a key, compressed, in parts
+    new/KEY/PART         what a commit that does not fit one transaction of etcd is going to write
+    decided              exists while what is under new/ has been committed, and is moved to data/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import secrets
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from netfold.controller.jobs.engine import FileEngine, NotLeaderError, StoreEngine, StoreError
+from netfold.controller.jobs.etcd_client import SCHEME, EtcdAddress, EtcdClient
+
+MAX_KEYS = 120
+"""Keys that a transaction writes beside `head`; etcd takes 128 operations."""
+MAX_BYTES = 1_000_000
+"""Values in a transaction; etcd takes 1.5 MiB."""
+PART_BYTES = 400_000
+
+HEAD, DECIDED, DATA, NEW = "head", "decided", "data/", "new/"
+_WRITTEN, _DELETED = b"=", b"-"
+"""First bytes of values under new/."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Where a table's rows are kept: below `prefix`, those of one value of `column` under a key, or under several keys
+    that differ by the value of an expression, `part`."""
+
+    prefix: str
+    column: str
+    part: str = "''"
+
+
+_HOSTS = "substr({row}host, -1)"
+"""Hosts by their last character: one that joins writes the key of few."""
+GROUPS = {
+    "facts": _Group("facts", "name"),
+    "jobs": _Group("jobs", "name"),
+    "members": _Group("members", "job", _HOSTS),
+    "queue_pairs": _Group("queue_pairs", "job", _HOSTS),
+    "withdrawals": _Group("withdrawals", "element"),
+    "epochs": _Group("switches", "switch"),
+    "revisions": _Group("switches", "switch"),
+    "switch_programs": _Group("switches", "switch"),
+    "tenants": _Group("tenants", "tenant"),
+    "programs": _Group("programs", "digest"),
+}
+"""By table. A table of a later schema gets a prefix of its own: this version leaves the keys of others as they are."""
+
+Key = tuple[str, str, str]
+"""A prefix, the value of the column, and of the part."""
+
+
+def engine_of(state: str | Path) -> StoreEngine:
+    """The engine that a text or a path names. Raises StoreError."""
+    if isinstance(state, str) and state.startswith(SCHEME):
+        return EtcdEngine(EtcdAddress.of(state))
+    return FileEngine(Path(state))
+
+
+class EtcdEngine:
+    """Keeps a store under the prefix of an address. Each write compares what was there before: of two processes,
+    the one that wrote last commits, and the other one has lost the store."""
+
+    def __init__(self, address: EtcdAddress) -> None:
+        self.name = str(address)
+        self.lost = asyncio.Event()
+        self._client = EtcdClient(address)
+        self._process = secrets.token_hex(4)
+        self._number = 0
+        self._head: bytes | None = None
+        self._parts: dict[str, int] = {}
+        """Greatest number of parts that a key may have in etcd."""
+        self._in_doubt: set[Key] = set()
+        """Keys of commits that failed: etcd may have them. The next commit writes them as they are in memory."""
+        self._is_settled = True
+        """Whether `head` is known, and nothing is left under new/."""
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def open(self, tables: str) -> sqlite3.Connection:
+        database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        database.executescript(tables)
+        found = self._client.load()
+        self._head = found.get(HEAD)
+        changes = _changes(found)
+        self._is_settled = not changes and DECIDED not in found
+        if DECIDED in found:
+            found |= {n: v for n, v in changes.items() if v is not None}
+            found = {n: v for n, v in found.items() if changes.get(n, v) is not None}
+        self._insert(database, {n.removeprefix(DATA): v for n, v in found.items() if n.startswith(DATA)})
+        database.executescript(_triggers())
+        return database
+
+    def _insert(self, database: sqlite3.Connection, parts: Mapping[str, bytes]) -> None:
+        values: dict[str, list[bytes]] = {}
+        for name in sorted(parts):
+            values.setdefault(name.rpartition("/")[0], []).append(parts[name])
+        prefixes = {group.prefix for group in GROUPS.values()}
+        database.execute("BEGIN")
+        for name, value in values.items():
+            self._parts[name] = len(value)
+            if name.partition("/")[0] not in prefixes:
+                continue
+            try:
+                for table, rows in json.loads(zlib.decompress(b"".join(value)), object_hook=_blob).items():
+                    _insert_rows(database, table, rows)
+            except (zlib.error, ValueError, TypeError, LookupError, AttributeError, sqlite3.Error) as error:
+                raise StoreError(f"{self.name}: the key {DATA}{name} cannot be read: {error}") from error
+        database.execute("COMMIT")
+
+    # ---- writing ---------------------------------------------------------------------------------
+
+    def commit(self, database: sqlite3.Connection) -> None:
+        changed = set(database.execute("SELECT * FROM temp.changed"))
+        if changed:
+            self._keep(database, changed | self._in_doubt)
+            database.execute("DELETE FROM temp.changed")
+        database.execute("COMMIT")
+        if changed:
+            self._in_doubt = set()
+
+    def _keep(self, database: sqlite3.Connection, keys: set[Key]) -> None:
+        if self.lost.is_set():
+            raise NotLeaderError(self._taken_over())
+        term = database.execute("SELECT value FROM main.facts WHERE name = 'term'").fetchone()
+        term = term[0] if term else 0
+        if not self._is_settled:
+            self._settle(term)
+        values = {_name(key): _value(database, key) for key in sorted(keys)}
+        counts = {name: -(-len(value) // PART_BYTES) for name, value in values.items()}
+        entries: dict[str, bytes | None] = {}
+        for name, value in values.items():
+            for part in range(max(counts[name], self._parts.get(name, 0))):
+                piece = value[part * PART_BYTES : (part + 1) * PART_BYTES]
+                entries[f"{DATA}{name}/{part:03}"] = piece or None
+        self._in_doubt, self._is_settled = keys, False
+        self._parts |= {name: max(count, self._parts.get(name, 0)) for name, count in counts.items()}
+        self._write(term, entries)
+        self._parts |= counts
+        self._is_settled = True
+
+    def _write(self, term: int, entries: Mapping[str, bytes | None]) -> None:
+        """Write all of the entries, or none of them."""
+        batches = list(_batches(entries, MAX_KEYS))
+        if len(batches) == 1:
+            self._send(term, batches[0])
+            return
+        staged = {_staged(n): _DELETED if v is None else _WRITTEN + v for n, v in entries.items()}
+        for batch in _batches(staged, MAX_KEYS):
+            self._send(term, batch)
+        self._send(term, {DECIDED: b"1"})
+        self._move(term, entries)
+
+    def _move(self, term: int, entries: Mapping[str, bytes | None]) -> None:
+        """Write what has been decided, and may have been written in part."""
+        for batch in _batches(entries, MAX_KEYS // 2):
+            self._send(term, {**batch, **dict.fromkeys(map(_staged, batch))})
+        self._send(term, {DECIDED: None})
+
+    def _settle(self, term: int) -> None:
+        """Find out what a commit that failed has left, or a process that died within one. What has been decided is
+        finished, and all else is deleted."""
+        load = self._client.load_few
+        found = load(HEAD) | load(DECIDED) | load(NEW)
+        if found.get(HEAD) != self._head and not self._is_own(found.get(HEAD)):
+            self._lose()
+        self._head = found.get(HEAD)
+        changes = _changes(found)
+        if DECIDED in found:
+            self._move(term, changes)
+        else:
+            for batch in _batches(dict.fromkeys(map(_staged, changes)), MAX_KEYS):
+                self._send(term, batch)
+        self._is_settled = True
+
+    def _send(self, term: int, changes: Mapping[str, bytes | None]) -> None:
+        """Make some changes in one transaction of etcd. Raises NotLeaderError if another process has made one since."""
+        self._number += 1
+        after = f"{term}:{self._process}:{self._number}".encode()
+        found = self._client.replace(HEAD, self._head, after, changes)
+        if found == after:
+            self._head = after
+        elif self._is_own(found):
+            raise StoreError(f"{self.name}: an earlier change, which had no answer, was made now; try again")
+        else:
+            self._lose()
+
+    def _is_own(self, head: bytes | None) -> bool:
+        return head is not None and head.split(b":")[1:2] == [self._process.encode()]
+
+    def _lose(self) -> NoReturn:
+        self.lost.set()
+        raise NotLeaderError(self._taken_over())
+
+    def _taken_over(self) -> str:
+        return (
+            f"{self.name}: another process has written to the store, so that this one commits nothing any more. One "
+            "controller at a time may run with it"
+        )
+
+    # ---- leading ---------------------------------------------------------------------------------
+
+    def try_lead(self) -> Callable[[], None]:
+        """The process that starts last leads: its first commit, of its term, ends those of the one before."""
+        return lambda: None
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _triggers() -> str:
+    """Statements for a table with the keys of all rows that the transaction has changed."""
+    made = [
+        "CREATE TEMP TABLE changed (prefix, name, part);"
+    ]  # no unique key: the outer statement has the policy
+    for table, group in GROUPS.items():
+        for event, row in (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")):
+            part = group.part.format(row=f"{row}.")
+            trigger = f"CREATE TEMP TRIGGER {table}_{event} AFTER {event} ON main.{table}"
+            key = f"'{group.prefix}', {row}.{group.column}, {part}"
+            made.append(f"{trigger} BEGIN INSERT INTO changed VALUES ({key}); END;")
+    return "\n".join(made)
+
+
+def _value(database: sqlite3.Connection, key: Key) -> bytes:
+    """The rows of a key; empty if it has none."""
+    prefix, name, part = key
+    tables: dict[str, list[Any]] = {}
+    for table, group in GROUPS.items():
+        if group.prefix == prefix:
+            query = f"SELECT * FROM main.{table} WHERE {group.column} = ? AND {group.part.format(row='')} = ?"
+            if rows := database.execute(query, (name, part)).fetchall():
+                tables[table] = rows
+    text = json.dumps(tables, separators=(",", ":"), default=_text)
+    return zlib.compress(text.encode(), 1) if tables else b""
+
+
+def _insert_rows(database: sqlite3.Connection, table: str, rows: list[list[Any]]) -> None:
+    """Raises LookupError, TypeError, ValueError and sqlite3.Error for what are no rows of a table."""
+    if table not in GROUPS:
+        raise KeyError(table)
+    places = ", ".join("?" * len(rows[0]))
+    database.executemany(f"INSERT INTO main.{table} VALUES ({places})", rows)
+
+
+def _text(blob: object) -> dict[str, str]:
+    if not isinstance(blob, bytes):
+        raise TypeError(f"{type(blob).__name__} is no value of SQLite")
+    return {"base64": base64.b64encode(blob).decode()}
+
+
+def _blob(found: dict[str, Any]) -> Any:
+    if found.keys() == {"base64"}:
+        return base64.b64decode(found["base64"], validate=True)
+    return found
+
+
+def _name(key: Key) -> str:
+    return "/".join(key)
+
+
+def _staged(name: str) -> str:
+    return NEW + name.removeprefix(DATA)
+
+
+def _changes(found: Mapping[str, bytes]) -> dict[str, bytes | None]:
+    """The entries under data/ that those under new/ stand for."""
+    return {
+        DATA + name.removeprefix(NEW): value[1:] if value.startswith(_WRITTEN) else None
+        for name, value in found.items()
+        if name.startswith(NEW)
+    }
+
+
+def _batches(entries: Mapping[str, bytes | None], max_keys: int) -> Iterator[dict[str, bytes | None]]:
+    """The entries in parts that one transaction takes each."""
+    batch: dict[str, bytes | None] = {}
+    size = 0
+    for name, value in entries.items():
+        more = len(value or b"")
+        if batch and (len(batch) == max_keys or size + more > MAX_BYTES):
+            yield batch
+            batch, size = {}, 0
+        batch[name] = value
+        size += more
+    if batch:
+        yield batch

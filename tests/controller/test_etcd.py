@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Stores in etcd, with real members that are killed and stopped: commands, certificates, and whole controllers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from netfold.controller.jobs import etcd_client
+from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.etcd_engine import engine_of
+from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
+from netfold.controller.service.leadership import Leadership
+from tests.controller.etcd_server import DEADLINE_S, EtcdServer, etcd_server
+from tests.controller.test_processes import Operator, _run
+from tests.controller.test_store_files import _run as command
+from tests.controller.test_store_files import store as store  # noqa: PLC0414 (a fixture)
+from tests.traffic.tls import make_certificate
+
+PATIENT = (
+    "from netfold.controller.jobs import etcd_client; etcd_client.ATTEMPT_S = etcd_client.CALL_S = 5.0; "
+)
+"""Of a controller on a busy machine: etcd may answer late, and callers wait for 10 s."""
+
+
+def _until_it_commits(store: Store) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            with store.change():
+                store.set_number("seq", store.number("seq") + 1)
+        except StoreError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)  # the client makes no call for a while
+        else:
+            return
+
+
+def test_a_store_is_copied_to_etcd_and_back(store, etcd: EtcdServer, tmp_path):
+    state, back = etcd.state(), tmp_path / "back.db"
+    assert command("verify", state)[0] == 4
+    leadership = Leadership(store)
+    assert leadership.try_lead()
+    assert command("copy", store.name, state)[0] == 3
+    leadership.release()
+    code, output = command("copy", store.name, state)
+    assert (code, "2 jobs, 2 of them live" in output) == (0, True), output
+    code, output = command("copy", store.name, state)
+    assert (code, "name a place without a store" in output) == (4, True), output
+    assert command("copy", state, back)[0] == 0
+    for copied in (Store(engine_of(state), ""), Store(back, "")):
+        assert copied.jobs() == store.jobs()
+        assert (copied.mark, copied.key, copied.fabric) == (store.mark, store.key, store.fabric)
+        copied.close()
+    assert command("copy", tmp_path / "none", etcd.state())[0] == 4
+
+
+def test_the_commands_take_a_store_in_etcd(store, etcd: EtcdServer, tmp_path):
+    state = etcd.state()
+    command("copy", store.name, state)
+    leader = Store(engine_of(state), "")
+    for name, *more in (("verify",), ("backup", tmp_path / "copy"), ("finalize",)):
+        assert command(name, state, *more)[0] == 0
+    with leader.change():
+        leader.set_number("seq", 9)
+    assert command("restore", tmp_path / "copy", state)[0] == 0
+    with pytest.raises(StoreError, match="another process"), leader.change():
+        leader.set_number("seq", 10)
+    assert Store(engine_of(state), "").number("seq") == store.number("seq")
+
+
+def test_a_store_of_the_version_before_is_not_copied_to_etcd(store, etcd: EtcdServer):
+    with store.change():
+        store.set_number("schema", SCHEMA_BEFORE)
+    code, output = command("copy", store.name, etcd.state())
+    assert (code, "no version before reads a store there" in " ".join(output.split())) == (4, True), output
+
+
+def test_certificates_of_both_sides(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    own, other = make_certificate(tmp_path, "localhost"), make_certificate(tmp_path / "other", "localhost")
+    with etcd_server(tmp_path, tls=own) as server:
+        state = server.state()
+        Store(engine_of(state), "f").close()
+        assert Store(engine_of(state), "g").fabric == "f"
+        for limit in ("LOAD_S", "LOAD_ATTEMPT_S"):
+            monkeypatch.setattr(etcd_client, limit, 1.0)
+        for wrong in (
+            state.replace(str(own.certificate), str(other.certificate)).replace(str(own.key), str(other.key)),
+            state.partition("&cert=")[0],
+            state.partition("?")[0],
+        ):
+            with pytest.raises(StoreError, match="no member of etcd answers"):
+                Store(engine_of(wrong), "f")
+
+
+@pytest.fixture
+def _short_limits(monkeypatch):
+    """Those of the product, which the server of other tests may have lengthened."""
+    for limit, seconds in (("ATTEMPT_S", 0.5), ("CALL_S", 2.0), ("SHORT_CALL_S", 0.3)):
+        monkeypatch.setattr(etcd_client, limit, seconds)
+
+
+@pytest.mark.usefixtures("_short_limits")
+def test_a_change_is_refused_in_time_while_etcd_is_away(tmp_path):
+    with etcd_server(tmp_path) as server:
+        store = Store(engine_of(server.state()), "f")
+        _until_it_commits(store)
+        for is_hung in (True, False):
+            if is_hung:
+                server.pause(0)
+            else:
+                server.kill(0)
+            before, began = store.number("seq"), time.monotonic()
+            with pytest.raises(StoreError, match="no member of etcd answers"), store.change():
+                store.set_number("seq", 100)
+            assert time.monotonic() - began < etcd_client.CALL_S + DEADLINE_S / 2
+            assert store.number("seq") == before
+            if is_hung:
+                server.resume(0)
+            else:
+                server.start(0)
+            _until_it_commits(store)
+            assert store.number("seq") == before + 1
+
+
+@pytest.mark.usefixtures("_short_limits")
+def test_a_store_outlives_each_member_of_etcd(tmp_path):
+    with etcd_server(tmp_path, members=3) as server:
+        state = server.state()
+        store = Store(engine_of(state), "f")
+        for number in server.numbers:
+            server.kill(number)
+            _until_it_commits(store)
+            server.start(number)
+            _until_it_commits(store)
+        assert Store(engine_of(state), "f").number("seq") == store.number("seq") == 2 * len(server.numbers)
+
+
+def test_another_controller_goes_on_with_the_store(etcd: EtcdServer, tmp_path):
+    """A cluster manager starts it elsewhere. The one before, were it alive, ends at its next change."""
+    state = etcd.state()
+
+    async def scenario(operator: Operator) -> None:
+        async with operator.controller("--state", state, prelude=PATIENT) as first:
+            await operator.serves(first)
+            assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+            first_address, operator.address = operator.address, f"unix:{operator.folder}/d.sock"
+            async with operator.controller("--state", state, prelude=PATIENT) as second:
+                await operator.serves(second)
+                code, out, _ = await operator.run("job", "show", "job", "--json")
+                assert (code, json.loads(out)["state"]) == (0, "running")
+                second_address, operator.address = operator.address, first_address
+                code, _, errors = await operator.run("fabric", "cordon", "h1")
+                assert (code, "another process has written" in errors) == (4, True), errors
+                assert await asyncio.wait_for(first.wait(), DEADLINE_S) == 4
+                operator.address = second_address
+                assert (await operator.run("job", "cancel", "job"))[0] == 0
+
+    _run(tmp_path, scenario)
+
+
+def test_changes_are_refused_as_a_whole_while_etcd_is_away(tmp_path):
+    """As with a lost disk (test_lost_disk.py), and the controller goes on once etcd is back."""
+
+    async def scenario(operator: Operator) -> None:
+        (tmp_path / "etcd").mkdir()
+        with etcd_server(tmp_path / "etcd") as server:
+            async with operator.controller("--state", server.state(), prelude=PATIENT) as leader:
+                await operator.serves(leader)
+                assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+                held = operator.switch.entries()
+                server.kill(0)
+                for change in (("job", "cancel", "job"), ("fabric", "cordon", "h1")):
+                    code, _, errors = await operator.run(*change)
+                    assert (code, "no member of etcd answers" in errors) == (4, True), errors
+                for read in (("fabric", "status"), ("controller", "status"), ("job", "explain", "job")):
+                    assert (await operator.run(*read))[0] == 0
+                code, out, _ = await operator.run("job", "show", "job", "--json")
+                assert (code, json.loads(out)["state"]) == (0, "running")
+                assert operator.switch.entries() == held
+                assert leader.returncode is None
+                server.start(0)
+                server.until_it_answers()
+                async with asyncio.timeout(DEADLINE_S):
+                    while (await operator.run("job", "cancel", "job"))[0] != 0:
+                        pass
+
+    _run(tmp_path, scenario)
