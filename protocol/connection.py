@@ -153,6 +153,8 @@ def _options(where: Connection) -> list[tuple[str, Any]]:
             1000,
         ),  # a caller that waits for the controller finds it within a second
         ("grpc.enable_http_proxy", 0),  # what http_proxy names leads to the web, not to a controller
+        # A connection of its own: gRPC 1.85 may never connect one again that an earlier channel of the process lost.
+        ("grpc.use_local_subchannel_pool", 1),
     ]
     if where.address.startswith("unix:"):
         return options
