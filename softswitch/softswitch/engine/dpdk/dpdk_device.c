@@ -72,7 +72,6 @@ static int probe(struct ss_dpdk_device *device, const char *arguments) {
     if (rte_eth_dev_get_port_by_name(device->name, &device->id) == 0) return 0;
     int error = rte_dev_probe(arguments);
     if (error) return error == -ENODEV ? error : -EIO;
-    device->is_probed = true;
     return rte_eth_dev_get_port_by_name(device->name, &device->id) == 0 ? 0 : -EIO;
 }
 
@@ -85,9 +84,8 @@ static void release_pool(struct ss_dpdk_device *device) {
 
 static void remove_device(struct ss_dpdk_device *device, const struct rte_eth_dev_info *info) {
     bool is_gone = rte_eth_dev_is_removed(device->id) == 1;
-    if (!device->is_probed || (!device->is_virtual && !is_gone)) return;
+    if (!device->is_virtual && !is_gone) return;
     (void)rte_dev_remove(info->device);
-    device->is_probed = false;
     release_pool(device);
 }
 
