@@ -75,6 +75,7 @@ def test_a_device_has_a_name_and_arguments(interface: str, device: DpdkDevice) -
         ("dpdk:net_a_very_long_name", "expected a PCI address"),
         ("dpdk:net_tap0,iface", "expected KEY=VALUE"),
         ("dpdk:net_tap0,iface=a b", "expected KEY=VALUE"),
+        ("dpdk:net_memif0,socket=/run/bus=pci,addr=0000:3b:00.0", "expected KEY=VALUE"),
         ("dpdk:net_tap0,mtu=67", r"expected 68\.\.16000"),
         ("dpdk:net_tap0,mtu=9000x", r"expected 68\.\.16000"),
     ],
@@ -253,8 +254,8 @@ def test_ports_are_added_and_removed_at_run_time_in_bounded_memory(start: Start)
 
     with switch.control() as control:
         sizes = []
-        for _ in range(12):
-            control.request("add-port", port=2, interface="dpdk:net_ring1")
+        for number in (*(1,) * 12, *range(2, 12)):
+            control.request("add-port", port=2, interface=f"dpdk:net_ring{number}")
             control.request("remove-port", port=2)
             sizes.append(resident_kb())
     assert sizes[-1] - sizes[3] < 4096

@@ -15,7 +15,8 @@ NAME_MAX = 15
 MTU_MIN, MTU_MAX = 68, 16000
 _PCI = re.compile(r"[0-9a-f]{4,5}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _VIRTUAL = re.compile(r"net_[a-z0-9_]+")
-_ARGUMENT = re.compile(r"[a-z0-9_-]+=[!-+\--~]*")
+_ARGUMENT = re.compile(r"[a-z0-9_-]+=[!-+\--<>-~]*")
+"""Without a second `=`: DPDK takes `/bus=...` inside a value for another device."""
 EXAMPLES = "expected a PCI address such as 0000:3b:00.0, or a virtual device such as net_tap0,iface=tap0"
 
 

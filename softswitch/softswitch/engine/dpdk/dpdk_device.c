@@ -72,22 +72,28 @@ static int probe(struct ss_dpdk_device *device, const char *arguments) {
     if (rte_eth_dev_get_port_by_name(device->name, &device->id) == 0) return 0;
     int error = rte_dev_probe(arguments);
     if (error) return error == -ENODEV ? error : -EIO;
-    device->is_probed = true;
     return rte_eth_dev_get_port_by_name(device->name, &device->id) == 0 ? 0 : -EIO;
+}
+
+/* A pool lives on while other ports have its frames. */
+static void release_pool(struct ss_dpdk_device *device) {
+    if (!device->pool || !rte_mempool_full(device->pool)) return;
+    rte_mempool_free(device->pool);
+    device->pool = NULL;
 }
 
 static void remove_device(struct ss_dpdk_device *device, const struct rte_eth_dev_info *info) {
     bool is_gone = rte_eth_dev_is_removed(device->id) == 1;
-    if (!device->is_probed || (!device->is_virtual && !is_gone)) return;
+    if (!device->is_virtual && !is_gone) return;
     (void)rte_dev_remove(info->device);
-    device->is_probed = false;
+    release_pool(device);
 }
 
-/* Keeps a pool of earlier frames if they are not shorter, and frees one whose buffers are all back. */
+/* Keeps a pool of earlier frames if they are not shorter. */
 static int make_pool(struct ss_dpdk_device *device, uint32_t longest, uint32_t buffers) {
     static uint32_t number;
     if (device->pool && device->room >= longest && device->pool->size >= buffers) return 0;
-    if (device->pool && rte_mempool_full(device->pool)) rte_mempool_free(device->pool);
+    release_pool(device);
     device->pool = NULL;
     for (device->room = ROOM_MIN; device->room < longest;) device->room *= 2;
     char name[RTE_MEMPOOL_NAMESIZE];

@@ -20,7 +20,6 @@ struct ss_dpdk_device {
     struct ss_dpdk_device *next;
     char name[IF_NAMESIZE];
     bool is_virtual;
-    bool is_probed; /* by this library */
     uint16_t id;
     uint32_t threads, users; /* queues, and how many of them are open */
     uint32_t send_descriptors; /* of a queue */
