@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import secrets
 import sqlite3
 import zlib
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from netfold.controller.jobs.engine import FileEngine, NotLeaderError, StoreEngine, StoreError
-from netfold.controller.jobs.etcd_client import SCHEME, EtcdAddress, EtcdClient
+from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
 
 MAX_KEYS = 120
 """Keys that a transaction writes beside `head`; etcd takes 128 operations."""
@@ -62,13 +63,16 @@ GROUPS = {
 }
 """By table. A table of a later schema gets a prefix of its own: this version leaves the keys of others as they are."""
 
+_ADDRESS = re.compile(r"\s*($|etcd:|[a-z0-9+.-]+://)", re.IGNORECASE)
+
 Key = tuple[str, str, str]
 """A prefix, the value of the column, and of the part."""
 
 
 def engine_of(state: str | Path) -> StoreEngine:
-    """The engine that a text or a path names. Raises StoreError."""
-    if isinstance(state, str) and state.startswith(SCHEME):
+    """The engine that a text or a path names. What looks like an address is no file: a controller with a new store
+    empties the switches. Raises StoreError."""
+    if isinstance(state, str) and _ADDRESS.match(state):
         return EtcdEngine(EtcdAddress.of(state))
     return FileEngine(Path(state))
 
