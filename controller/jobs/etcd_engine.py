@@ -63,6 +63,17 @@ GROUPS = {
 }
 """By table. A table of a later schema gets a prefix of its own: this version leaves the keys of others as they are."""
 
+_UNREADABLE = (
+    zlib.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    sqlite3.Error,
+)
+
 _ADDRESS = re.compile(r"\s*($|etcd:|[a-z0-9+.-]+://)", re.IGNORECASE)
 
 Key = tuple[str, str, str]
@@ -124,7 +135,7 @@ class EtcdEngine:
             try:
                 for table, rows in json.loads(zlib.decompress(b"".join(value)), object_hook=_blob).items():
                     _insert_rows(database, table, rows)
-            except (zlib.error, ValueError, TypeError, LookupError, AttributeError, sqlite3.Error) as error:
+            except _UNREADABLE as error:
                 raise StoreError(f"{self.name}: the key {DATA}{name} cannot be read: {error}") from error
         database.execute("COMMIT")
 

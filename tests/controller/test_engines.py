@@ -5,6 +5,7 @@ gives no answer."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 
 import pytest
@@ -241,9 +242,14 @@ def test_a_key_that_cannot_be_read_is_named(etcd: EtcdServer):
     store.close()
     found = client.load()
     assert found[f"{DATA}later/a//000"] == b"of a later schema", "it stays as it is"
-    client.replace(HEAD, found[HEAD], b"0:x:2", {f"{DATA}jobs/a//000": b"nonsense"})
-    with pytest.raises(StoreError, match="the key data/jobs/a/ cannot be read"):
-        Store(engine_of(state), "f")
+    for damage in (
+        b"nonsense",
+        *map(zlib.compress, (b'{"facts":[["seq",1' + b"0" * 30 + b"]]}", b"[" * 100_000)),
+    ):
+        client.replace(HEAD, found[HEAD], b"0:x:%d" % len(damage), {f"{DATA}jobs/a//000": damage})
+        with pytest.raises(StoreError, match="the key data/jobs/a/ cannot be read"):
+            Store(engine_of(state), "f")
+        found = client.load()
 
 
 @pytest.mark.parametrize(
