@@ -217,7 +217,13 @@ class EtcdEngine:
             self._lose()
 
     def _is_own(self, head: bytes | None) -> bool:
-        return head is not None and head.split(b":")[1:2] == [self._process.encode()]
+        """Whether this process has written it without an answer. An older one is of an etcd that was set back."""
+        return self._number_of(head) > self._number_of(self._head)
+
+    def _number_of(self, head: bytes | None) -> int:
+        """The number of this process's write; 0 for another one's."""
+        process, _, number = (head or b"").partition(b":")[2].partition(b":")
+        return int(number) if process == self._process.encode() else 0
 
     def _lose(self) -> NoReturn:
         self.lost.set()

@@ -222,6 +222,22 @@ def test_an_older_writer_commits_nothing_in_etcd(etcd: EtcdServer):
     assert Store(engine_of(state), "f").number("seq") == 3
 
 
+def test_a_writer_commits_nothing_in_an_etcd_that_was_set_back(etcd: EtcdServer):
+    """A snapshot of etcd has an older head of this process, and lacks what memory has."""
+    state = etcd.state()
+    store, client = Store(engine_of(state), "f"), EtcdClient(EtcdAddress.of(state))
+    snapshot = client.load()
+    for number in (1, 2):
+        _change(store, lambda store, number=number: store.set_number("seq", number))
+    found = client.load()
+    entries = dict.fromkeys(found) | snapshot
+    client.replace(HEAD, found[HEAD], entries.pop(HEAD) or b"", entries)
+    for _ in range(2):
+        with pytest.raises(NotLeaderError), store.change():
+            store.set_number("other", 3)
+    assert client.load() == snapshot
+
+
 def test_reading_a_store_takes_it_from_no_one(etcd: EtcdServer):
     state = etcd.state()
     leader = Store(engine_of(state), "f")
