@@ -16,7 +16,7 @@ from netfold.controller.jobs.etcd_engine import engine_of
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.service.leadership import Leadership
 from tests.controller.etcd_server import DEADLINE_S, EtcdServer, etcd_server
-from tests.controller.test_processes import Operator, _run
+from tests.controller.test_processes import operating
 from tests.controller.test_store_files import _run as command
 from tests.controller.test_store_files import store as store  # noqa: PLC0414 (a fixture)
 from tests.traffic.tls import make_certificate
@@ -141,33 +141,33 @@ def test_a_store_outlives_each_member_of_etcd(tmp_path):
         assert Store(engine_of(state), "f").number("seq") == store.number("seq") == 2 * len(server.numbers)
 
 
-def test_another_controller_goes_on_with_the_store(etcd: EtcdServer, tmp_path):
+async def test_another_controller_goes_on_with_the_store(etcd: EtcdServer, tmp_path):
     """A cluster manager starts it elsewhere. The one before, were it alive, ends at its next change."""
     state = etcd.state()
 
-    async def scenario(operator: Operator) -> None:
-        async with operator.controller("--state", state, prelude=PATIENT) as first:
-            await operator.serves(first)
-            assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
-            first_address, operator.address = operator.address, f"unix:{operator.folder}/d.sock"
-            async with operator.controller("--state", state, prelude=PATIENT) as second:
-                await operator.serves(second)
-                code, out, _ = await operator.run("job", "show", "job", "--json")
-                assert (code, json.loads(out)["state"]) == (0, "running")
-                second_address, operator.address = operator.address, first_address
-                code, _, errors = await operator.run("fabric", "cordon", "h1")
-                assert (code, "another process has written" in errors) == (4, True), errors
-                assert await asyncio.wait_for(first.wait(), DEADLINE_S) == 4
-                operator.address = second_address
-                assert (await operator.run("job", "cancel", "job"))[0] == 0
+    async with (
+        operating(tmp_path) as operator,
+        operator.controller("--state", state, prelude=PATIENT) as first,
+    ):
+        await operator.serves(first)
+        assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+        first_address, operator.address = operator.address, f"unix:{operator.folder}/d.sock"
+        async with operator.controller("--state", state, prelude=PATIENT) as second:
+            await operator.serves(second)
+            code, out, _ = await operator.run("job", "show", "job", "--json")
+            assert (code, json.loads(out)["state"]) == (0, "running")
+            second_address, operator.address = operator.address, first_address
+            code, _, errors = await operator.run("fabric", "cordon", "h1")
+            assert (code, "another process has written" in errors) == (4, True), errors
+            assert await asyncio.wait_for(first.wait(), DEADLINE_S) == 4
+            operator.address = second_address
+            assert (await operator.run("job", "cancel", "job"))[0] == 0
 
-    _run(tmp_path, scenario)
 
-
-def test_changes_are_refused_as_a_whole_while_etcd_is_away(tmp_path):
+async def test_changes_are_refused_as_a_whole_while_etcd_is_away(tmp_path):
     """As with a lost disk (test_lost_disk.py), and the controller goes on once etcd is back."""
 
-    async def scenario(operator: Operator) -> None:
+    async with operating(tmp_path) as operator:
         (tmp_path / "etcd").mkdir()
         with etcd_server(tmp_path / "etcd") as server:
             async with operator.controller("--state", server.state(), prelude=PATIENT) as leader:
@@ -189,5 +189,3 @@ def test_changes_are_refused_as_a_whole_while_etcd_is_away(tmp_path):
                 async with asyncio.timeout(DEADLINE_S):
                     while (await operator.run("job", "cancel", "job"))[0] != 0:
                         pass
-
-    _run(tmp_path, scenario)
