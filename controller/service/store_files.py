@@ -156,8 +156,13 @@ def copy(source: State, target: State) -> VerifiedStore:
         if isinstance(found, FileEngine):
             stack.enter_context(_without_leader(found.path))
         made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="netfold-copy-")), "store.db")
-        back_up(source, made)
-        return restore(made, target)
+        try:
+            back_up(source, made)
+            return restore(made, target)
+        except StoreInUseError:
+            raise
+        except StoreError as error:
+            raise StoreError(str(error).replace(str(made), str(source))) from error
 
 
 def _has_rows(state: State) -> bool:

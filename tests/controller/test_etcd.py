@@ -77,7 +77,9 @@ def test_a_store_of_the_version_before_is_not_copied_to_etcd(store, etcd: EtcdSe
     with store.change():
         store.set_number("schema", SCHEMA_BEFORE)
     code, output = command("copy", store.name, etcd.state())
-    assert (code, "no version before reads a store there" in " ".join(output.split())) == (4, True), output
+    shown = " ".join(output.split())
+    assert (code, "no version before reads a store there" in shown) == (4, True), output
+    assert f"finalize {store.name} first" in shown
 
 
 def test_certificates_of_both_sides(tmp_path, monkeypatch):
