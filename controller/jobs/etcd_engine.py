@@ -18,7 +18,7 @@ import re
 import secrets
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -62,6 +62,8 @@ GROUPS = {
     "programs": _Group("programs", "digest"),
 }
 """By table. A table of a later schema gets a prefix of its own: this version leaves the keys of others as they are."""
+
+_PREFIXES = {group.prefix for group in GROUPS.values()}
 
 _UNREADABLE = (
     zlib.error,
@@ -108,7 +110,8 @@ class EtcdEngine:
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def open(self, tables: str) -> sqlite3.Connection:
+    def open(self, tables: str, *, is_replaced: bool = False) -> sqlite3.Connection:
+        """`is_replaced`: without rows, and the first commit replaces all that is stored, readable or not."""
         database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         database.executescript(tables)
         found = self._client.load()
@@ -118,19 +121,30 @@ class EtcdEngine:
         if DECIDED in found:
             found |= {n: v for n, v in changes.items() if v is not None}
             found = {n: v for n, v in found.items() if changes.get(n, v) is not None}
-        self._insert(database, {n.removeprefix(DATA): v for n, v in found.items() if n.startswith(DATA)})
+        parts = {n.removeprefix(DATA): v for n, v in found.items() if n.startswith(DATA)}
+        if is_replaced:
+            self._replace(parts)
+        else:
+            self._insert(database, parts)
         database.executescript(_triggers())
         return database
+
+    def _replace(self, names: Iterable[str]) -> None:
+        for name in names:
+            key = name.rpartition("/")[0]
+            prefix, _, rest = key.partition("/")
+            if prefix in _PREFIXES:
+                self._parts[key] = self._parts.get(key, 0) + 1
+                self._in_doubt.add((prefix, *rest.rpartition("/")[::2]))
 
     def _insert(self, database: sqlite3.Connection, parts: Mapping[str, bytes]) -> None:
         values: dict[str, list[bytes]] = {}
         for name in sorted(parts):
             values.setdefault(name.rpartition("/")[0], []).append(parts[name])
-        prefixes = {group.prefix for group in GROUPS.values()}
         database.execute("BEGIN")
         for name, value in values.items():
             self._parts[name] = len(value)
-            if name.partition("/")[0] not in prefixes:
+            if name.partition("/")[0] not in _PREFIXES:
                 continue
             try:
                 for table, rows in json.loads(zlib.decompress(b"".join(value)), object_hook=_blob).items():

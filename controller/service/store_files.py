@@ -14,8 +14,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from netfold.controller.jobs.engine import FileEngine, StoreEngine, StoreError, lock_of
-from netfold.controller.jobs.etcd_engine import GROUPS, engine_of
+from netfold.controller.jobs.engine import FileEngine, StoreError, lock_of
+from netfold.controller.jobs.etcd_engine import GROUPS, EtcdEngine, engine_of
 from netfold.controller.jobs.program_records import RolloutState
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.store import SCHEMA, TABLES, Store
@@ -117,8 +117,9 @@ def restore(backup: Path, state: State) -> VerifiedStore:
     verdict = verify(backup)
     if verdict.faults:
         raise StoreError(f"{backup} is not restored: {listing(verdict.faults)}")
-    if file is None:
+    if isinstance(engine, EtcdEngine):
         _replace(engine, backup, verdict)
+    if file is None:
         return verdict
     with _without_leader(file):
         if file.exists() and not _is_database(file):
@@ -128,16 +129,15 @@ def restore(backup: Path, state: State) -> VerifiedStore:
     return verdict
 
 
-def _replace(engine: StoreEngine, backup: Path, verdict: VerifiedStore) -> None:
-    """Replace all rows of a store that is no file. Raises StoreError."""
+def _replace(engine: EtcdEngine, backup: Path, verdict: VerifiedStore) -> None:
+    """Replace all rows of a store in etcd, which may be damaged. Raises StoreError."""
     if verdict.schema != SCHEMA:
         raise StoreError(f"{engine.name}: no version before reads a store there; finalize {backup} first")
     try:
-        with closing(engine), closing(engine.open(TABLES)) as database:
+        with closing(engine), closing(engine.open(TABLES, is_replaced=True)) as database:
             database.execute("ATTACH ? AS backup", (str(backup),))
             database.execute("BEGIN")
             for table in GROUPS:
-                database.execute(f"DELETE FROM main.{table}")
                 database.execute(f"INSERT INTO main.{table} SELECT * FROM backup.{table}")
             engine.commit(database)
     except sqlite3.Error as error:

@@ -12,7 +12,8 @@ import pytest
 
 from netfold.controller.jobs import etcd_client
 from netfold.controller.jobs.engine import StoreError
-from netfold.controller.jobs.etcd_engine import engine_of
+from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
+from netfold.controller.jobs.etcd_engine import DATA, HEAD, engine_of
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.service.leadership import Leadership
 from tests.controller.etcd_server import DEADLINE_S, EtcdServer, etcd_server
@@ -71,6 +72,22 @@ def test_the_commands_take_a_store_in_etcd(store, etcd: EtcdServer, tmp_path):
     with pytest.raises(StoreError, match="another process"), leader.change():
         leader.set_number("seq", 10)
     assert Store(engine_of(state), "").number("seq") == store.number("seq")
+
+
+def test_a_damaged_store_is_replaced(store, etcd: EtcdServer, tmp_path):
+    state = etcd.state()
+    command("copy", store.name, state)
+    command("backup", state, tmp_path / "copy")
+    client = EtcdClient(EtcdAddress.of(state))
+    whole, damage = client.load(), dict.fromkeys(("a//000", "a//001", "gone//000"), b"nonsense")
+    client.replace(
+        HEAD, whole[HEAD], b"0:x:1", {f"{DATA}jobs/{name}": value for name, value in damage.items()}
+    )
+    assert command("verify", state)[0] == 4
+    code, output = command("restore", tmp_path / "copy", state)
+    assert code == 0, output
+    found = client.load()
+    assert {n: v for n, v in found.items() if n != HEAD} == {n: v for n, v in whole.items() if n != HEAD}
 
 
 def test_a_store_of_the_version_before_is_not_copied_to_etcd(store, etcd: EtcdServer):
