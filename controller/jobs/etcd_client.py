@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -105,11 +106,22 @@ class EtcdAddress:
         return f"etcd://{','.join(self.members)}/{self.prefix}"
 
     def credentials(self) -> grpc.ChannelCredentials | None:
-        """Raises OSError."""
+        """Raises OSError, StoreError. gRPC would fail with each call, or take the system's authorities in place of a
+        file without any."""
         if self.ca is None:
             return None
+        ca = self.ca.read_bytes()
         key, cert = (None if file is None else file.read_bytes() for file in (self.key, self.cert))
-        return grpc.ssl_channel_credentials(self.ca.read_bytes(), key, cert)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        fault = f"{self.ca} has no certificate of an authority"
+        try:
+            context.load_verify_locations(self.ca)
+            fault = f"{self.cert} and {self.key} are no certificate with its key"
+            if self.cert is not None:
+                context.load_cert_chain(self.cert, self.key, password="")
+        except (ssl.SSLError, ValueError) as error:
+            raise StoreError(f"{self}: {fault}; expected PEM, not encrypted") from error
+        return grpc.ssl_channel_credentials(ca, key, cert)
 
 
 def _member(text: str, member: str) -> str:

@@ -117,6 +117,24 @@ def test_certificates_of_both_sides(tmp_path, monkeypatch):
                 Store(engine_of(wrong), "f")
 
 
+def test_files_without_certificates_are_named(tmp_path):
+    """gRPC takes the system's authorities in place of an empty file."""
+    (tmp_path / "other").mkdir()
+    own, other = make_certificate(tmp_path, "localhost"), make_certificate(tmp_path / "other", "localhost")
+    (tmp_path / "empty").touch()
+    (tmp_path / "junk").write_text("junk")
+    for ca, certificate, key, wrong in (
+        ("empty", own.certificate, own.key, "empty has no certificate"),
+        ("junk", own.certificate, own.key, "junk has no certificate"),
+        (own.certificate, "junk", own.key, "are no certificate with its key"),
+        (own.certificate, own.certificate, "junk", "are no certificate with its key"),
+        (own.certificate, own.certificate, other.key, "are no certificate with its key"),
+    ):
+        files = f"ca={tmp_path / ca}&cert={tmp_path / certificate}&key={tmp_path / key}"
+        with pytest.raises(StoreError, match=wrong):
+            engine_of(f"etcd://localhost/a?{files}")
+
+
 @pytest.fixture
 def _short_limits(monkeypatch):
     """Those of the product, which the server of other tests may have lengthened."""
