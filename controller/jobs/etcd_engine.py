@@ -129,6 +129,11 @@ class EtcdEngine:
         database.executescript(_triggers())
         return database
 
+    @property
+    def was_empty(self) -> bool:
+        """Whether nothing was stored when this was opened."""
+        return not self._parts
+
     def _replace(self, names: Iterable[str]) -> None:
         for name in names:
             key = name.rpartition("/")[0]

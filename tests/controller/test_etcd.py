@@ -15,6 +15,7 @@ from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
 from netfold.controller.jobs.etcd_engine import DATA, HEAD, engine_of
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
+from netfold.controller.service import store_files
 from netfold.controller.service.leadership import Leadership
 from tests.controller.etcd_server import DEADLINE_S, EtcdServer, etcd_server
 from tests.controller.test_processes import operating
@@ -72,6 +73,21 @@ def test_the_commands_take_a_store_in_etcd(store, etcd: EtcdServer, tmp_path):
     with pytest.raises(StoreError, match="another process"), leader.change():
         leader.set_number("seq", 10)
     assert Store(engine_of(state), "").number("seq") == store.number("seq")
+
+
+def test_a_store_made_during_a_copy_is_kept(store, etcd: EtcdServer, monkeypatch):
+    state = etcd.state()
+    back_up = store_files.back_up
+
+    def slow(*files):
+        verdict = back_up(*files)
+        Store(engine_of(state), "other").close()
+        return verdict
+
+    monkeypatch.setattr(store_files, "back_up", slow)
+    code, output = command("copy", store.name, state)
+    assert (code, "name a place without a store" in output) == (4, True), output
+    assert Store(engine_of(state), "").fabric == "other"
 
 
 def test_a_damaged_store_is_replaced(store, etcd: EtcdServer, tmp_path):
