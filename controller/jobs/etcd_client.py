@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import grpc
 
 from netfold.controller.jobs import etcd_pb2 as pb
 from netfold.controller.jobs.engine import StoreError
 
-SCHEME = "etcd://"
 PORT = 2379
 EXPECTED = "expected etcd://HOST[:PORT],HOST,.../PREFIX?ca=FILE&cert=FILE&key=FILE"
 
@@ -65,9 +65,9 @@ _CAUSES = {
     "onnection refused": "no process listens there",
     "Deadline Exceeded": "no answer in time",
 }
-_HOST = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(\d{1,5}))?$")
-_PREFIX = re.compile(r"^/([A-Za-z0-9_.-]{1,64})$")
-"""One part: no store is within another one's keys."""
+_ADDRESS = re.compile(r"etcd://([^/?#]*)/([A-Za-z0-9_.-]{1,64})(?:\?([^#\x00-\x1f]*))?")
+"""The prefix is one part: no store is within another one's keys."""
+_HOST = re.compile(r"(\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
 _FILES = ("ca", "cert", "key")
 
 Request = pb.RangeRequest | pb.TxnRequest
@@ -88,35 +88,52 @@ class EtcdAddress:
     @classmethod
     def of(cls, text: str) -> EtcdAddress:
         """Raises StoreError."""
-        found = urlsplit(text)
-        prefix = _PREFIX.match(found.path)
-        files = dict(parse_qsl(found.query, keep_blank_values=True))
-        if found.scheme != "etcd" or found.fragment or prefix is None:
+        found = _ADDRESS.fullmatch(text)
+        if found is None:
             raise StoreError(f"{text}: {EXPECTED}")
-        if set(files) - set(_FILES) or "" in files.values() or ("cert" in files) != ("key" in files):
+        options = parse_qsl(found[3] or "", keep_blank_values=True)
+        files = dict(options)
+        if set(files) - set(_FILES) or len(options) > len(files) or not all(map(_is_path, files.values())):
+            raise StoreError(f"{text}: {EXPECTED}, each of them once")
+        if ("cert" in files) != ("key" in files):
             raise StoreError(f"{text}: {EXPECTED}, with cert and key together or not at all")
-        members = tuple(_member(text, member) for member in found.netloc.split(","))
+        members = tuple(_member(text, member) for member in found[1].split(","))
         if "ca" not in files and ("cert" in files or not all(map(_is_here, members))):
             raise StoreError(f"{text}: expected ?ca=FILE, because the store holds the key of all tokens")
-        return cls(members, prefix[1], **{name: Path(file) for name, file in files.items()})
+        return cls(members, found[2], **{name: Path(file) for name, file in files.items()})
 
     def __str__(self) -> str:
-        return f"{SCHEME}{','.join(self.members)}/{self.prefix}"
+        return f"etcd://{','.join(self.members)}/{self.prefix}"
 
     def credentials(self) -> grpc.ChannelCredentials | None:
-        """Raises OSError."""
+        """Raises OSError, StoreError. gRPC would fail with each call, or take the system's authorities in place of a
+        file without any."""
         if self.ca is None:
             return None
+        ca = self.ca.read_bytes()
         key, cert = (None if file is None else file.read_bytes() for file in (self.key, self.cert))
-        return grpc.ssl_channel_credentials(self.ca.read_bytes(), key, cert)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        fault = f"{self.ca} has no certificate of an authority"
+        try:
+            context.load_verify_locations(self.ca)
+            fault = f"{self.cert} and {self.key} are no certificate with its key"
+            if self.cert is not None:
+                context.load_cert_chain(self.cert, self.key, password="")
+        except (ssl.SSLError, ValueError) as error:
+            raise StoreError(f"{self}: {fault}; expected PEM, not encrypted") from error
+        return grpc.ssl_channel_credentials(ca, key, cert)
 
 
 def _member(text: str, member: str) -> str:
-    match = _HOST.match(member)
+    match = _HOST.fullmatch(member)
     port = int(match[2] or PORT) if match else 0
     if match is None or not 0 < port < 65536:
         raise StoreError(f"{text}: '{member}' is no member; {EXPECTED}")
     return f"{match[1]}:{port}"
+
+
+def _is_path(text: str) -> bool:
+    return text != "" and "\0" not in text
 
 
 def _is_here(member: str) -> bool:

@@ -14,16 +14,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import secrets
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from netfold.controller.jobs.engine import FileEngine, NotLeaderError, StoreEngine, StoreError
-from netfold.controller.jobs.etcd_client import SCHEME, EtcdAddress, EtcdClient
+from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
 
 MAX_KEYS = 120
 """Keys that a transaction writes beside `head`; etcd takes 128 operations."""
@@ -62,13 +63,29 @@ GROUPS = {
 }
 """By table. A table of a later schema gets a prefix of its own: this version leaves the keys of others as they are."""
 
+_PREFIXES = {group.prefix for group in GROUPS.values()}
+
+_UNREADABLE = (
+    zlib.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    sqlite3.Error,
+)
+
+_ADDRESS = re.compile(r"\s*($|etcd:|[a-z0-9+.-]+://)", re.IGNORECASE)
+
 Key = tuple[str, str, str]
 """A prefix, the value of the column, and of the part."""
 
 
 def engine_of(state: str | Path) -> StoreEngine:
-    """The engine that a text or a path names. Raises StoreError."""
-    if isinstance(state, str) and state.startswith(SCHEME):
+    """The engine that a text or a path names. What looks like an address is no file: a controller with a new store
+    empties the switches. Raises StoreError."""
+    if isinstance(state, str) and _ADDRESS.match(state):
         return EtcdEngine(EtcdAddress.of(state))
     return FileEngine(Path(state))
 
@@ -93,7 +110,8 @@ class EtcdEngine:
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def open(self, tables: str) -> sqlite3.Connection:
+    def open(self, tables: str, *, is_replaced: bool = False) -> sqlite3.Connection:
+        """`is_replaced`: without rows, and the first commit replaces all that is stored, readable or not."""
         database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         database.executescript(tables)
         found = self._client.load()
@@ -103,24 +121,40 @@ class EtcdEngine:
         if DECIDED in found:
             found |= {n: v for n, v in changes.items() if v is not None}
             found = {n: v for n, v in found.items() if changes.get(n, v) is not None}
-        self._insert(database, {n.removeprefix(DATA): v for n, v in found.items() if n.startswith(DATA)})
+        parts = {n.removeprefix(DATA): v for n, v in found.items() if n.startswith(DATA)}
+        if is_replaced:
+            self._replace(parts)
+        else:
+            self._insert(database, parts)
         database.executescript(_triggers())
         return database
+
+    @property
+    def was_empty(self) -> bool:
+        """Whether nothing was stored when this was opened."""
+        return not self._parts
+
+    def _replace(self, names: Iterable[str]) -> None:
+        for name in names:
+            key = name.rpartition("/")[0]
+            prefix, _, rest = key.partition("/")
+            if prefix in _PREFIXES:
+                self._parts[key] = self._parts.get(key, 0) + 1
+                self._in_doubt.add((prefix, *rest.rpartition("/")[::2]))
 
     def _insert(self, database: sqlite3.Connection, parts: Mapping[str, bytes]) -> None:
         values: dict[str, list[bytes]] = {}
         for name in sorted(parts):
             values.setdefault(name.rpartition("/")[0], []).append(parts[name])
-        prefixes = {group.prefix for group in GROUPS.values()}
         database.execute("BEGIN")
         for name, value in values.items():
             self._parts[name] = len(value)
-            if name.partition("/")[0] not in prefixes:
+            if name.partition("/")[0] not in _PREFIXES:
                 continue
             try:
                 for table, rows in json.loads(zlib.decompress(b"".join(value)), object_hook=_blob).items():
                     _insert_rows(database, table, rows)
-            except (zlib.error, ValueError, TypeError, LookupError, AttributeError, sqlite3.Error) as error:
+            except _UNREADABLE as error:
                 raise StoreError(f"{self.name}: the key {DATA}{name} cannot be read: {error}") from error
         database.execute("COMMIT")
 
@@ -202,7 +236,13 @@ class EtcdEngine:
             self._lose()
 
     def _is_own(self, head: bytes | None) -> bool:
-        return head is not None and head.split(b":")[1:2] == [self._process.encode()]
+        """Whether this process has written it without an answer. An older one is of an etcd that was set back."""
+        return self._number_of(head) > self._number_of(self._head)
+
+    def _number_of(self, head: bytes | None) -> int:
+        """The number of this process's write; 0 for another one's."""
+        process, _, number = (head or b"").partition(b":")[2].partition(b":")
+        return int(number) if process == self._process.encode() else 0
 
     def _lose(self) -> NoReturn:
         self.lost.set()

@@ -90,7 +90,7 @@ def run_controller(
         files = default_state(known.name)
         if state is None:
             errors.print(f"netfold controller: state in {files}", soft_wrap=True)
-        engine = engine_of(state or files)
+        engine = engine_of(files if state is None else state)
         if isinstance(engine, FileEngine):
             files = engine.path
         credentials = service.credentials()

@@ -14,8 +14,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from netfold.controller.jobs.engine import FileEngine, StoreEngine, StoreError, lock_of
-from netfold.controller.jobs.etcd_engine import GROUPS, engine_of
+from netfold.controller.jobs.engine import FileEngine, StoreError, lock_of
+from netfold.controller.jobs.etcd_engine import GROUPS, EtcdEngine, engine_of
 from netfold.controller.jobs.program_records import RolloutState
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.store import SCHEMA, TABLES, Store
@@ -30,6 +30,9 @@ from netfold.topologies.spec import fabric_from_spec
 
 State = str | Path
 """A store, as `engine_of` takes it."""
+
+
+_EXISTS = "exists; name a place without a store"
 
 
 class StoreInUseError(StoreError):
@@ -106,10 +109,10 @@ def back_up(state: State, copy: Path) -> VerifiedStore:
     return verify(copy)
 
 
-def restore(backup: Path, state: State) -> VerifiedStore:
-    """Put a backup in the place of a store, which may be missing. A backup with faults is refused. Raises StoreError;
-    StoreInUseError while a controller leads with the file of a store. One that leads with etcd ends at its next
-    change."""
+def restore(backup: Path, state: State, *, is_new: bool = False) -> VerifiedStore:
+    """Put a backup in the place of a store, which may be missing; `is_new`: one in etcd has to be. A backup with faults
+    is refused. Raises StoreError; StoreInUseError while a controller leads with the file of a store. One that leads
+    with etcd ends at its next change."""
     engine = engine_of(state)
     file = engine.path if isinstance(engine, FileEngine) else None
     if file is not None and file.exists() and backup.exists() and backup.samefile(file):
@@ -117,8 +120,9 @@ def restore(backup: Path, state: State) -> VerifiedStore:
     verdict = verify(backup)
     if verdict.faults:
         raise StoreError(f"{backup} is not restored: {listing(verdict.faults)}")
+    if isinstance(engine, EtcdEngine):
+        _replace(engine, backup, verdict, is_new=is_new)
     if file is None:
-        _replace(engine, backup, verdict)
         return verdict
     with _without_leader(file):
         if file.exists() and not _is_database(file):
@@ -128,16 +132,17 @@ def restore(backup: Path, state: State) -> VerifiedStore:
     return verdict
 
 
-def _replace(engine: StoreEngine, backup: Path, verdict: VerifiedStore) -> None:
-    """Replace all rows of a store that is no file. Raises StoreError."""
+def _replace(engine: EtcdEngine, backup: Path, verdict: VerifiedStore, *, is_new: bool) -> None:
+    """Replace all rows of a store in etcd, which may be damaged. Raises StoreError."""
     if verdict.schema != SCHEMA:
         raise StoreError(f"{engine.name}: no version before reads a store there; finalize {backup} first")
     try:
-        with closing(engine), closing(engine.open(TABLES)) as database:
+        with closing(engine), closing(engine.open(TABLES, is_replaced=True)) as database:
+            if is_new and not engine.was_empty:
+                raise StoreError(f"{engine.name} {_EXISTS}")
             database.execute("ATTACH ? AS backup", (str(backup),))
             database.execute("BEGIN")
             for table in GROUPS:
-                database.execute(f"DELETE FROM main.{table}")
                 database.execute(f"INSERT INTO main.{table} SELECT * FROM backup.{table}")
             engine.commit(database)
     except sqlite3.Error as error:
@@ -150,19 +155,19 @@ def copy(source: State, target: State) -> VerifiedStore:
     with _existing(source) as database:
         _expect_store(database, source)
     found, new = engine_of(source), engine_of(target)
-    if os.path.lexists(new.path) if isinstance(new, FileEngine) else _has_rows(target):
-        raise StoreError(f"{target} exists; name a place without a store")
+    if isinstance(new, FileEngine) and os.path.lexists(new.path):
+        raise StoreError(f"{target} {_EXISTS}")
     with ExitStack() as stack:
         if isinstance(found, FileEngine):
             stack.enter_context(_without_leader(found.path))
         made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="netfold-copy-")), "store.db")
-        back_up(source, made)
-        return restore(made, target)
-
-
-def _has_rows(state: State) -> bool:
-    with _existing(state) as database:
-        return database.execute("SELECT 1 FROM facts").fetchone() is not None
+        try:
+            back_up(source, made)
+            return restore(made, target, is_new=True)
+        except StoreInUseError:
+            raise
+        except StoreError as error:
+            raise StoreError(str(error).replace(str(made), str(source))) from error
 
 
 def finalize(state: State) -> None:

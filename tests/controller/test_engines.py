@@ -5,6 +5,7 @@ gives no answer."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 
 import pytest
@@ -221,6 +222,22 @@ def test_an_older_writer_commits_nothing_in_etcd(etcd: EtcdServer):
     assert Store(engine_of(state), "f").number("seq") == 3
 
 
+def test_a_writer_commits_nothing_in_an_etcd_that_was_set_back(etcd: EtcdServer):
+    """A snapshot of etcd has an older head of this process, and lacks what memory has."""
+    state = etcd.state()
+    store, client = Store(engine_of(state), "f"), EtcdClient(EtcdAddress.of(state))
+    snapshot = client.load()
+    for number in (1, 2):
+        _change(store, lambda store, number=number: store.set_number("seq", number))
+    found = client.load()
+    entries = dict.fromkeys(found) | snapshot
+    client.replace(HEAD, found[HEAD], entries.pop(HEAD) or b"", entries)
+    for _ in range(2):
+        with pytest.raises(NotLeaderError), store.change():
+            store.set_number("other", 3)
+    assert client.load() == snapshot
+
+
 def test_reading_a_store_takes_it_from_no_one(etcd: EtcdServer):
     state = etcd.state()
     leader = Store(engine_of(state), "f")
@@ -241,9 +258,14 @@ def test_a_key_that_cannot_be_read_is_named(etcd: EtcdServer):
     store.close()
     found = client.load()
     assert found[f"{DATA}later/a//000"] == b"of a later schema", "it stays as it is"
-    client.replace(HEAD, found[HEAD], b"0:x:2", {f"{DATA}jobs/a//000": b"nonsense"})
-    with pytest.raises(StoreError, match="the key data/jobs/a/ cannot be read"):
-        Store(engine_of(state), "f")
+    for damage in (
+        b"nonsense",
+        *map(zlib.compress, (b'{"facts":[["seq",1' + b"0" * 30 + b"]]}", b"[" * 100_000)),
+    ):
+        client.replace(HEAD, found[HEAD], b"0:x:%d" % len(damage), {f"{DATA}jobs/a//000": damage})
+        with pytest.raises(StoreError, match="the key data/jobs/a/ cannot be read"):
+            Store(engine_of(state), "f")
+        found = client.load()
 
 
 @pytest.mark.parametrize(
@@ -259,6 +281,17 @@ def test_a_key_that_cannot_be_read_is_named(etcd: EtcdServer):
         ("etcd://127.0.0.1/a?ca=x&password=y", "expected etcd://HOST"),
         ("etcd://127.0.0.1/a?ca=x&cert=y", "cert and key together"),
         ("etcd://ctl1,ctl2/a", "because the store holds the key of all tokens"),
+        ("etcd://[::1/a", "'[::1' is no member"),
+        ("etcd://[127.0.0.1]/a", "is no member"),
+        ("etcd://\u2100/a", "is no member"),
+        ("etcd://127.0.0.1:\u0661/a", "is no member"),
+        ("etcd://127.0.0.1/a\nb", "expected etcd://HOST"),
+        ("etcd://127.0.0.1/a?ca=%00", "expected etcd://HOST"),
+        ("etcd://127.0.0.1/a?ca=x&ca=y", "each of them once"),
+        ("ETCD://127.0.0.1/a", "expected etcd://HOST"),
+        ("etcd:/127.0.0.1/a", "expected etcd://HOST"),
+        ("https://127.0.0.1:2379/a", "expected etcd://HOST"),
+        ("", "expected etcd://HOST"),
         ("etcd://127.0.0.1/a?ca=/nowhere/ca.pem", "/nowhere/ca.pem cannot be read"),
     ],
 )

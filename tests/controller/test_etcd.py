@@ -12,8 +12,10 @@ import pytest
 
 from netfold.controller.jobs import etcd_client
 from netfold.controller.jobs.engine import StoreError
-from netfold.controller.jobs.etcd_engine import engine_of
+from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
+from netfold.controller.jobs.etcd_engine import DATA, HEAD, engine_of
 from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
+from netfold.controller.service import store_files
 from netfold.controller.service.leadership import Leadership
 from tests.controller.etcd_server import DEADLINE_S, EtcdServer, etcd_server
 from tests.controller.test_processes import operating
@@ -73,11 +75,44 @@ def test_the_commands_take_a_store_in_etcd(store, etcd: EtcdServer, tmp_path):
     assert Store(engine_of(state), "").number("seq") == store.number("seq")
 
 
+def test_a_store_made_during_a_copy_is_kept(store, etcd: EtcdServer, monkeypatch):
+    state = etcd.state()
+    back_up = store_files.back_up
+
+    def slow(*files):
+        verdict = back_up(*files)
+        Store(engine_of(state), "other").close()
+        return verdict
+
+    monkeypatch.setattr(store_files, "back_up", slow)
+    code, output = command("copy", store.name, state)
+    assert (code, "name a place without a store" in output) == (4, True), output
+    assert Store(engine_of(state), "").fabric == "other"
+
+
+def test_a_damaged_store_is_replaced(store, etcd: EtcdServer, tmp_path):
+    state = etcd.state()
+    command("copy", store.name, state)
+    command("backup", state, tmp_path / "copy")
+    client = EtcdClient(EtcdAddress.of(state))
+    whole, damage = client.load(), dict.fromkeys(("a//000", "a//001", "gone//000"), b"nonsense")
+    client.replace(
+        HEAD, whole[HEAD], b"0:x:1", {f"{DATA}jobs/{name}": value for name, value in damage.items()}
+    )
+    assert command("verify", state)[0] == 4
+    code, output = command("restore", tmp_path / "copy", state)
+    assert code == 0, output
+    found = client.load()
+    assert {n: v for n, v in found.items() if n != HEAD} == {n: v for n, v in whole.items() if n != HEAD}
+
+
 def test_a_store_of_the_version_before_is_not_copied_to_etcd(store, etcd: EtcdServer):
     with store.change():
         store.set_number("schema", SCHEMA_BEFORE)
     code, output = command("copy", store.name, etcd.state())
-    assert (code, "no version before reads a store there" in " ".join(output.split())) == (4, True), output
+    shown = " ".join(output.split())
+    assert (code, "no version before reads a store there" in shown) == (4, True), output
+    assert f"finalize {store.name} first" in shown
 
 
 def test_certificates_of_both_sides(tmp_path, monkeypatch):
@@ -96,6 +131,24 @@ def test_certificates_of_both_sides(tmp_path, monkeypatch):
         ):
             with pytest.raises(StoreError, match="no member of etcd answers"):
                 Store(engine_of(wrong), "f")
+
+
+def test_files_without_certificates_are_named(tmp_path):
+    """gRPC takes the system's authorities in place of an empty file."""
+    (tmp_path / "other").mkdir()
+    own, other = make_certificate(tmp_path, "localhost"), make_certificate(tmp_path / "other", "localhost")
+    (tmp_path / "empty").touch()
+    (tmp_path / "junk").write_text("junk")
+    for ca, certificate, key, wrong in (
+        ("empty", own.certificate, own.key, "empty has no certificate"),
+        ("junk", own.certificate, own.key, "junk has no certificate"),
+        (own.certificate, "junk", own.key, "are no certificate with its key"),
+        (own.certificate, own.certificate, "junk", "are no certificate with its key"),
+        (own.certificate, own.certificate, other.key, "are no certificate with its key"),
+    ):
+        files = f"ca={tmp_path / ca}&cert={tmp_path / certificate}&key={tmp_path / key}"
+        with pytest.raises(StoreError, match=wrong):
+            engine_of(f"etcd://localhost/a?{files}")
 
 
 @pytest.fixture
