@@ -82,7 +82,7 @@ class PlacementScheduler:
         new = functools.partial(self._registry.new, resolved, submitter, request_id=request_id)
 
         async def work(is_final_attempt: bool) -> None:
-            if self._registry.has_live(name) and self._registry.get(name).is_of_request(*request):
+            if name in self._registry and self._registry.get(name).is_of_request(*request):
                 return
             self._check_name(name)
             self._budget.check(submitter)
