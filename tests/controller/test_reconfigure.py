@@ -378,11 +378,15 @@ async def test_a_request_of_many_names_does_not_stop_the_controller(host: str, t
             Name.comparisons += 1
             return str.__eq__(self, other)
 
-    async with running(tmp_path) as job:
+    async with running(tmp_path, hosts=9) as job:
         reconfigurations, count = job.deployment.controller.planning.reconfigurations, 1000
         with pytest.raises(RefusedError, match=r"h1 is named twice|no worker of job"):
             await reconfigurations.reconfigure("job", 0, tuple(Name(host) for _ in range(count)), "")
         assert Name.comparisons <= 2 * count
+        names = (*(f"h{number}" for number in range(4, 10)), *[host] * count)
+        with pytest.raises(RefusedError, match=f"'{host}' is"):
+            job.deployment.controller.jobs.members.add("job", tuple(map(Name, names)))
+        assert Name.comparisons <= 5 * count
 
 
 @pytest.mark.parametrize("is_interrupted", [False, True])
