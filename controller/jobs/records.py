@@ -289,9 +289,10 @@ class JobRecord(Record):
         """The job without its workers, whose part ends. It keeps its placement."""
         return self.model_copy(update={"interrupted": True, "reason": why, "rejoining": ()})
 
-    def is_of_request(self, request_id: str) -> bool:
-        """Whether this request, whose answer was lost, submitted the job."""
-        return request_id != "" and (self.generation, self.request_id) == (0, request_id)
+    def is_of_request(self, request_id: str, spec_yaml: str, submitted_by: str, tenant: str) -> bool:
+        """Whether this request, whose answer was lost, submitted the job. Another caller may guess its identifier."""
+        first = (self.generation, self.request_id, self.spec_yaml, self.submitted_by, self.tenant)
+        return request_id != "" and first == (0, request_id, spec_yaml, submitted_by, tenant)
 
     def next_generation(self, workers: Iterable[str], request_id: str) -> JobRecord:
         """The job with these workers, none of which has joined yet. Processes of an earlier generation are no members

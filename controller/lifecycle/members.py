@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 
 from netfold.controller.features.feature import EpochRequest, RegistrationError
 from netfold.controller.features.registry import features_of
@@ -127,10 +128,10 @@ class Members:
             raise RefusedError(
                 f"adding workers needs packets of at least {MIN_LANES} lanes; the fabric has {self._registry.lanes}"
             )
-        for host in hosts:
+        for host, count in Counter(hosts).items():
             if not self._registry.is_host(host):
                 raise RefusedError(f"'{host}' is no host of the fabric")
-            if job.member(host) is not None or hosts.count(host) > 1:
+            if job.member(host) is not None or count > 1:
                 raise RefusedError(f"'{host}' is a member of job '{name}' already")
         check_udp_port(job, hosts, self._registry.all())
         self._lifecycle.commit(

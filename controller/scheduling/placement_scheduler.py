@@ -78,10 +78,11 @@ class PlacementScheduler:
         and RefusedError unless the job may wait: ImpossibleJobError even then. Raises LimitError for a tenant that has
         reached one of its limits."""
         name = resolved.file.name
+        request = (request_id, resolved.text, submitter.name, submitter.tenant)
         new = functools.partial(self._registry.new, resolved, submitter, request_id=request_id)
 
         async def work(is_final_attempt: bool) -> None:
-            if self._registry.has_live(name) and self._registry.get(name).is_of_request(request_id):
+            if name in self._registry and self._registry.get(name).is_of_request(*request):
                 return
             self._check_name(name)
             self._budget.check(submitter)

@@ -8,6 +8,8 @@ epoch of it, and none of it an epoch that the earlier ones had."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from netfold.controller.jobs.file import OnWorkerLoss
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.capacity import RefusedError, unavoidable
@@ -70,12 +72,12 @@ class Reconfigurations:
             raise RefusedError(
                 f"job '{name}' has workers of generation {job.generation}; expected generation {generation}"
             )
-        known = _workers_of(job)
-        if strange := [w for w in workers if w not in known]:
+        known, counts = dict.fromkeys(_workers_of(job)), Counter(workers)
+        if strange := [w for w in counts if w not in known]:
             raise RefusedError(
-                f"{listing(strange)} is no worker of job '{name}'; its workers are {listing(known)}"
+                f"{listing(strange)} is no worker of job '{name}'; its workers are {listing([*known])}"
             )
-        if twice := [w for w in known if workers.count(w) > 1]:
+        if twice := [w for w, count in counts.items() if count > 1]:
             raise RefusedError(f"{listing(twice)} is named twice; each host has one worker of job '{name}'")
         return job
 

@@ -43,6 +43,7 @@ from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job, submit_job
 from netfold.traffic.membership.membership import ControllerMembership
 from tests.controller.deployment import PIPELINE, Deployment, ready
+from tests.controller.deployment import code_of as refused
 
 METHODS = pb.DESCRIPTOR.services_by_name["Controller"].methods
 METHODS_BY_NAME = pb.DESCRIPTOR.services_by_name["Controller"].methods_by_name
@@ -350,6 +351,20 @@ async def test_a_refusal_of_a_call_too_many_shows_that_it_may_be_repeated(securi
         with pytest.raises(grpc.aio.AioRpcError, match="is kept for a job of Slurm") as caught:
             await access.submit("bob", "slurm-5", "h5, h6")
         assert TOO_MANY_KEY not in dict(caught.value.trailing_metadata())
+
+
+async def test_a_repeated_request_of_another_caller_has_no_token(security, tmp_path):
+    """A member of another tenant may guess the identifier of a request, or read it in a log."""
+    async with service(tmp_path, security) as access:
+        request = pb.SubmitJobRequest(spec_yaml=spec("new", "h5, h6"), request_id="1")
+        async with access.stub("alice") as stub:
+            token = (await stub.SubmitJob(request)).member_token
+            assert (await stub.SubmitJob(request)).member_token == token
+            other = pb.SubmitJobRequest(spec_yaml=spec("new", "h5, h1"), request_id="1")
+            assert await refused(stub.SubmitJob(other)) is grpc.StatusCode.ALREADY_EXISTS
+        for caller in ("bob", "operator"):
+            async with access.stub(caller) as stub:
+                assert await refused(stub.SubmitJob(request)) is grpc.StatusCode.ALREADY_EXISTS
 
 
 async def test_a_user_takes_no_name_of_a_job_of_slurm(security, tmp_path):

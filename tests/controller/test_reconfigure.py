@@ -17,6 +17,7 @@ from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
+from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import TIMEOUTS, Deployment, MemberStream, asked, deployed, served
@@ -362,6 +363,30 @@ async def test_a_host_is_named_once(tmp_path):
         with pytest.raises(grpc.aio.AioRpcError, match="h1 is named twice"):
             await job.reconfigure(("h1", "h1", "h2"))
         assert job.record.generation == 0
+
+
+@pytest.mark.parametrize("host", ["h1", "stranger"])
+async def test_a_request_of_many_names_does_not_stop_the_controller(host: str, tmp_path):
+    """One of 8 MiB, for a job of 1000 workers, would end the leases of all jobs."""
+
+    class Name(str):
+        __slots__ = ()
+        comparisons = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Name.comparisons += 1
+            return str.__eq__(self, other)
+
+    async with running(tmp_path, hosts=9) as job:
+        reconfigurations, count = job.deployment.controller.planning.reconfigurations, 1000
+        with pytest.raises(RefusedError, match=r"h1 is named twice|no worker of job"):
+            await reconfigurations.reconfigure("job", 0, tuple(Name(host) for _ in range(count)), "")
+        assert Name.comparisons <= 2 * count
+        names = (*(f"h{number}" for number in range(4, 10)), *[host] * count)
+        with pytest.raises(RefusedError, match=f"'{host}' is"):
+            job.deployment.controller.jobs.members.add("job", tuple(map(Name, names)))
+        assert Name.comparisons <= 5 * count
 
 
 @pytest.mark.parametrize("is_interrupted", [False, True])

@@ -51,7 +51,7 @@ async def test_a_refusal_that_names_what_is_long_arrives(tmp_path, name: str):
 
 
 async def test_a_repeated_submission_has_the_answer_of_the_first(tmp_path):
-    """Its answer was lost: while it is planned, afterwards, and with the controller."""
+    """Its answer was lost: while it is planned, afterwards, with the controller, and until the job had ended."""
 
     def submitted(stub: pb_grpc.ControllerStub, request_id: str) -> Any:
         return stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC, request_id=request_id))
@@ -69,6 +69,11 @@ async def test_a_repeated_submission_has_the_answer_of_the_first(tmp_path):
             await deployment.settled()
             assert (await submitted(stub, "one")).member_token == token
             assert await code_of(submitted(stub, "two")) == grpc.StatusCode.ALREADY_EXISTS
+            await stub.CancelJob(pb.CancelJobRequest(name="job"))
+            canceled = await submitted(stub, "one")
+            assert (canceled.state, canceled.member_token) == (pb.CANCELED, token)
+            assert (await submitted(stub, "two")).member_token != token
+            assert await code_of(submitted(stub, "one")) == grpc.StatusCode.ALREADY_EXISTS
 
 
 async def test_refusals_have_a_code_each(tmp_path):

@@ -145,5 +145,5 @@ def seen_by_autograd(size: int) -> list[str]:
 
 @pytest.mark.parametrize("size", [4, 5000])
 def test_autograd_does_not_see_what_a_call_writes(ranks: World, size: int):
-    """As with Gloo and NCCL. FSDP2's `test_unshard_async` reduces an output that `backward` needs."""
+    """As with NCCL, and with Gloo's reductions in place. FSDP2's `test_unshard_async` reduces what `backward` needs."""
     assert not any(ranks.run(seen_by_autograd, size))

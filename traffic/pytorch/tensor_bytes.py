@@ -41,7 +41,7 @@ def zero_lanes(nbytes: int, device: torch.device) -> torch.Tensor:
 
 def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
     """The memory of a contiguous tensor, else a copy. One element is contiguous whatever its stride. Autograd does not
-    see what is written to it, as with other backends: `detach` would share the count of changes."""
+    see what is written to it, as with NCCL: `detach` would share the count of changes."""
     dense = tensor.data.contiguous()
     return dense.as_strided((dense.numel(),), (1,)).view(torch.uint8)
 
