@@ -34,16 +34,8 @@ FOREIGN_FILES = {
     ),  # examples
     *("linux/bpf.h", "linux/if_link.h", "linux/virtio_net.h", "net/ipv4/icmp.c", "udp.c"),  # Linux
     *("tools/runtime_CLI.py", "tools/stf/stf_parser.py", "backends/bmv2/bmv2stf.py"),  # BMv2 and p4c
-    *(
-        "test_c10d_fault_tolerance.py",
-        "test_fully_shard_comm.py",
-        "test_fully_shard_mixed_precision.py",
-    ),  # PyTorch
-    "test_replicate.py",
     *("proto/p4/tmp/p4config.proto", "Cytoscape.js", "netfold_pb2.py", "netfold_pb2_grpc.py"),
 }
-FOREIGN_FOLDERS = ("_composable/", "_tensor/", "tensor/")
-"""Those of PyTorch's tests."""
 OLD = {
     ("traffic/numerics.py", "traffic/engine/codec.c"),
     ("traffic/roce/recipe.py", "BuildError"),
@@ -131,8 +123,7 @@ def is_module_or_member(name: str) -> bool:
 
 
 def stale(text: str) -> Iterator[str]:
-    paths = (path for path in FILE.findall(text) if not path.startswith(FOREIGN_FOLDERS))
-    yield from (path for path in paths if path not in files() and path not in FOREIGN_FILES)
+    yield from (path for path in FILE.findall(text) if path not in files() and path not in FOREIGN_FILES)
     yield from (n for n in MODULE.findall(text) if not is_module_or_member(n))
     for names in RAISES.findall(text):
         yield from (n for n in re.findall(r"\w+Error", names) if n not in errors())
