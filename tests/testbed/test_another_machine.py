@@ -202,7 +202,7 @@ def test_the_controller_goes_on_at_another_machine_and_no_call_fails(tmp_path):
     with ExitStack() as stack:
         net = stack.enter_context(
             EmulatedNetwork(
-                fabric, target=ReachableSwitch(), name="move", first_grpc_port=9730, mtu=mtu_for(LANES)
+                fabric, target=ReachableSwitch(), name="away", first_grpc_port=9730, mtu=mtu_for(LANES)
             )
         )
         stack.enter_context(_management(net))
