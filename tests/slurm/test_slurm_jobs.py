@@ -121,7 +121,7 @@ ASK = ("-N2", "-n2", "--account=vision")
         ("speed:9", "netfold's option 'speed:9'"),
         ("scheme:nosuch", "nosuch"),
         ("min_rate:9999", "min_rate is 9999"),
-        ("priority:999", "priority is 999; its limit is priority=5"),
+        ("priority:50", "priority is 50; its limit is priority=5"),
     ],
 )
 def test_a_job_with_an_option_that_can_never_be_granted_ends_with_the_reason(
