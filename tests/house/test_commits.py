@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Subjects of commits since the rule of CONTRIBUTING.md: `area: imperative`, one change, at most 72 characters. Merges
-and reverts have git's own."""
+"""Subjects of commits since the rule of CONTRIBUTING.md: `area: imperative`, one change, at most 72 characters."""
 
 from __future__ import annotations
 
@@ -25,8 +24,6 @@ NOT_IMPERATIVE = re.compile(
 
 
 def faults(subject: str) -> Iterator[str]:
-    if subject.startswith('Revert "'):
-        return
     if len(subject) > MAX_CHARACTERS:
         yield f"{len(subject)} characters, expected at most {MAX_CHARACTERS}"
     if ";" in subject:
@@ -56,7 +53,6 @@ def test_subjects_since_the_rule_follow_it():
     [
         ("controller: retry the queue when elements fail", None),
         ("docs/reference, examples: name all schemes", None),
-        ('Revert "docs/reference, examples: name all schemes"', None),
         ("Reading it again: whether a port merges is the engine's alone", "no area"),
         ("The queue is retried when elements fail", "no area"),
         ("controller: retry the queue; docs: name all schemes", "a semicolon"),
