@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from netfold.controller.jobs.engine import FileEngine, NotLeaderError, StoreEngine, StoreError
+from netfold.controller.jobs.engine import FileEngine, NotLeaderError, StoreError
 from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
 
 MAX_KEYS = 120
@@ -82,7 +82,7 @@ Key = tuple[str, str, str]
 """A prefix, the value of the column, and of the part."""
 
 
-def engine_of(state: str | Path) -> StoreEngine:
+def engine_of(state: str | Path) -> FileEngine | EtcdEngine:
     """The engine that a text or a path names. What looks like an address is no file: a controller with a new store
     empties the switches. Raises StoreError."""
     if isinstance(state, str) and _ADDRESS.match(state):

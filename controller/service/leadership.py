@@ -4,9 +4,8 @@
 
 With a file, a lock next to it makes one process the leader; the kernel releases it when the process dies, and a
 standby that polls for it becomes the leader. With etcd, the process that starts last leads, and the one before commits
-nothing any more. Each leader has a greater term than the one before, which is its election
-id at the switches. The leader publishes its address in the store, and a digest of its tokens, from which no token can
-be read."""
+nothing any more. Each leader has a greater term than the one before, which is its election id at the switches. The
+leader publishes its address in the store, and a digest of its tokens, from which no token can be read."""
 
 from __future__ import annotations
 

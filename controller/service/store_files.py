@@ -31,7 +31,6 @@ from netfold.topologies.spec import fabric_from_spec
 State = str | Path
 """A store, as `engine_of` takes it."""
 
-
 _EXISTS = "exists; name a place without a store"
 
 
@@ -114,25 +113,32 @@ def restore(backup: Path, state: State, *, is_new: bool = False) -> VerifiedStor
     is refused. Raises StoreError; StoreInUseError while a controller leads with the file of a store. One that leads
     with etcd ends at its next change."""
     engine = engine_of(state)
-    file = engine.path if isinstance(engine, FileEngine) else None
-    if file is not None and file.exists() and backup.exists() and backup.samefile(file):
+    if isinstance(engine, FileEngine) and _is_same(backup, engine.path):
         raise StoreError(f"{backup} is the store itself")
     verdict = verify(backup)
     if verdict.faults:
         raise StoreError(f"{backup} is not restored: {listing(verdict.faults)}")
-    if isinstance(engine, EtcdEngine):
-        _replace(engine, backup, verdict, is_new=is_new)
-    if file is None:
-        return verdict
+    if isinstance(engine, FileEngine):
+        _replace_file(engine.path, backup)
+    else:
+        _replace_keys(engine, backup, verdict, is_new=is_new)
+    return verdict
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _replace_file(file: Path, backup: Path) -> None:
+    """Replace a store in a file, which may be damaged. Raises StoreError."""
     with _without_leader(file):
         if file.exists() and not _is_database(file):
             for suffix in ("", "-wal", "-shm"):
                 file.with_name(file.name + suffix).unlink(missing_ok=True)
         _copy(backup, file)
-    return verdict
 
 
-def _replace(engine: EtcdEngine, backup: Path, verdict: VerifiedStore, *, is_new: bool) -> None:
+def _replace_keys(engine: EtcdEngine, backup: Path, verdict: VerifiedStore, *, is_new: bool) -> None:
     """Replace all rows of a store in etcd, which may be damaged. Raises StoreError."""
     if verdict.schema != SCHEMA:
         raise StoreError(f"{engine.name}: no version before reads a store there; finalize {backup} first")
