@@ -99,6 +99,18 @@ def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch,
         eal.compiler_flags()
 
 
+@pytest.mark.parametrize("answer", ["", r"printf '\377'", "exit 1"], ids=["nothing", "no text", "an error"])
+def test_a_pkg_config_that_does_not_answer_is_as_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str
+) -> None:
+    program = tmp_path / "pkg-config"
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    with pytest.raises(DpdkError, match="libdpdk is not installed"):
+        eal.library(tmp_path)
+
+
 # ---- C ----
 
 

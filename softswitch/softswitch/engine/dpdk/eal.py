@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,14 +28,11 @@ _MISSING = "libdpdk is not installed (apt-get install libdpdk-dev pkgconf)"
 
 def _pkg_config(*arguments: str) -> list[str]:
     """Words of pkg-config's answer for libdpdk. Raises DpdkError."""
-    command = shutil.which("pkg-config")
-    if command is None:
-        raise DpdkError(_MISSING)
-    done = subprocess.run(
-        [command, *arguments, "libdpdk"], capture_output=True, text=True, timeout=ANSWER_S, check=False
-    )
-    if done.returncode != 0:
-        raise DpdkError(_MISSING)
+    command = ["pkg-config", *arguments, "libdpdk"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_S, check=True)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise DpdkError(_MISSING) from error
     return done.stdout.split()
 
 
@@ -56,10 +52,13 @@ def linker_flags() -> list[str]:
 @functools.cache
 def library(cache_dir: Path) -> ctypes.CDLL:
     """Needs no rights, and starts no threads. Raises DpdkError, PipelineError."""
+    version = "".join(_pkg_config("--modversion"))
+    if not version:
+        raise DpdkError(_MISSING)
     path = build_shared(
         sources(),
         cache_dir,
-        name=f"dpdk-{_pkg_config('--modversion')[0]}",
+        name=f"dpdk-{version}",
         flags=("-pthread", *HIDDEN, *compiler_flags(), *linker_flags()),
         headers=[*sorted(_HERE.glob("*.h")), *sorted(_ENGINE.glob("*.h")), *sorted(RUNTIME.glob("*.h"))],
     )
