@@ -61,13 +61,16 @@ async def test_a_link_is_back_as_another_one_fails(tmp_path):
         await deployment.runs("late")
 
 
+async def _submit_next(deployment: Deployment, workers: str) -> None:
+    text = f"name: next\nworkers: [{workers}]\nscheme: switchml\nrate: 20\n"
+    await deployment.controller.requests.submit(text, queue=False)
+
+
 @pytest.mark.parametrize("is_refused", [False, True], ids=["", "and the store refuses that of the next one"])
 async def test_a_job_starts_a_new_epoch_while_it_moves(is_refused, tmp_path, monkeypatch):
     async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=PATIENT) as deployment:
         controller, leaf = deployment.controller, await _moving(deployment)
-        await controller.requests.submit(
-            "name: next\nworkers: [h3, h4]\nscheme: switchml\nrate: 20\n", queue=False
-        )
+        await _submit_next(deployment, "h3, h4")
         await _late_waits(deployment, "h2, h4")
         write = controller.state.registry.write
 
@@ -92,9 +95,7 @@ async def test_a_job_has_moved_as_another_one_runs(is_refused, tmp_path, monkeyp
     async with deployed(leaf_spine(3, 2, 2), tmp_path, timeouts=PATIENT) as deployment:
         controller, leaf = deployment.controller, await _moving(deployment)
         # There is one way for it, the one that `job` moves to.
-        await controller.requests.submit(
-            "name: next\nworkers: [h1, h4]\nscheme: switchml\nrate: 20\n", queue=False
-        )
+        await _submit_next(deployment, "h1, h4")
         await _late_waits(deployment, "h5, h4")
         refusals = [StoreError("the disk is full")] if is_refused else []
         commit = controller.jobs.lifecycle.commit

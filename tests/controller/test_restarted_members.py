@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import grpc
 import pytest
 
 from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 
@@ -40,6 +42,20 @@ def a_deployment(tmp_path: Path) -> AbstractAsyncContextManager[Deployment]:
     return deployed(single_switch(2, parameter_servers=1), tmp_path)
 
 
+@asynccontextmanager
+async def another_controller(
+    tmp_path: Path,
+) -> AsyncIterator[tuple[pb_grpc.ControllerStub, dict[str, MemberStream]]]:
+    """The controller that follows one whose job was in its first epoch, and the streams at the one before."""
+    async with a_deployment(tmp_path) as deployment:
+        async with asked(deployment) as stub:
+            streams = await first_epoch(deployment, stub, "fail")
+        await deployment.kill()
+        deployment.start()
+        async with asked(deployment) as stub:
+            yield stub, streams
+
+
 async def expect_loss(again: MemberStream, other: MemberStream) -> None:
     await again.say()
     ended = (await again.hear()).ended
@@ -57,15 +73,10 @@ async def test_a_worker_that_is_started_again_ends_a_job_that_fails_on_a_loss(tm
 
 
 async def test_so_it_does_where_the_controller_was_started_again_too(tmp_path):
-    async with a_deployment(tmp_path) as deployment:
-        async with asked(deployment) as stub:
-            streams = await first_epoch(deployment, stub, "fail")
-        await deployment.kill()
-        deployment.start()
-        async with asked(deployment) as stub:
-            h1 = MemberStream(stub, "job", "h1", streams["h1"])
-            await h1.say(epoch=1)
-            await expect_loss(MemberStream(stub, "job", "h2"), h1)
+    async with another_controller(tmp_path) as (stub, streams):
+        h1 = MemberStream(stub, "job", "h1", streams["h1"])
+        await h1.say(epoch=1)
+        await expect_loss(MemberStream(stub, "job", "h2"), h1)
 
 
 async def test_so_it_does_where_its_first_process_was_back_between_two_epochs(tmp_path):
@@ -101,16 +112,11 @@ async def test_a_parameter_server_that_is_started_again_has_a_new_epoch(tmp_path
 @pytest.mark.parametrize("epoch", [0, 1], ids=["without its assignment", "with it"])
 async def test_a_member_that_comes_again_to_another_controller_keeps_its_epoch(tmp_path, epoch):
     """Also one that has not received what the last controller has sent."""
-    async with a_deployment(tmp_path) as deployment:
-        async with asked(deployment) as stub:
-            streams = await first_epoch(deployment, stub, "fail")
-        await deployment.kill()
-        deployment.start()
-        async with asked(deployment) as stub:
-            for host in HOSTS:
-                stream = MemberStream(stub, "job", host, streams[host])
-                await stream.say(epoch=epoch)
-                assert (await stream.hear()).assignment.epoch == 1
+    async with another_controller(tmp_path) as (stub, streams):
+        for host in HOSTS:
+            stream = MemberStream(stub, "job", host, streams[host])
+            await stream.say(epoch=epoch)
+            assert (await stream.hear()).assignment.epoch == 1
 
 
 @pytest.mark.parametrize("leaves", [False, True])
