@@ -34,8 +34,11 @@ TESTPMD = (
 )
 
 
+WARM_UP_S = 0.5
+
+
 def cpu_ns(pid: int) -> int:
-    """Of all threads, user and system."""
+    """Processor time of all threads of a process, user and system."""
     return sum(int((t / "schedstat").read_text().split()[0]) for t in Path(f"/proc/{pid}/task").iterdir())
 
 
@@ -66,9 +69,9 @@ def softswitch(seconds: float, *ports: str) -> float:
             def seen() -> int:
                 return sum(int(switch.port(number)["link"]["rx_packets"]) for number in (1, 2))
 
-            time.sleep(0.5)
+            time.sleep(WARM_UP_S)
             packets, used = seen(), cpu_ns(switch.process.pid)
-            time.sleep(seconds)
+            time.sleep(seconds)  # the frames go round by themselves
             used, packets = cpu_ns(switch.process.pid) - used, seen() - packets
         finally:
             switch.kill()
@@ -79,25 +82,29 @@ def softswitch(seconds: float, *ports: str) -> float:
 
 def testpmd(seconds: float) -> float:
     """Nanoseconds of a packet."""
-    command = TESTPMD.format(",".join(map(str, os.sched_getaffinity(0)))).split()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    words = TESTPMD.format(",".join(map(str, os.sched_getaffinity(0)))).split()
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
 
+        def command(text: str) -> None:
+            process.stdin.write(f"{text}\n")
+            process.stdin.flush()
+
         def seen() -> int:
-            print("show port stats all", file=process.stdin, flush=True)
+            command("show port stats all")
             found: list[int] = []
             while len(found) < 2:
                 found += map(int, re.findall(r"RX-packets: (\d+)", process.stdout.readline()))
             return sum(found)
 
-        print("start tx_first", file=process.stdin, flush=True)
+        command("start tx_first")
         seen()
-        time.sleep(0.5)
+        time.sleep(WARM_UP_S)
         packets, used = seen(), cpu_ns(process.pid)
-        time.sleep(seconds)
+        time.sleep(seconds)  # testpmd needs nothing meanwhile
         used, packets = cpu_ns(process.pid) - used, seen() - packets
-        print("quit", file=process.stdin, flush=True)
+        command("quit")
         process.stdout.read()
     return used / packets
 

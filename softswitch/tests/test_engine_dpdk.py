@@ -156,7 +156,7 @@ for _ in range(2):
     try:
         eal.start(default_cache_dir(), [])
     except DpdkError as error:
-        print(error)
+        print(error)  # for the test
 """
 
 

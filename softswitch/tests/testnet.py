@@ -214,7 +214,7 @@ def of_kind(kind: str, arguments: Iterable[object], queues: int = 1) -> list[str
 
 
 def port_name(kind: str, number: int) -> str:
-    """Of the port on swN."""
+    """The name that the switch has for the port on swN."""
     return f"net_af_packet{number}" if kind == "dpdk" else f"sw{number}"
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What both engines of a store promise: a change is kept as a whole or not at all, whenever the process dies or etcd
-gives no answer."""
+"""Both engines of a store keep a change as a whole or not at all, whenever the process dies or etcd gives no
+answer."""
 
 from __future__ import annotations
 

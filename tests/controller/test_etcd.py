@@ -26,7 +26,7 @@ from tests.traffic.tls import make_certificate
 PATIENT = (
     "from netfold.controller.jobs import etcd_client; etcd_client.ATTEMPT_S = etcd_client.CALL_S = 5.0; "
 )
-"""Of a controller on a busy machine: etcd may answer late, and callers wait for 10 s."""
+"""The limits of a controller on a busy machine: etcd may answer late, and callers wait for 10 s."""
 
 
 def _until_it_commits(store: Store) -> None:
@@ -153,7 +153,7 @@ def test_files_without_certificates_are_named(tmp_path):
 
 @pytest.fixture
 def _short_limits(monkeypatch):
-    """Those of the product, which the server of other tests may have lengthened."""
+    """Set the product's limits again, which the server of other tests may have lengthened."""
     for limit, seconds in (("ATTEMPT_S", 0.5), ("CALL_S", 2.0), ("SHORT_CALL_S", 0.3)):
         monkeypatch.setattr(etcd_client, limit, seconds)
 

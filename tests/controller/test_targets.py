@@ -98,7 +98,7 @@ async def test_install_audit_take_over_and_restart(target, tmp_path):
         await deployment.controller.requests.submit(SPEC.format("a", "[h1, h2, h3]", "switchml"), queue=False)
         await deployment.controller.requests.submit(SPEC.format("b", "[h3, h4]", "none"), queue=False)
         await deployment.settled()
-        assert await _repaired(deployment) == 0, "what was written is what is read back"
+        assert await _repaired(deployment) == 0, "an audit finds another entry than was written"
         view = await _slot(deployment, 3)
         assert (view.epoch, view.bitmap, view.slot) == (0, 0, 3)
         await deployment.kill()

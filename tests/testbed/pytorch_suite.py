@@ -50,7 +50,7 @@ ON_PROCESSORS = (
     (".cuda()", ".cpu()"),
     ("device_ids=[self.rank]", "device_ids=None"),
 )
-"""What replaces what in a file of FSDP's tests."""
+"""Replacements in a file of FSDP's tests, each as the text and the one for it."""
 LIMIT_S = 400
 """For a test. PyTorch's own limit is 300 s, for those of one process each alone."""
 

@@ -119,7 +119,7 @@ class Entry:
 
 
 ENTRIES: list[Entry] = []
-"""Of the last call of `join_again`."""
+"""The entries that the last call of `join_again` made."""
 
 
 def join_again(
