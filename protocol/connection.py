@@ -148,12 +148,10 @@ def _options(where: Connection) -> list[tuple[str, Any]]:
     # plans of large jobs, from a controller that is trusted
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", -1),
-        (
-            "grpc.max_reconnect_backoff_ms",
-            1000,
-        ),  # a caller that waits for the controller finds it within a second
+        # A caller that waits for the controller finds it within a second.
+        ("grpc.max_reconnect_backoff_ms", 1000),
         ("grpc.enable_http_proxy", 0),  # what http_proxy names leads to the web, not to a controller
-        # A connection of its own: gRPC 1.85 may never connect one again that an earlier channel of the process lost.
+        # Channels of a process that shared a connection, which the earlier ones had lost, made no attempt at it again.
         ("grpc.use_local_subchannel_pool", 1),
     ]
     if where.address.startswith("unix:"):
