@@ -22,10 +22,11 @@ REACHED_S = 240.0
 """Limit until the controller has installed routes, on a busy machine."""
 
 # A failed `mn` removes links, processes and files of /tmp by their names: it gets namespaces of its own, where /tmp is
-# read-only, but for the test's folder and that of the compiled programs.
+# read-only, but for the test's folder and that of the compiled programs. `--rbind`, as a user namespace may not bind a
+# folder without the mounts below it, which it inherits locked (mount_namespaces(7)).
 ALONE = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c"]
 ALONE += [
-    "mount --bind /tmp /tmp && mount --bind $TMPDIR $TMPDIR && mount --bind $HOME $HOME &&"
+    "mount --rbind /tmp /tmp && mount --rbind $TMPDIR $TMPDIR && mount --rbind $HOME $HOME &&"
     ' mount -o remount,bind,ro /tmp && cd / && ip link set lo up && exec "$@"',
     "sh",
 ]
