@@ -82,6 +82,11 @@ class Oracle:
         self._memory: dict[int, SlotState] = {}  # what the registers hold, from any writer
         self.verdicts: Counter[tuple[int, int]] = Counter()
 
+    @property
+    def has_targets(self) -> bool:
+        """Whether the program knows targeted packets."""
+        return self._targets
+
     def emptied(self) -> Oracle:
         """One that knows no setting and has counted nothing; its registers hold what they did."""
         fresh = Oracle(
