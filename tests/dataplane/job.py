@@ -61,7 +61,7 @@ class Job:
         if not self.shape.targets:
             return None
         made = np.random.default_rng([self.shape.tree, epoch, chunk])
-        owner = int(made.choice([TARGET_NONE, *[made.integers(len(self.workers))] * 4]))
+        owner = int(made.integers(len(self.workers))) if made.random() < 0.8 else TARGET_NONE
         return None if made.random() < 0.2 else LaneTarget(owner, all_but=bool(made.integers(2)))
 
     def is_short(self, child: int, epoch: int, chunk: int) -> bool:
@@ -96,9 +96,7 @@ class Job:
             for some in combinations(all_workers, count)
         )
 
-    def _fits(
-        self, flags: Flag, exponent: int, lanes: Lanes, wanted: int, total: NDArray[np.int64]
-    ) -> bool:
+    def _fits(self, flags: Flag, exponent: int, lanes: Lanes, wanted: int, total: NDArray[np.int64]) -> bool:
         is_unknown = Flag.OVERFLOW in flags or lanes is None
         return exponent == wanted and (is_unknown or lanes == tuple(total.tolist()))
 
