@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """One rank of test_mixed_versions.py, of any version of netfold: each collective with a small and a large tensor, whose
-right result every rank computes. It names those that failed or were wrong."""
+right result every rank computes. It names those that failed or were wrong, and stays until a file is there."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -96,6 +97,7 @@ COLLECTIVES: tuple[Callable[[int, int, int], tuple[Any, Any]], ...] = (
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--until", type=Path, required=True)
     options = parser.parse_args()
     dist.init_process_group("netfold", timeout=TIMEOUT)
     rank, ranks, wrong = dist.get_rank(), dist.get_world_size(), []
@@ -108,6 +110,9 @@ def main() -> None:
                 break
             if not torch.equal(found, right):
                 wrong.append(f"{collective.__name__} of {size}: {found[:4]} in place of {right[:4]}")
+    deadline = time.monotonic() + TIMEOUT.total_seconds()
+    while not options.until.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
     package = str(Path(netfold.__file__).parents[1])
     options.out.write_text(json.dumps({"wrong": wrong, "package": package}))
     dist.destroy_process_group()
