@@ -8,7 +8,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from netfold.protocol.wire import VERSION, Kind, make_tag
+from netfold.protocol.target import LaneTarget
+from netfold.protocol.wire import VERSION, Flag, Kind, make_tag
 
 LANES = 32  # of the program under test, unless a test says otherwise
 JOB_PORT = 0xF001
@@ -42,6 +43,20 @@ def looks_like_netfold(frame: bytes, lanes: int) -> bool:
         return False
     first, count = frame[NETFOLD_AT], struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0]
     return first >> 4 == VERSION and first & 15 <= Kind.RESET and count == lanes
+
+
+def target_of(frame: bytes | bytearray) -> LaneTarget | None:
+    return LaneTarget.of_field(int.from_bytes(frame[NETFOLD_AT + 14 : LANES_AT], "big"))
+
+
+def looks_targeted(frame: bytes, *, has_lanes: bool) -> bool:
+    """Version, kind, flags and lanes are those of a targeted packet with lanes, or of one without."""
+    if len(frame) < LANES_AT or target_of(frame) is None:
+        return False
+    first, flags = frame[NETFOLD_AT], frame[NETFOLD_AT + 1]
+    is_cut = first & 15 == Kind.RESULT and not has_lanes
+    has_form = has_lanes == bool(flags & Flag.DATA) or is_cut
+    return first >> 4 == VERSION and first & 15 <= Kind.RESULT and not flags & Flag.QUORUM and has_form
 
 
 @dataclass(frozen=True)

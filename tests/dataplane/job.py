@@ -11,13 +11,16 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.protocol.constants import TARGET_NONE
+from netfold.protocol.target import LaneTarget
 from netfold.protocol.wire import LANE_MAX, LANE_MIN, Flag
 from tests.dataplane.layout import TreeShape
 from tests.quorum_oracle import QuorumPool
 from tests.slot_oracle import SlotPool
 
 Words = NDArray[np.int32]
-Result = tuple[Flag, int, tuple[int, ...], int]  # overflow or not, exponent, lanes, contributions
+Lanes = tuple[int, ...] | None  # None: the worker does not want them
+Result = tuple[Flag, int, Lanes, int]  # overflow or not, exponent, lanes, contributions
 
 
 @dataclass
@@ -50,15 +53,33 @@ class Job:
     lanes: int
     workers: list[Worker]
     server: Server | None
-    results: dict[tuple[int, int], Result] = field(default_factory=dict)
+    results: dict[tuple[int, int, bool], Result] = field(default_factory=dict)  # with lanes, and without
     sums: dict[tuple[int, int], tuple[int, NDArray[np.int64]]] = field(default_factory=dict)
 
+    def target(self, epoch: int, chunk: int) -> LaneTarget | None:
+        """Of a chunk, at all workers: none, or a scatter's, a gather's, a closing chunk's, or one for all."""
+        if not self.shape.targets:
+            return None
+        made = np.random.default_rng([self.shape.tree, epoch, chunk])
+        owner = int(made.integers(len(self.workers))) if made.random() < 0.8 else TARGET_NONE
+        return None if made.random() < 0.2 else LaneTarget(owner, all_but=bool(made.integers(2)))
+
+    def is_short(self, child: int, epoch: int, chunk: int) -> bool:
+        """The owner of a scatter keeps its lanes, that of a gather alone has some. Some workers do it otherwise."""
+        target = self.target(epoch, chunk)
+        if target is None or target == LaneTarget(TARGET_NONE):
+            return target is not None
+        is_odd = np.random.default_rng([epoch, child, chunk]).random() < 0.2
+        return (target.all_but != (child == target.owner)) != is_odd
+
     def contribution(self, child: int, epoch: int, chunk: int) -> tuple[int, Words]:
-        """Exponent and lanes: small numbers, and in some chunks numbers at the limits."""
+        """Exponent and lanes: small numbers, and in some chunks numbers at the limits. Of a short packet zeros."""
         made = np.random.default_rng([self.shape.tree, epoch, child, chunk])
         lanes = made.integers(-1000, 1000, self.lanes)
         if chunk % 3 == 2:
             lanes[made.integers(self.lanes)] = made.choice([LANE_MIN, LANE_MIN + 1, LANE_MAX - 1, LANE_MAX])
+        if self.is_short(child, epoch, chunk):
+            lanes[:] = 0
         return int(made.integers(256)), lanes.astype(np.int32)
 
     def is_sum(self, epoch: int, chunk: int, result: Result) -> bool:
@@ -75,10 +96,9 @@ class Job:
             for some in combinations(all_workers, count)
         )
 
-    def _fits(
-        self, flags: Flag, exponent: int, lanes: tuple[int, ...], wanted: int, total: NDArray[np.int64]
-    ) -> bool:
-        return exponent == wanted and (Flag.OVERFLOW in flags or lanes == tuple(total.tolist()))
+    def _fits(self, flags: Flag, exponent: int, lanes: Lanes, wanted: int, total: NDArray[np.int64]) -> bool:
+        is_unknown = Flag.OVERFLOW in flags or lanes is None
+        return exponent == wanted and (is_unknown or lanes == tuple(total.tolist()))
 
     def exact(self, epoch: int, chunk: int, workers: Iterable[int]) -> tuple[int, NDArray[np.int64]]:
         parts = [self.contribution(child, epoch, chunk) for child in workers]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
-from tests.dataplane.node import Child, Management, Neighbor, Pass, Route, Setting, TreeAt
+from tests.dataplane.node import Child, Management, Neighbor, Owner, Pass, Route, Setting, TreeAt
 
 DOWN_PORTS = (1, 2, 3)
 UPLINK, SERVER = 4, 5
@@ -113,6 +113,7 @@ class TreeShape:
     slots: int
     base: int
     quorum: int | None = None
+    targets: bool = False
 
     @classmethod
     def random(cls, random: Random, fabric: Fabric, tree: int, slots: int, base: int) -> TreeShape:
@@ -123,7 +124,8 @@ class TreeShape:
         if not at_server:
             adding.add(0)
         quorum = random.randint(1, count) if random.random() < 0.4 else None
-        return cls(fabric, tree, hosts, frozenset(adding), at_server, slots, base, quorum)
+        targets = quorum is None and random.random() < 0.7
+        return cls(fabric, tree, hosts, frozenset(adding), at_server, slots, base, quorum, targets)
 
     @classmethod
     def wide(
@@ -132,7 +134,8 @@ class TreeShape:
         """All workers are children of the top switch, or of a node below, whose result is one child there."""
         hosts = tuple(random.choices(range(len(fabric.hosts)), k=workers))
         adding = {0, *(switch for switch in range(1, len(fabric.places)) if random.random() < 0.1)}
-        return cls(fabric, tree, hosts, frozenset(adding), False, slots, base)
+        targets = random.random() < 0.7
+        return cls(fabric, tree, hosts, frozenset(adding), False, slots, base, targets=targets)
 
     @property
     def root_address(self) -> str:
@@ -182,7 +185,17 @@ class TreeShape:
             udp_port=self.udp_port,
             down=tuple(sorted({port for _, port in arriving})),
             quorum=quorum,
+            owners=self._owners(switch) if self.targets else (),
             below=below,
+        )
+
+    def _owners(self, switch: int) -> tuple[Owner, ...]:
+        """The workers below a switch."""
+        ways = [self.fabric.port_to(switch, self.fabric.hosts[host]) for host in self.hosts]
+        return tuple(
+            Owner(rank, port, alone=ways.count(port) == 1)
+            for rank, port in enumerate(ways)
+            if port is not None
         )
 
     def _late(self, switch: int) -> list[tuple[int, int]]:

@@ -14,7 +14,6 @@ import numpy as np
 from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
 from netfold.p4src.manifest import lanes_with
 from netfold.p4src.tools.p4build import CHILDREN
-from netfold.protocol.target import LaneTarget
 from netfold.protocol.wire import (
     FLAGS,
     LANE_MAX,
@@ -39,6 +38,8 @@ from tests.dataplane.frames import (
     UDP_AT,
     checksum,
     looks_like_netfold,
+    looks_targeted,
+    target_of,
 )
 from tests.dataplane.node import MANAGED, ArpAnswer, Child, Management, Neighbor, Pass, Route, Setting, TreeAt
 from tests.dataplane.roce_frames import ROCE_PORT
@@ -81,6 +82,11 @@ class Oracle:
         self._managed: set[int] = set()  # ports
         self._memory: dict[int, SlotState] = {}  # what the registers hold, from any writer
         self.verdicts: Counter[tuple[int, int]] = Counter()
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether the program knows targeted packets."""
+        return self._targets
 
     def emptied(self) -> Oracle:
         """One that knows no setting and has counted nothing; its registers hold what they did."""
@@ -241,7 +247,7 @@ class Oracle:
 
     def _copies(self, at: TreeAt, ports: tuple[int, ...], frame: bytearray) -> Frames:
         """A result for all, cut where no worker wants its lanes."""
-        target, owners = _target_of(frame), {owner.rank: owner for owner in at.owners}
+        target, owners = target_of(frame), {owner.rank: owner for owner in at.owners}
         owner = owners.get(target.owner) if target else None
         copies = []
         for port in ports:
@@ -254,17 +260,10 @@ class Oracle:
             copies.append(self._deliver(port, _without_padding(_cut(frame) if is_cut else frame)))
         return copies
 
-    def _has_form(self, frame: bytes) -> bool:
-        """Whether a targeted packet is whole or short as its flags say."""
-        flags, kind = frame[NETFOLD_AT + 1], frame[NETFOLD_AT] & 15
-        has_lanes, has_data = _ip_length(frame) > 28 + 16, bool(flags & Flag.DATA)
-        known = kind in (Kind.GRADIENT, Kind.RESULT) and frame[NETFOLD_AT] >> 4 == VERSION
-        is_cut = kind == Kind.RESULT and not has_lanes
-        return known and not flags & Flag.QUORUM and (has_lanes == has_data or is_cut)
-
     def _wellformed(self, frame: bytes) -> bool:
-        is_targeted = len(frame) >= LANES_AT and self._targets and _target_of(frame) is not None
-        size = 16 if is_targeted and _ip_length(frame) == 28 + 16 else 16 + 4 * self._lanes
+        is_targeted = len(frame) >= LANES_AT and self._targets and target_of(frame) is not None
+        has_lanes = not is_targeted or _ip_length(frame) != 28 + 16
+        size = 16 + 4 * self._lanes * has_lanes
         more_fragments = frame[IP_AT + 6] & 0x20
         if frame[IP_AT] & 15 != 5 or more_fragments:
             return False
@@ -272,8 +271,13 @@ class Oracle:
         udp_length = struct.unpack_from(">H", frame, UDP_AT + 4)[0]
         if len(frame) < NETFOLD_AT + size or length != 28 + size or udp_length != 8 + size:
             return False
-        right = self._has_form(frame) if is_targeted else looks_like_netfold(frame, self._lanes)
-        return right and checksum(frame[IP_AT:UDP_AT]) == 0
+        if checksum(frame[IP_AT:UDP_AT]) != 0:
+            return False
+        return (
+            looks_targeted(frame, has_lanes=has_lanes)
+            if is_targeted
+            else looks_like_netfold(frame, self._lanes)
+        )
 
     def _result(
         self, at: TreeAt, port: int, child: int, epoch: int, frame: bytes
@@ -294,7 +298,7 @@ class Oracle:
         assert pool is not None
         flags, _, tag, slot, _, exponent = struct.unpack_from(">BHIHHB", frame, NETFOLD_AT + 1)
         marked = Flag.CONGESTION if frame[IP_AT + 1] & 3 == CE else 0
-        is_short = _target_of(frame) is not None and not flags & Flag.DATA
+        is_short = target_of(frame) is not None and not flags & Flag.DATA
         lanes = None if is_short else np.frombuffer(frame, ">i4", self._lanes, LANES_AT)
         count = 0
         if installed.quorum is not None and flags & Flag.QUORUM:
@@ -385,17 +389,13 @@ def _carrying(frame: bytes, sums: Sum) -> bytearray:
     out[NETFOLD_AT + 1] = sums.flags
     out[NETFOLD_AT + 12] = sums.exponent
     lanes = sums.lanes.astype(">i4").tobytes()
-    if _target_of(frame) is not None:
+    if target_of(frame) is not None:
         is_whole = bool(sums.flags & Flag.DATA)
         out[LANES_AT:] = lanes if is_whole else b""
         _set_length(out)
     else:
         out[LANES_AT : LANES_AT + len(lanes)] = lanes
     return out
-
-
-def _target_of(frame: bytes | bytearray) -> LaneTarget | None:
-    return LaneTarget.of_field(int.from_bytes(frame[NETFOLD_AT + 14 : LANES_AT], "big"))
 
 
 def _ip_length(frame: bytes | bytearray) -> int:
@@ -415,4 +415,4 @@ def _cut(frame: bytearray) -> bytearray:
 
 def _without_padding(frame: bytearray) -> bytearray:
     """A targeted frame ends with its packet."""
-    return frame[: IP_AT + _ip_length(frame)] if _target_of(frame) is not None else frame
+    return frame[: IP_AT + _ip_length(frame)] if target_of(frame) is not None else frame

@@ -20,6 +20,7 @@ from tests.dataplane.frames import (
     checksum,
     ip,
     looks_like_netfold,
+    looks_targeted,
     mac,
 )
 from tests.dataplane.node import ArpAnswer, Neighbor, Route
@@ -114,11 +115,14 @@ class Router:
         if at > UDP_AT or fragment or len(frame) < NETFOLD_AT:
             return 8
         source, destination, length = struct.unpack_from(">HHH", frame, UDP_AT)
-        size = 16 + 4 * self._lanes
+        size = length - 8
         in_range = all(PORT_FIRST <= port <= PORT_LAST for port in (source, destination))
-        if not in_range or (struct.unpack_from(">H", frame, IP_AT + 2)[0], length) != (28 + size, 8 + size):
+        has_lanes = size == 16 + 4 * self._lanes
+        has_size = has_lanes or (size == 16 and self._parses_options)
+        if not in_range or not has_size or struct.unpack_from(">H", frame, IP_AT + 2)[0] != 28 + size:
             return 8
-        return 8 + (size if looks_like_netfold(frame, self._lanes) else 16)
+        is_targeted = self._parses_options and looks_targeted(frame, has_lanes=True)
+        return 8 + (size if is_targeted or looks_like_netfold(frame, self._lanes) else 16)
 
 
 def is_icmp_error(frame: bytes) -> bool:

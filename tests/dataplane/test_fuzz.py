@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from netfold.controller.switches.tables import CPU_PORT
-from netfold.protocol.wire import Kind
+from netfold.protocol.target import LaneTarget
+from netfold.protocol.wire import Flag, Kind
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
 from tests.dataplane.frames import NETFOLD_AT, TCP, Ip, arp_request, ethernet, udp
@@ -22,11 +23,21 @@ LONG_FRAMES = {"softswitch": 50_000, "bmv2": 50_000}  # of a target; a chip's mo
 NO_PORT = b"\0\0"  # the CPU port's header
 SWITCH_SLOTS = 4096  # p4src/common/sizes.p4
 NODES = {"root": root(2), "inner": inner(2)}
-SEEDS = [
+SCATTER, GATHER, DATA = LaneTarget(2).field, LaneTarget(2, all_but=True).field, int(Flag.DATA)
+GRADIENTS = [
     sent(1),
     sent(2, -1),
     sent(1, 2**31 - 1, round=1, exponent=9),
+    sent(1, 3, round=2, lane_count=SCATTER, flags=DATA),
+    sent(2, [], round=2, lane_count=SCATTER),
+    sent(1, [], round=3, lane_count=GATHER),
+    sent(2, 2**31 - 1, round=3, lane_count=GATHER, flags=DATA),
+]
+SEEDS = [
+    *GRADIENTS,
     sent(2, kind=Kind.RESULT),
+    sent(2, kind=Kind.RESULT, lane_count=GATHER, flags=DATA),
+    sent(2, [], kind=Kind.RESULT, lane_count=SCATTER, flags=DATA),
     sent(0, kind=Kind.READ, tree=MANAGED),
     sent(0, kind=Kind.RESET, tree=MANAGED),
     arp_request("10.0.0.2"),
@@ -38,7 +49,7 @@ SEEDS = [
 
 def fuzzed(random: Random) -> tuple[int, bytes]:
     """A port and a frame: one of the seeds, with up to four changes, mostly within the headers."""
-    frame = bytearray(random.choice(SEEDS[:3] if random.random() < 0.6 else SEEDS))
+    frame = bytearray(random.choice(GRADIENTS if random.random() < 0.6 else SEEDS))
     for _ in range(random.randrange(5)):
         place = random.randrange(min(len(frame), 60) if random.random() < 0.9 else len(frame))
         change = random.random()

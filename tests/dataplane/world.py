@@ -16,7 +16,7 @@ from random import Random
 import numpy as np
 
 from netfold.controller.switches.tables import CPU_PORT, MANAGEMENT_PORT
-from netfold.protocol.wire import FLAGS, Flag, Kind, Packet, Verdict, WireError, make_tag
+from netfold.protocol.wire import Flag, Kind, Packet, Verdict, WireError, make_tag
 from tests.dataplane.bench import Bench
 from tests.dataplane.frames import (
     CE,
@@ -31,7 +31,7 @@ from tests.dataplane.frames import (
     gradient,
     udp,
 )
-from tests.dataplane.job import Job, Server, Worker
+from tests.dataplane.job import Job, Lanes, Server, Worker
 from tests.dataplane.layout import NODE, SERVER, UPLINK, Fabric, TreeShape
 from tests.dataplane.node import MANAGED
 from tests.quorum_oracle import QuorumPool
@@ -57,6 +57,7 @@ class World:
     # What the controller does.
 
     def start(self, shape: TreeShape, epoch: int, window: int, chunks: int) -> None:
+        shape = replace(shape, targets=shape.targets and self._benches[0].oracle.has_targets)
         workers = [Worker(host, epoch) for host in shape.hosts]
         server = Server(self._pool(shape), epoch) if shape.at_server else None
         job = Job(shape, epoch, window, chunks, self.lanes, workers, server)
@@ -67,7 +68,7 @@ class World:
     def _pool(self, shape: TreeShape) -> SlotPool | QuorumPool:
         children, senders = len(shape.server_children), len(shape.server_senders)
         if shape.quorum is None:
-            return SlotPool(shape.slots, self.lanes, children, root=True)
+            return SlotPool(shape.slots, self.lanes, children, root=True, targets=shape.targets)
         return QuorumPool(shape.slots, self.lanes, children, True, shape.quorum, senders - children)
 
     def _install(self, job: Job, switch: int, epoch: int) -> None:
@@ -143,6 +144,7 @@ class World:
         """`seal`: the worker's deadline is over, if the job has a quorum."""
         worker = job.workers[child]
         exponent, lanes = job.contribution(child, worker.epoch, chunk)
+        target, is_short = job.target(worker.epoch, chunk), job.is_short(child, worker.epoch, chunk)
         round_, slot = divmod(chunk, job.shape.slots)
         header = Netfold(
             Kind.GRADIENT,
@@ -151,9 +153,11 @@ class World:
             round_,
             slot,
             child,
-            lanes.tolist(),
+            [] if is_short else lanes.tolist(),
+            flags=int(Flag.DATA if target and not is_short else Flag(0)),
             exponent=exponent,
             reserved=child + 1 & 0xFF,  # ignored, and not sent on by a node that makes a packet of it
+            lane_count=target.field if target else None,
         )
         if job.shape.quorum is not None:
             flags = Flag.QUORUM | (Flag.SEAL if seal else Flag(0))
@@ -166,7 +170,8 @@ class World:
             dscp=child % 64,
             identification=chunk,
         )
-        frame = gradient(header, packet, port=job.shape.udp_port, udp_sum=chunk)
+        padding = bytes(2 if is_short and chunk % 2 else 0)  # as a card adds it
+        frame = gradient(header, packet, port=job.shape.udp_port, trailer=padding, udp_sum=chunk)
         self.flying.append((host.switch, host.port, frame))
 
     def _arrive(self, switch: int, port: int, frame: bytes) -> None:
@@ -190,20 +195,26 @@ class World:
             return
         assert frame[30:34] == bytes(map(int, self.fabric.hosts[host].address.split(".")))
         for job in self.jobs:
-            for worker in job.workers:
+            for rank, worker in enumerate(job.workers):
                 if (worker.host, job.shape.tree, worker.epoch) == (host, packet.tree, packet.epoch):
-                    self._take(job, worker, packet)
+                    self._take(job, rank, worker, packet)
 
-    def _take(self, job: Job, worker: Worker, packet: Packet) -> None:
+    def _take(self, job: Job, rank: int, worker: Worker, packet: Packet) -> None:
         chunk = packet.round * job.shape.slots + packet.slot
         if chunk not in job.in_window(worker):
             return
         if Flag.SLOT_REUSED in packet.flags:
             worker.slot_reused = True
             return
-        result = (packet.flags & Flag.OVERFLOW, packet.exponent, packet.lane, packet.count)
+        assert packet.target == job.target(packet.epoch, chunk)
+        lanes: Lanes = packet.lane or (0,) * self.lanes
+        if packet.target and not packet.target.wants(rank):
+            lanes = None
+        elif not packet.lane and Flag.DATA in packet.flags:
+            return  # S10
+        result = (packet.flags & Flag.OVERFLOW, packet.exponent, lanes, packet.count)
         assert job.is_sum(packet.epoch, chunk, result)  # I1, I2, I6
-        assert job.results.setdefault((packet.epoch, chunk), result) == result  # I3
+        assert job.results.setdefault((packet.epoch, chunk, lanes is None), result) == result  # I3
         worker.received[chunk] = result
 
     def _at_server(self, frame: bytes) -> None:
@@ -222,7 +233,7 @@ class World:
                 tag, packet.slot, bit, flags, packet.exponent, packet.lane, packet.count
             )
         else:
-            outcome = pool.gradient(tag, packet.slot, bit, flags & FLAGS, packet.exponent, packet.lane)
+            outcome = pool.gradient(tag, packet.slot, bit, flags, packet.exponent, packet.lane or None)
         sums = outcome.packet
         if outcome.verdict is Verdict.SLOT_REUSED:
             sums = Sum(Flag.QUORUM | Flag.SLOT_REUSED, 0, np.zeros(self.lanes, np.int32))
@@ -234,10 +245,11 @@ class World:
                 packet.round,
                 packet.slot,
                 packet.child,
-                sums.lanes.tolist(),
+                [] if packet.target and Flag.DATA not in sums.flags else sums.lanes.tolist(),
                 int(sums.flags),
                 sums.exponent,
                 reserved=count,
+                lane_count=packet.target.field if packet.target else None,
             )
             to = ".".join(map(str, frame[26:30]))
             back = gradient(answer, Ip(src=job.shape.root_address, dst=to), port=job.shape.udp_port)
@@ -271,10 +283,11 @@ class World:
             round=random.choice([0, 1, 5, 0xFFFFF]),
             slot=random.choice([0, 1, job.shape.slots - 1, job.shape.slots, 4095, 0xFFFF]),
             child=random.choice([0, 1, 2, len(job.workers) - 1, NODE, NODE + 1, 0xFFFF]),
-            lanes=[random.randrange(-(2**31), 2**31)] * self.lanes,
+            lanes=[random.randrange(-(2**31), 2**31)] * random.choice([0, self.lanes, self.lanes]),
             flags=random.randrange(256),
             exponent=random.randrange(256),
             reserved=random.randrange(256),
+            lane_count=random.choice([self.lanes, self.lanes, 0x8000 + random.randrange(0x8000)]),
         )
         udp_port = random.choice([job.shape.udp_port, job.shape.udp_port, 0xF000, 0xF0FF])
         if self._admitted(switch, port, udp_port, header):
@@ -328,10 +341,11 @@ class World:
         place = random.choice([14, 16, 17, 20, 21, 24, 25, 34, 35, 36, 37, 38, 39, 42, 56, 57])
         frame[place] ^= 1 << random.randrange(8)
         well_formed = place == 42 and frame[42] >> 4 == 1 and frame[42] & 15 <= Kind.RESET
+        well_formed |= place in (56, 57) and whole[56] >= 0x80 and frame[56] >= 0x80  # another target
         return None if well_formed else (switch, port, bytes(frame))
 
     def _gradients(self) -> list[Forgery]:
-        return [flight for flight in self.flying if len(flight[2]) > LANES_AT and flight[2][42] == 0x10]
+        return [flight for flight in self.flying if len(flight[2]) >= LANES_AT and flight[2][42] == 0x10]
 
     def _other(self, random: Random) -> Forgery:
         host = random.choice(self.fabric.hosts)

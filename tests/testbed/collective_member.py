@@ -31,13 +31,14 @@ Array = NDArray[Any]
 
 
 class Call:
-    """One collective of all workers: the arrays that they give, and the part that a worker gets."""
+    """One collective of all workers: the arrays that they give, and the part that a worker gets. `most`: elements of a
+    block."""
 
-    def __init__(self, draw: random.Random, workers: int) -> None:
+    def __init__(self, draw: random.Random, workers: int, most: int = 20_000) -> None:
         self.name = draw.choice(("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce"))
         is_gather = self.name in ("all-gather", "broadcast")
         dtype = np.int32 if is_gather else draw.choice(DTYPES)
-        sizes = [draw.randrange(1, 20_000) for _ in range(workers)]
+        sizes = [draw.randrange(1, most) for _ in range(workers)]
         root = draw.randrange(workers)
         elements, owners = (sizes, [*range(workers)]) if "-" in self.name else ([sum(sizes)], [root])
         form = CallForm.GATHER if is_gather else CallForm.SCATTER

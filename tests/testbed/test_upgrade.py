@@ -35,13 +35,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="session")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree of the version before, with its stubs and its engine."""
+    return tree_of(BEFORE, tmp_path_factory.mktemp("before"))
+
+
+def tree_of(revision: str, tree: Path) -> Path:
+    """Fills a folder with that revision, its stubs and its engine."""
     git = ["git", "-C", str(REPOSITORY)]
-    known = subprocess.run([*git, "cat-file", "-e", BEFORE], capture_output=True, check=False)
+    known = subprocess.run([*git, "cat-file", "-e", revision], capture_output=True, check=False)
     if known.returncode:
-        pytest.skip(f"SKIPPED: upgrades: the history has no revision {BEFORE[:8]} (git fetch --unshallow)")
-    tree = tmp_path_factory.mktemp("before")
-    archive = subprocess.run([*git, "archive", BEFORE], capture_output=True, check=True)
+        pytest.skip(f"SKIPPED: upgrades: the history has no revision {revision[:8]} (git fetch --unshallow)")
+    archive = subprocess.run([*git, "archive", revision], capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
     for step in (["stubs"], ["build_ext", "--inplace"]):
         built = subprocess.run(

@@ -521,17 +521,25 @@ def test_calls_without_elements_survive_losses_and_new_epochs(loss: float, epoch
 
 
 @pytest.mark.parametrize(
-    ("form", "chunks"), [(CallForm.TO_ALL, 14), (CallForm.SCATTER, 16), (CallForm.GATHER, 17)]
+    ("forms", "chunks"),
+    [
+        ([CallForm.TO_ALL], 14),
+        ([CallForm.SCATTER], 16),
+        ([CallForm.GATHER], 16),
+        ([CallForm.GATHER, CallForm.SCATTER], 19),
+    ],
 )
-def test_pacing_counts_bytes_of_both_directions(form: CallForm, chunks: int):
-    """A burst is as long as the fuller direction of the link takes: up of a scatter, down of a gather."""
+def test_pacing_counts_bytes_of_both_directions(forms: list[CallForm], chunks: int):
+    """A burst is as long as the fuller direction of the link takes: up of a scatter, down of a gather. Beside each
+    other they fill both."""
     fabric = job(4, slots=1024, rate_mbps=0.001)
     finish(fabric, submit_all(fabric, [np.zeros(0, np.int32) for _ in range(4)], None))
     elements = 4 * 40 * LANES
-    blocks = None if form is CallForm.TO_ALL else Blocks.one_each(form, elements, 4)
-    array = np.ones(elements, "int32" if form is CallForm.GATHER else "float32")
     core, before = fabric.cores[0], fabric.now
-    core.submit(array, blocks=blocks, scheme=Float32Sum())
+    for form in forms:
+        blocks = None if form is CallForm.TO_ALL else Blocks.one_each(form, elements, 4)
+        array = np.ones(elements, "int32" if form is CallForm.GATHER else "float32")
+        core.submit(array, blocks=blocks, scheme=Float32Sum())
     core.process(before)
     sent = [payload for _, payload in core.send(before)]
     whole, up, down = HEADER_BYTES + 4 * LANES, 0, 0
@@ -542,4 +550,22 @@ def test_pacing_counts_bytes_of_both_directions(form: CallForm, chunks: int):
     burst = 14  # whole packets: 16, of which the epoch's first chunk and an opening took two
     fuller = max(up, down) / (FRAME_OVERHEAD_BYTES + whole)
     assert burst - 1 < fuller < burst + 1  # less than a packet is left, or an opening goes without
+    if len(forms) > 1:
+        assert min(up, down) > 0.85 * max(up, down)
     assert len(sent) == chunks, (up, down)
+
+
+def test_results_of_both_directions_are_coalesced_beside_each_other():
+    """A quarter of the chunks of scatters and of gathers returns at the same time: each loads another direction."""
+    packets_a_second, frame_bytes = 20_000, FRAME_OVERHEAD_BYTES + HEADER_BYTES + 4 * LANES
+    fabric = job(4, slots=1024, rate_mbps=8e-6 * frame_bytes * packets_a_second)
+    finish(fabric, submit_all(fabric, [np.zeros(0, np.int32) for _ in range(4)], None))
+    core, now, size = fabric.cores[0], fabric.now, 4 * 400 * LANES
+    core.submit(np.ones(size, np.int32), blocks=Blocks.one_each(CallForm.SCATTER, size, 4))
+    core.submit(np.ones(size, np.int32), blocks=Blocks.one_each(CallForm.GATHER, size, 4))
+    core.process(now)
+    sent = [LaneTarget.of_field(int.from_bytes(payload[14:16], "big")) for _, payload in core.send(now)]
+    gathers = sum(target is not None and target.all_but for target in sent)
+    others = len(sent) - gathers
+    assert min(gathers, others) >= 8
+    assert core.coalescing_delay() == pytest.approx(max(gathers, others) / (4 * packets_a_second))

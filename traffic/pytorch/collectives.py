@@ -382,27 +382,29 @@ class Collectives:
     ) -> NetfoldWork:
         """Gathers the ranks' bytes (uint8); `write` gets them with a row for each rank. `sizes`: of the rows; None: as
         many bytes at each rank, and rows of one tensor."""
-        words = [-(-size // 4) for size in sizes or [len(mine)] * self.size()]
-        whole = self._placed(mine, words)
+        strides = self._strides(sizes or [len(mine)] * self.size())
+        whole, blocks = self._placed(mine, strides)
 
         def copy_back() -> None:
-            found = bytes_of(whole)
+            found = bytes_of(whole)[: sum(strides)]
             if sizes is None:
                 write(found.view(self.size(), -1)[:, : len(mine)])
             else:
-                rows = found.split([4 * count for count in words])
-                write([row[:size] for row, size in zip(rows, sizes, strict=True)])
+                write([row[:size] for row, size in zip(found.split(strides), sizes, strict=True)])
 
-        blocks = self._blocks(CallForm.GATHER, words)
         return self._reduce("all-gather", whole, ReduceOp.SUM, results, opts, copy_back, blocks=blocks)
 
-    def _placed(self, mine: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
-        """`words` int32 for each rank, with zeros for the other ranks: the sum is the gathered bytes, each rank's
-        padded to whole words."""
-        whole = zero_lanes(4 * sum(words), mine.device)
-        first = 4 * sum(words[: self.rank()])
+    def _strides(self, sizes: Sequence[int]) -> list[int]:
+        """The bytes of the ranks' places. Blocks are whole words. Without them, a rank may be of a version that knows
+        no blocks, and has the bytes of one rank behind those of another."""
+        return [-(-size // 4) * 4 for size in sizes] if self._has_targets else list(sizes)
+
+    def _placed(self, mine: torch.Tensor, strides: Sequence[int]) -> tuple[torch.Tensor, Blocks | None]:
+        """The rank's bytes at its place, and zeros for the other ranks: the sum is the gathered bytes."""
+        whole = zero_lanes(sum(strides), mine.device)
+        first = sum(strides[: self.rank()])
         bytes_of(whole)[first : first + len(mine)].copy_(mine)
-        return whole
+        return whole, self._blocks(CallForm.GATHER, [stride // 4 for stride in strides])
 
     def _evenly(self, whole: torch.Tensor) -> list[int]:
         return [whole.numel() // self.size()] * self.size()
@@ -481,16 +483,15 @@ class Collectives:
     ) -> NetfoldWork:
         """Gathers all ranks' tensors and reduces them at each rank."""
         size = nbytes(flat)
-        words = [-(-size // 4)] * self.size()
-        whole = self._placed(bytes_of(flat), words)
+        strides = self._strides([size] * self.size())
+        whole, blocks = self._placed(bytes_of(flat), strides)
 
         def apply() -> None:
-            rows = bytes_of(whole).view(self.size(), -1)[:, :size].contiguous()
+            rows = bytes_of(whole)[: sum(strides)].view(self.size(), -1)[:, :size].contiguous()
             flat.copy_(op.apply(rows.view(flat.dtype)))
             copy_back()
 
         what = f"{op.operation} {flat.dtype} {detail}"
-        blocks = self._blocks(CallForm.GATHER, words)
         return self._reduce(
             f"{name}{op.suffix}", whole, ReduceOp.SUM, results, opts, apply, what, blocks=blocks
         )
@@ -515,7 +516,7 @@ class Collectives:
             work = NetfoldWork(results, f"rank {self.rank()}: {name}", self.session.reporter.waiting)
             deadline = time.monotonic() + self._timeout_of(opts)
             self.session.reporter.by_netfold(name)
-            context = zlib.crc32(f"{self._group_id} {name} {detail}".encode())
+            context = zlib.crc32(f"{self._group_id} {name} {detail.strip()}".encode())
             kind = kind_of(name)
             if flat.numel() == 0 and kind is not CallKind.BARRIER:
                 work.finish(None)

@@ -22,6 +22,9 @@ void nf_pacer_fill(struct nf_pacer *p, double now);
 /* Returns whether a packet may be sent now. */
 static inline int nf_pacer_allows(const struct nf_pacer *p) { return p->rate == 0 || (p->up >= 1 && p->down >= 1); }
 
+/* Returns whether the way down has at least as many tokens as the way up. */
+static inline int nf_pacer_has_more_down(const struct nf_pacer *p) { return p->rate == 0 || p->down >= p->up; }
+
 /* Takes the tokens of a packet, and of its result. */
 static inline void nf_pacer_charge(struct nf_pacer *p, double up, double down) {
     p->up -= up;

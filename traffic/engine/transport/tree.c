@@ -249,23 +249,34 @@ static int64_t send_retransmissions(struct tree *t, struct nf_out *out, int64_t 
     return n;
 }
 
-/* Sends chunks of a stream for the first time, by the rules of section 5.1. */
-static int64_t send_new(struct tree *t, struct stream *r, struct nf_out *out, int64_t capacity, double now) {
-    int64_t n = 0, cwnd = nf_window_cwnd(&t->window);
-    while (n < capacity && r->ready_count) {
-        int64_t place = r->ready[0];
-        if (place >= r->highest && r->in_flight >= cwnd) break;
-        struct segment *s = segment_of(r, place);
-        if (s->is_held) break;
-        if (s->count > 1 && !nf_pacer_allows(&t->pacer)) { /* a segment of one chunk is not paced: workers wait for it */
-            t->is_pacing_limited = 1;
-            break;
-        }
-        heap_pop(r->ready, &r->ready_count);
-        int64_t channel = r->from + place % r->count;
-        start_chunk(t, r, channel, s, now);
-        if (place >= r->highest) r->highest = place + 1;
-        out[n++] = take_packet(t, channel);
+/* Sends a chunk of a stream for the first time, by the rules of section 5.1. Returns whether it may. */
+static int send_next(struct tree *t, struct stream *r, struct nf_out *out, double now) {
+    if (!r->ready_count) return 0;
+    int64_t place = r->ready[0];
+    if (place >= r->highest && r->in_flight >= nf_window_cwnd(&t->window)) return 0;
+    struct segment *s = segment_of(r, place);
+    if (s->is_held) return 0;
+    if (s->count > 1 && !nf_pacer_allows(&t->pacer)) { /* a segment of one chunk is not paced: workers wait for it */
+        t->is_pacing_limited = 1;
+        return 0;
+    }
+    heap_pop(r->ready, &r->ready_count);
+    int64_t channel = r->from + place % r->count;
+    start_chunk(t, r, channel, s, now);
+    if (place >= r->highest) r->highest = place + 1;
+    *out = take_packet(t, channel);
+    return 1;
+}
+
+/* The main stream loads the way up and the gather stream the way down, so the next chunk is of the one whose direction has more
+ * tokens: either alone would take those of both. */
+static int64_t send_new(struct tree *t, struct nf_out *out, int64_t capacity, double now) {
+    int64_t n = 0;
+    while (n < capacity && send_next(t, &t->streams[CONTROL], out + n, now)) n++;
+    while (n < capacity) {
+        enum stream_id first = nf_pacer_has_more_down(&t->pacer) ? GATHER : MAIN, second = first == MAIN ? GATHER : MAIN;
+        if (!send_next(t, &t->streams[first], out + n, now) && !send_next(t, &t->streams[second], out + n, now)) break;
+        n++;
     }
     return n;
 }
@@ -276,9 +287,7 @@ int64_t tree_send(struct tree *t, struct nf_out *out, int64_t capacity, double n
     t->is_pacing_limited = 0;
     int64_t n = t->quorum ? send_seal_requests(t, out, capacity, now) : 0;
     n += send_retransmissions(t, out + n, capacity - n, now);
-    n += send_new(t, &t->streams[CONTROL], out + n, capacity - n, now);
-    n += send_new(t, &t->streams[GATHER], out + n, capacity - n, now);
-    n += send_new(t, &t->streams[MAIN], out + n, capacity - n, now);
+    n += send_new(t, out + n, capacity - n, now);
     if (n) t->last_activity_at = now;
     return n;
 }
@@ -292,8 +301,10 @@ double tree_next_deadline(const struct tree *t, double now) {
 }
 
 double tree_coalescing_delay(const struct tree *t) {
-    if (t->pacer.rate == 0 || t->in_flight < MIN_COALESCED) return 0;
-    double delay = (double)t->in_flight / (4 * t->pacer.rate);
+    int64_t gathers = t->streams[GATHER].in_flight, others = t->in_flight - gathers;
+    int64_t fuller = gathers > others ? gathers : others;
+    if (t->pacer.rate == 0 || fuller < MIN_COALESCED) return 0;
+    double delay = (double)fuller / (4 * t->pacer.rate);
     return delay < MIN_COALESCING_S ? 0 : delay;
 }
 

@@ -32,8 +32,8 @@ int64_t tree_send(struct tree *t, struct nf_out *out, int64_t capacity, double n
 /* Returns when tree_send has something to do if nothing is received; NF_UNKNOWN: never. */
 double tree_next_deadline(const struct tree *t, double now);
 
-/* Returns the seconds in which a quarter of the chunks in flight can return at the paced rate; 0: no pacing, or few are in
- * flight. */
+/* Returns the seconds in which a quarter of the chunks in flight can return at the paced rate, those of gathers beside others; 0:
+ * no pacing, or few are in flight. */
 double tree_coalescing_delay(const struct tree *t);
 
 /* Returns 1 + the slot of the chunk that has been in flight for longest; 0: none is. */

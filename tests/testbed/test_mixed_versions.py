@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A group of PyTorch some of whose ranks run a version without targets: all calls are sums, or go by Gloo, at
+all ranks alike. That version is built from the history."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from netfold.testbed.processes import ProcessGroup
+from netfold.testbed.testbed import Testbed
+from netfold.testbed.torchrun import TORCH_PYTHON, TorchProgram, torchrun_tasks
+from tests.testbed.test_upgrade import REPOSITORY, tree_of
+
+WITHOUT_TARGETS = "5cd2f5adb0816106a9ba8c87f660d7285e2e4b11"
+"""The last revision whose members do not know targets."""
+
+RANK = Path(__file__).with_name("mixed_rank.py")
+HOSTS = ("h1", "h2", "h5", "h6")
+WAIT_S = 400.0
+
+pytestmark = [pytest.mark.root, pytest.mark.mininet, pytest.mark.slow, pytest.mark.timeout(1000)]
+
+
+@pytest.fixture(scope="session")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not TORCH_PYTHON.exists():
+        pytest.skip("SKIPPED: needs PyTorch in .venv-torch")
+    return tree_of(WITHOUT_TARGETS, tmp_path_factory.mktemp("old"))
+
+
+def test_ranks_of_two_versions_make_the_same_calls(old: Path):
+    """Both versions once have rank 0, which decides for all."""
+    with Testbed(target="softswitch", lanes=64, name="mixv", first_grpc_port=20200) as system:
+        addresses = {host: system.address(host) for host in HOSTS}
+        for number, trees in enumerate([(old, REPOSITORY), (REPOSITORY, old)]):
+            folder = system.directory / f"ranks{number}"
+            folder.mkdir()
+            is_explained, tasks = folder / "explained", []
+            for place, tree in enumerate(trees):
+                arguments = ("--until", is_explained)
+                program = TorchProgram(RANK, arguments, 1, {"PYTHONPATH": str(tree)}, "--out")
+                every = torchrun_tasks(program, addresses, folder, 29761 + number)
+                tasks += every[2 * place : 2 * place + 2]
+            with ProcessGroup(system.net, tasks) as ranks:
+                results = ranks.wait(WAIT_S, partial(_look, system, is_explained))
+            assert is_explained.exists()
+            assert [results[host]["wrong"] for host in HOSTS] == [[]] * len(HOSTS)
+            packages = [results[host]["package"] for host in HOSTS]
+            assert packages == [str(tree) for tree in trees for _ in range(2)]
+
+
+def _look(system: Testbed, is_explained: Path) -> None:
+    """Touches the file when the explanation of the running job names who does not know targets."""
+    system.check()
+    for name, job in system.jobs().items():
+        text = "\n".join(system.controller.explain(name)) if job.state == "running" else ""
+        if "so all its calls are sums: the worker of" in text and "does not know targets" in text:
+            is_explained.touch()
