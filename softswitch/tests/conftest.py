@@ -20,6 +20,7 @@ from softswitch.build.native import default_cache_dir
 from testnet import Host, Namespace, SwitchProcess, dpdk_problem, xdp_problem
 
 StartSwitch = Callable[..., SwitchProcess]
+_LOOP = asyncio.Runner()
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +77,8 @@ def client(switch: SwitchProcess) -> AbstractAsyncContextManager[Client]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Give an `async def test` a loop of its own, in which its asynchronous contexts are entered, too."""
+    """Run an `async def test` in the loop of this process, which enters its asynchronous contexts, too. The loop
+    is never closed: gRPC has one queue of events for all loops of a process, and stops at those of a closed one."""
     test = pyfuncitem.obj
     if not inspect.iscoroutinefunction(test):
         return
@@ -88,7 +90,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
                     arguments[name] = await contexts.enter_async_context(argument)
             await test(**arguments)
 
-    pyfuncitem.obj = lambda **arguments: asyncio.run(inside(arguments))
+    pyfuncitem.obj = lambda **arguments: _LOOP.run(inside(arguments))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

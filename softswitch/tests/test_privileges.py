@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import select
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from kinds import config
-from p4runtime_client import Client
+from p4runtime_client import connected
 from softswitch.build import compiler
 from softswitch.build.compiler import Job, compile_here
 from softswitch.errors import PipelineError
@@ -41,13 +40,9 @@ def status(pid: int | str, thread: str = "") -> dict[str, str]:
     return {key: value.strip() for key, value in lines}
 
 
-def push_a_program(switch: SwitchProcess) -> None:
-    async def push() -> None:
-        async with Client(switch.address) as client:
-            await client.become_primary()
-            await client.push(config())
-
-    asyncio.run(push())
+async def push_a_program(switch: SwitchProcess) -> None:
+    async with connected(switch.address, config()):
+        pass
 
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -58,7 +53,9 @@ ELSEWHERE = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'
 @needs_root[1]
 @needs_other_users
 @pytest.mark.root
-def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(start_switch, tmp_path: Path) -> None:
+async def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(
+    start_switch, tmp_path: Path
+) -> None:
     """Debian's homes are so; without its rights root's process may not go in, either."""
     home = tmp_path / "home"
     repository, captures = home / "netfold", home / "captures"
@@ -76,7 +73,7 @@ def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(start_sw
     python = ("unshare", "-m", "-n", "sh", "-c", ELSEWHERE, REPOSITORY, repository, interpreter)
     files = ("--pcap", captures, "--cache-dir", tmp_path / "cache")
     switch = start_switch(None, *files, "--interface", "1@lo", python=python)
-    push_a_program(switch)
+    await push_a_program(switch)
     assert switch.port(1)["interface"] == "lo"
     assert all(file.stat().st_size for file in recordings)
 
@@ -97,7 +94,7 @@ def compiler_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @needs_other_users
 @pytest.mark.root
 @pytest.mark.parametrize(("locked_bytes", "kept"), [("unlimited", NETWORK), (8 * MIB, AND_LOCKED_MEMORY)])
-def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
+async def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
     locked_bytes: int | str, kept: int, start_switch
 ) -> None:
     """It keeps the right to lock memory, too, which AF_XDP needs where the bound stays, as in a container."""
@@ -105,7 +102,7 @@ def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
     if subprocess.run([*limited, "true"], capture_output=True, check=False).returncode:
         pytest.skip("the bound on locked memory cannot be lifted here")
     switch = start_switch(None, python=(*limited, sys.executable))
-    push_a_program(switch)
+    await push_a_program(switch)
     pid = switch.process.pid
     for thread in Path(f"/proc/{pid}/task").iterdir():
         found = status(pid, thread.name)
@@ -130,14 +127,14 @@ def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
     ],
     ids=["a user namespace of one user", "root that may not change users", "root without any right"],
 )
-def test_a_switch_that_can_take_on_no_other_user_compiles_all_the_same(
+async def test_a_switch_that_can_take_on_no_other_user_compiles_all_the_same(
     without_other_users: tuple[str, ...], start_switch, tmp_path: Path
 ) -> None:
     if subprocess.run([*without_other_users, "true"], capture_output=True, check=False).returncode:
         pytest.skip("SKIPPED: user namespaces or the bounding set cannot be had here")
     cache = ("--cache-dir", tmp_path / "cache")
     switch = start_switch(None, *cache, python=(*without_other_users, sys.executable))
-    push_a_program(switch)
+    await push_a_program(switch)
     assert switch.stop() == 0
 
 
