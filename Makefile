@@ -39,7 +39,7 @@ ISOLATED := $(BIN)/python -P -m netfold.testbed.network.isolated
 
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-BENCHMARKS ?= switch_pps allreduce host_pps server_pps
+BENCHMARKS ?= switch_pps allreduce host_pps
 
 .DEFAULT_GOAL := help
 

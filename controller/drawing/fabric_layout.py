@@ -77,7 +77,7 @@ class FabricLayout:
     scale: float = 1.0
 
     def line(self, a: str, b: str) -> Points:
-        """From the middle of `a` to the middle of `b`; within a tier over the switches that stand between."""
+        """The line from the middle of `a` to that of `b`. Within a tier it passes over the switches between them."""
         start, end = self.place_of[a], self.place_of[b]
         ends: Points = np.array([[start.x, start.y], [end.x, end.y]])
         if not self.is_arc(a, b):
@@ -88,7 +88,7 @@ class FabricLayout:
         return arc
 
     def is_arc(self, a: str, b: str) -> bool:
-        """Whether others of their tier stand between them."""
+        """Return whether other elements of their tier stand between them."""
         start, end = self.place_of[a], self.place_of[b]
         left, right = sorted((start.x, end.x))
         return any(s.y == start.y == end.y and left < s.x < right for s in self.switches)

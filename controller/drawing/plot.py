@@ -72,7 +72,7 @@ _UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationD
 
 
 def save(plot: Plot, file: Path, theme: Theme = Theme.LIGHT) -> None:
-    """To `file`, whose suffix is the format; its folder is made. Raises PictureFormatError, OSError."""
+    """Write to `file`, whose suffix is the format, and make its folder. Raises PictureFormatError, OSError."""
     content = render(plot, format_of(file), theme)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)

@@ -70,7 +70,7 @@ class AccessControl:
         await app(scope, receive, send_with_headers)
 
     def _is_known(self, authorization: str) -> bool:
-        """In constant time for each token."""
+        """Compare in constant time for each token."""
         assert self._tokens is not None
         shown = _shown_token(authorization)
         matches = [hmac.compare_digest(shown, known) for known in self._tokens]

@@ -36,7 +36,7 @@ from netfold.controller.web.source import LineSource, SourceError
 STATIC = Path(__file__).parent / "static"
 
 KEEPALIVE_S = 15.0
-"""Between two comments in a silent stream: a reader that is gone is noticed by writing to it."""
+"""Time between two comments in a silent stream. Only a write shows that a reader is gone."""
 
 MAX_STREAMS = 64
 LINES_AN_EVENT = 200
@@ -130,7 +130,7 @@ class _Page:
             return JSONResponse({"error": str(error)}, 503)
 
     async def _stream(self, number: int) -> AsyncIterator[str]:
-        """From line `number` on. The event `hello` tells whether more may follow, `end` that nothing does."""
+        """Send the lines from `number` on. The event `hello` tells whether more may follow, `end` that nothing does."""
         history = self._source.history
         yield f"event: hello\ndata: {json.dumps({'live': self._source.is_live})}\n\n"
         while True:

@@ -22,7 +22,7 @@ from netfold.protocol.connection import Connection, open_aio_channel
 log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
-"""Only an attempt shows whether the controller is there again."""
+"""Time between two attempts to connect: only an attempt shows whether the controller is there again."""
 EXPLAIN_TIMEOUT_S = 30.0
 MAX_RECORDING_BYTES = 1 << 30
 
@@ -80,7 +80,7 @@ class ControllerSource:
         self._pace = ReadPace()
 
     async def run(self) -> None:
-        """Until it is canceled."""
+        """Run until it is canceled."""
         try:
             async with open_aio_channel(self._where) as channel:
                 stub = pb_grpc.ControllerStub(channel)

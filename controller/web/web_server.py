@@ -58,7 +58,7 @@ class WebOptions:
 async def serve(
     source: LineSource, options: WebOptions, on_ready: Callable[[str], None], stop: asyncio.Event
 ) -> None:
-    """Until `stop` is set. `on_ready` is called with the page's address. Raises WebError."""
+    """Serve until `stop` is set. `on_ready` is called with the page's address. Raises WebError."""
     async with _listening(options) as listener:
         server = _server(source, options)
         scheme = "http" if options.security is None else "https"

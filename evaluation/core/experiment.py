@@ -60,7 +60,7 @@ class Experiment(ABC, Generic[R]):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Also the name of its files: NAME.json, NAME.png."""
+        """The experiment's name, which its files have, too: NAME.json, NAME.png."""
 
     @property
     def needs_namespaces(self) -> bool:

@@ -73,7 +73,7 @@ FIGURES = (
 
 
 def derived(points: Iterable[RatePoint]) -> Iterator[tuple[DerivedFigure, RatePoint]]:
-    """Those of which the point of Fig. 8a is there."""
+    """The rows whose point of Fig. 8a is known."""
     found = {p.x: p for p in points if p.figure.name == "8a"}
     return ((figure, found[figure.workers]) for figure in FIGURES if figure.workers in found)
 
@@ -100,7 +100,7 @@ def derived_table(points: Iterable[RatePoint]) -> Table:
 
 
 def derived_rows(points: Iterable[RatePoint]) -> list[dict[str, Any]]:
-    """For the JSON document."""
+    """Return the row for the JSON document."""
     return [
         {**asdict(figure), "ours": {c: v for c in COLUMNS if (v := figure.ours(point, c)) is not None}}
         for figure, point in derived(points)

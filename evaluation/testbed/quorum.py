@@ -99,7 +99,7 @@ class Quorum(Experiment[QuorumRow]):
             raise typer.BadParameter(f"a quorum of {self.quorum} of {self.workers} workers")
 
     def rows(self, notify: Notify) -> Iterator[QuorumRow]:
-        """For each delay, without and with the quorum. Raises TrafficError, TransportError."""
+        """Measure each delay without and with the quorum. Raises TrafficError, TransportError."""
         cases = list(product(self.delays_ms, (0, self.quorum)))
         for delay_ms, quorum in one_by_one(cases, _label, notify):
             yield _measure(self, delay_ms, quorum)

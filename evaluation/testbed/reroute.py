@@ -114,9 +114,9 @@ class Rerouting(Experiment[RerouteRow]):
         float, typer.Option("--timeout", min=1, help="Seconds for the jobs of one mode.")
     ] = 120.0
     before_s: float = 3.0
-    """From the first iterations to the onset of the load."""
+    """Time from the first iterations to the onset of the load."""
     after_s: float = 5.0
-    """For about so long the jobs continue after the load."""
+    """Time for which the jobs continue after the load, about."""
     network: str | None = None
     first_grpc_port: int = FIRST_GRPC_PORT
 
@@ -139,7 +139,7 @@ class Rerouting(Experiment[RerouteRow]):
         return any(r.wrong_elements for r in rows)
 
     def rows(self, notify: Notify) -> Iterator[RerouteRow]:
-        """For each load, number of jobs, mode and job. Raises RunError, netfold.testbed.network.errors.NetworkError."""
+        """Yield a row for each load, number of jobs, mode and job. Raises RunError, NetworkError."""
         unknown = [m for m in self.modes if m not in MODES]
         if unknown:
             raise RunError(f"unknown mode '{unknown[0]}': expected {', '.join(MODES)}")

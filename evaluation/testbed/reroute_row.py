@@ -16,7 +16,7 @@ from netfold.evaluation.core.experiment import Row
 from netfold.testbed.submitted_job import SubmittedJob
 
 SETTLING_S = 3.0
-"""After the onset and after the end of the load: iterations are timed when every control loop has had time to react."""
+"""Pause after the onset and the end of the load: each control loop has had time to react when iterations are timed."""
 SAME_DURATION = 1.2
 """An iteration is as short as another if it takes at most so many times as long."""
 
@@ -81,7 +81,7 @@ class RerouteRow(Row):
 def reroute_row(
     case: Case, job: SubmittedJob, moves: Sequence[Move], onset: float, end: float, wrong: int
 ) -> RerouteRow:
-    """From the first worker's iterations and the controller's epochs; `onset` and `end` are those of the load."""
+    """A row from the first worker's iterations and the controller's epochs; `onset` and `end` are of the load."""
     ended = _ended(job.progress)
     times = [(b, (b - a) * 1e3) for a, b in itertools.pairwise(ended)]
 
@@ -92,7 +92,7 @@ def reroute_row(
         return statistics.median(inside or overlapping) if overlapping else None
 
     def as_short(since: float, until: float, ms_then: float | None) -> float | None:
-        """From `since` to the end of the first later iteration that takes about `ms_then`."""
+        """Time from `since` to the end of the first later iteration that takes about `ms_then`."""
         short = (
             at for at, ms in times if ms_then and at - ms / 1e3 >= since and ms <= SAME_DURATION * ms_then
         )

@@ -76,7 +76,7 @@ TESTBED = SharedLink(
     20.0,
     1 << 19,
 )
-"""Like a machine that runs hosts and switches (docs/explanation/simulator.md)."""
+"""The delays of a machine that runs hosts and switches (docs/explanation/simulator.md)."""
 
 DATA_CENTER = SharedLink(
     "10 Gbit/s, 20 us",

@@ -73,7 +73,6 @@ class Stream:
 @dataclass
 class InFlight:
     packet: bytes
-    first_sent: float
     sent: float
     again: bool = False
 
@@ -180,7 +179,7 @@ class Worker:
                 if payload is None:
                     break
                 waiting.remove(i)
-                in_flight[i] = InFlight(self._packet(self._chunk(stream, base + i), payload), now, now)
+                in_flight[i] = InFlight(self._packet(self._chunk(stream, base + i), payload), now)
                 self._link.send(in_flight[i].packet)
             if in_flight and now - last > rto:  # the timeout of section 5.2
                 self._send_again(min(in_flight.values(), key=lambda f: f.sent), now)

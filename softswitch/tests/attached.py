@@ -5,12 +5,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from finsy.proto import p4r
-from kinds import config
-from p4runtime_client import Client
 from testnet import Host, Namespace, SwitchProcess, ethernet
 
 DATA, LEARN, MEASURE, TAGGED = 0x1234, 0x88B5, 0x88B6, 0x4242
@@ -37,20 +35,6 @@ def hosts(namespace: Namespace) -> Iterator[list[Host]]:
     yield made
     for host in made:
         host.close()
-
-
-@pytest.fixture
-def run(switch: SwitchProcess) -> Callable[[Callable[[Client], Awaitable[None]]], None]:
-    def run_case(case: Callable[[Client], Awaitable[None]]) -> None:
-        async def inside() -> None:
-            async with Client(switch.address) as client:
-                await client.become_primary()
-                await client.push(config())
-                await case(client)
-
-        asyncio.run(inside())
-
-    return run_case
 
 
 async def arrival(host: Host) -> bytes | None:

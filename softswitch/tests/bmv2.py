@@ -171,7 +171,7 @@ class Bmv2:
         return out
 
     def _settle(self) -> None:
-        """Until no thread of BMv2 runs or waits for a processor, which may be long where others compute."""
+        """Wait until no thread of BMv2 runs or waits for a processor, which takes long on a busy machine."""
         assert self.process is not None
         deadline = time.monotonic() + DEADLINE_S
         time.sleep(SETTLE_S)

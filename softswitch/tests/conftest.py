@@ -1,18 +1,26 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the embedded switch share."""
+"""Fixtures of the switch's tests, and the event loop of each `async def test`."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import subprocess
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kinds import config
+from p4runtime_client import Client, connected
 from softswitch.build.native import default_cache_dir
+from testnet import Host, Namespace, SwitchProcess, dpdk_problem, xdp_problem
 
-sys.path.insert(0, str(Path(__file__).parent))
+StartSwitch = Callable[..., SwitchProcess]
+_LOOP = asyncio.Runner()
 
 
 @pytest.fixture(scope="session")
@@ -24,14 +32,65 @@ def cache_dir() -> Path:
 @pytest.fixture(params=["packet", "xdp", "dpdk"])
 def kind(request: pytest.FixtureRequest) -> str:
     """The kind of a switch's ports on interfaces."""
-    from testnet import dpdk_problem, xdp_problem  # noqa: PLC0415
-
     name: str = request.param
     if name == "xdp" and (problem := xdp_problem()):
         pytest.skip(f"SKIPPED: no AF_XDP: {problem}")
     if name == "dpdk" and (problem := dpdk_problem()):
         pytest.skip(f"SKIPPED: needs libdpdk-dev: {problem}")
     return name
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    made = Namespace()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hosts(namespace: Namespace) -> list[Host]:
+    """The far ends of both links."""
+    return [namespace.host(number) for number in (1, 2)]
+
+
+@pytest.fixture
+def start_switch(tmp_path: Path) -> Iterator[StartSwitch]:
+    """A function that takes a namespace and what SwitchProcess takes after its folder. The processes end with the
+    test."""
+    with ExitStack() as started:
+
+        def start(
+            namespace: Namespace | None, *arguments: object, folder: Path = tmp_path, **options: Any
+        ) -> SwitchProcess:
+            process = SwitchProcess(namespace, folder, *arguments, **options)
+            started.callback(process.kill)
+            return process
+
+        yield start
+
+
+@pytest.fixture
+def client(switch: SwitchProcess) -> AbstractAsyncContextManager[Client]:
+    """The primary controller of a module's `switch`, which runs kinds.p4 anew."""
+    return connected(switch.address, config())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run an `async def test` in the loop of this process, which enters its asynchronous contexts, too. The loop
+    is never closed: gRPC has one queue of events for all loops of a process, and stops at those of a closed one."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return
+
+    async def inside(arguments: dict[str, Any]) -> None:
+        async with AsyncExitStack() as contexts:
+            for name, argument in arguments.items():
+                if isinstance(argument, AbstractAsyncContextManager):
+                    arguments[name] = await contexts.enter_async_context(argument)
+            await test(**arguments)
+
+    pyfuncitem.obj = lambda **arguments: _LOOP.run(inside(arguments))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,21 +4,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from unittest.mock import Mock
 
 import grpc
 import pytest
-from finsy.proto import p4r
-from kinds import (
-    config,
-)
+from finsy.proto import p4r, p4r_grpc
 from p4runtime_client import Client, write_errors
+from softswitch.p4runtime.device import Device
+from softswitch.p4runtime.service import P4RuntimeService
 from testnet import SwitchProcess
 
 C = grpc.StatusCode
-Case = Callable[[Client], Awaitable[None]]
 
 
 @pytest.fixture(scope="module")
@@ -29,26 +28,18 @@ def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
 
 
 @asynccontextmanager
-async def connected(address: str) -> AsyncIterator[Client]:
-    async with Client(address) as client:
-        await client.become_primary()
-        await client.push(config())
-        yield client
-
-
-Case = Callable[[Client], Awaitable[None]]
-
-
-@pytest.fixture
-def run(switch: SwitchProcess) -> Callable[[Case], None]:
-    def run_case(case: Case) -> None:
-        async def inside() -> None:
-            async with connected(switch.address) as client:
-                await case(client)
-
-        asyncio.run(inside())
-
-    return run_case
+async def served() -> AsyncIterator[tuple[P4RuntimeService, str]]:
+    """The service of a switch without a program, in this process, and its address."""
+    server = grpc.aio.server()
+    service = P4RuntimeService(Device(Mock(), Path("/nonexistent")), 1, Mock(), Mock())
+    p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield service, f"127.0.0.1:{port}"
+    finally:
+        service.close_streams()
+        await server.stop(0.2)
 
 
 async def refusals(client: Client, *updates: p4r.Update) -> list[tuple[int, str]]:

@@ -9,10 +9,8 @@ from typing import Any
 
 from finsy.proto import p4r
 from google.protobuf import text_format
+from running import PROGRAMS
 from softswitch.state.values import encode
-from testnet import PROGRAMS
-
-ETHERNET_WIDTH = 48
 
 
 @functools.cache

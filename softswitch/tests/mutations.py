@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from running import PROGRAMS
+from running import program
 
 HERE = Path(__file__).parent
 MARKER = "Zq*/ \"\\\n;{}#'?"
@@ -23,8 +23,7 @@ VALUES: tuple[Any, ...] = (
 
 def base(name: str) -> Any:
     """A well-formed program, of the tests."""
-    folder = HERE / "p4runtime_program" if name in ("wire", "kinds") else PROGRAMS
-    return json.loads((folder / f"{name}.json").read_text())
+    return json.loads(program(name))
 
 
 def hostile() -> dict[str, tuple[bytes, bool]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
 
@@ -135,6 +136,15 @@ class Client:
         if self.election_id is not None:
             request.election_id.CopyFrom(election(self.election_id))
         await self.stub.SetForwardingPipelineConfig(request, timeout=60)
+
+
+@asynccontextmanager
+async def connected(address: str, config: p4r.ForwardingPipelineConfig) -> AsyncIterator[Client]:
+    """A primary controller whose program the switch runs."""
+    async with Client(address) as client:
+        await client.become_primary()
+        await client.push(config)
+        yield client
 
 
 def insert(entity: p4r.Entity) -> p4r.Update:

@@ -19,9 +19,11 @@ def program(name: str) -> bytes:
 
 
 @contextmanager
-def running(p4_json: bytes, cache_dir: Path, threads: int = 1) -> Iterator[tuple[Pipeline, Switch]]:
-    pipeline = Pipeline.load(p4_json, cache_dir, threads=threads)
-    switch = Switch(threads=threads)
+def running(
+    p4_json: bytes, cache_dir: Path, threads: int = 1, queues: int = 1, traced: bool = False
+) -> Iterator[tuple[Pipeline, Switch]]:
+    pipeline = Pipeline.load(p4_json, cache_dir, threads=threads, traced=traced)
+    switch = Switch(threads=threads, queues=queues)
     try:
         switch.swap(pipeline)
         yield pipeline, switch

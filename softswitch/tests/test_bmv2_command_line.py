@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import grpc
@@ -17,9 +15,10 @@ import pytest
 from finsy.proto import p4r
 from kinds import config, forward
 from p4runtime_client import Client, insert
+from running import PROGRAMS
 from softswitch.bmv2_options import loopback_of, without_ignored_options
 from softswitch.p4runtime.device import device_json
-from testnet import PROGRAMS, Namespace, SwitchProcess, ethernet, needs_root
+from testnet import Host, Namespace, ethernet, needs_root
 
 from softswitch import shim
 
@@ -31,17 +30,14 @@ BMV2_LINE = """
 """
 
 
-def test_options_of_bmv2_are_taken_and_those_without_effect_named_once(tmp_path: Path) -> None:
-    switch = SwitchProcess(None, tmp_path, *BMV2_LINE.split())
-    try:
-        said = [line for line in switch.log().splitlines() if "WARNING" in line]
-        assert len(said) == 1, said
-        for name in ("--nanolog", "--debugger", "--restore-state", "--use-files"):
-            assert said[0].count(f"{name} (") == 1
-        for name in ("--log-level", "--cpu-port", "--drop-port"):
-            assert name not in said[0]
-    finally:
-        switch.kill()
+def test_options_of_bmv2_are_taken_and_those_without_effect_named_once(start_switch) -> None:
+    switch = start_switch(None, *BMV2_LINE.split())
+    said = [line for line in switch.log().splitlines() if "WARNING" in line]
+    assert len(said) == 1, said
+    for name in ("--nanolog", "--debugger", "--restore-state", "--use-files"):
+        assert said[0].count(f"{name} (") == 1
+    for name in ("--log-level", "--cpu-port", "--drop-port"):
+        assert name not in said[0]
 
 
 @pytest.mark.parametrize(
@@ -62,30 +58,21 @@ def test_a_command_line_of_bmv2_in_our_terms(given: list[str], kept: list[str]) 
     assert without_ignored_options(given)[0] == kept
 
 
-def test_the_log_file_is_named_and_written_as_by_bmv2(tmp_path: Path) -> None:
-    switch = SwitchProcess(None, tmp_path, "--log-file", tmp_path / "ss-log", "--log-flush")
-    try:
-        line = (tmp_path / "ss-log.txt").read_text().splitlines()[0]
-        assert re.fullmatch(r"\[\d\d:\d\d:\d\d\.\d{3}\] \[bmv2\] \[[TDIWE]\] \[thread \d+\] .+", line), line
-    finally:
-        switch.kill()
+def test_the_log_file_is_named_and_written_as_by_bmv2(start_switch, tmp_path: Path) -> None:
+    switch = start_switch(None, "--log-file", tmp_path / "ss-log", "--log-flush")
+    line = (tmp_path / "ss-log.txt").read_text().splitlines()[0]
+    assert re.fullmatch(r"\[\d\d:\d\d:\d\d\.\d{3}\] \[bmv2\] \[[TDIWE]\] \[thread \d+\] .+", line), line
     assert switch.log() == ""
 
 
-def test_device_0_is_served_and_is_the_default(tmp_path: Path) -> None:
-    async def session() -> None:
-        async with Client(switch.address, device_id=0) as client:
-            await client.become_primary()
-            await client.push(config())
-            await client.write(insert(forward(1)))
-
-    switch = SwitchProcess(None, tmp_path, device_id=None)
-    try:
-        asyncio.run(session())
-        with switch.control() as control:
-            assert control.request("info")["device_id"] == 0
-    finally:
-        switch.kill()
+async def test_device_0_is_served_and_is_the_default(start_switch) -> None:
+    switch = start_switch(None, device_id=None)
+    async with Client(switch.address, device_id=0) as client:
+        await client.become_primary()
+        await client.push(config())
+        await client.write(insert(forward(1)))
+    with switch.control() as control:
+        assert control.request("info")["device_id"] == 0
 
 
 def legacy(json: bytes) -> bytes:
@@ -96,25 +83,19 @@ def legacy(json: bytes) -> bytes:
     return b"\x08\x01" + b"\x12\x00" + b"\x1a" + length + bytes([count]) + json
 
 
-def test_the_device_config_of_pi_is_taken_as_the_json_in_it(tmp_path: Path) -> None:
-    async def session() -> None:
-        async with Client(switch.address) as client:
-            await client.become_primary()
-            wrapped = p4r.ForwardingPipelineConfig()
-            wrapped.CopyFrom(config())
-            wrapped.p4_device_config = legacy(config().p4_device_config)
+async def test_the_device_config_of_pi_is_taken_as_the_json_in_it(start_switch) -> None:
+    switch = start_switch(None)
+    async with Client(switch.address) as client:
+        await client.become_primary()
+        wrapped = p4r.ForwardingPipelineConfig()
+        wrapped.CopyFrom(config())
+        wrapped.p4_device_config = legacy(config().p4_device_config)
+        await client.push(wrapped)
+        await client.write(insert(forward(1)))
+        wrapped.p4_device_config = legacy(b"no json")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
             await client.push(wrapped)
-            await client.write(insert(forward(1)))
-            wrapped.p4_device_config = legacy(b"no json")
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await client.push(wrapped)
-            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-
-    switch = SwitchProcess(None, tmp_path)
-    try:
-        asyncio.run(session())
-    finally:
-        switch.kill()
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize("raw", [b"", b"{}", b"\n {}", b"\xff\xff", b"\x08\x01", b"\x1a\x05ab"])
@@ -122,46 +103,33 @@ def test_what_is_no_device_config_of_pi_stays_as_it_is(raw: bytes) -> None:
     assert device_json(raw) == raw
 
 
-def test_a_client_that_half_closes_leaves_the_election_id_to_the_next(tmp_path: Path) -> None:
-    async def sessions() -> None:
-        for _ in range(3):
-            async with Client(switch.address) as client:
-                await client.become_primary(1)
-                assert await client.finish() is grpc.StatusCode.OK
-
-    switch = SwitchProcess(None, tmp_path)
-    try:
-        asyncio.run(sessions())
-    finally:
-        switch.kill()
+async def test_a_client_that_half_closes_leaves_the_election_id_to_the_next(start_switch) -> None:
+    switch = start_switch(None)
+    for _ in range(3):
+        async with Client(switch.address) as client:
+            await client.become_primary(1)
+            assert await client.finish() is grpc.StatusCode.OK
 
 
 @pytest.mark.root
 @needs_root[1]
-def test_a_json_alone_runs_and_a_controller_may_push_later(tmp_path: Path) -> None:
-    async def session() -> None:
-        async with Client(switch.address) as client:
-            await client.become_primary()
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await client.write(insert(forward(1)))
-            assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-            await client.push(config("wire"))
-
+async def test_a_json_alone_runs_and_a_controller_may_push_later(
+    start_switch, namespace: Namespace, hosts: list[Host]
+) -> None:
     frame = ethernet(0x88B5, bytes(46))
-    with ExitStack() as stack:
-        namespace = Namespace()
-        stack.callback(namespace.close)
-        switch = SwitchProcess(namespace, tmp_path, PROGRAMS / "wire.json", "-i", "1@sw1", "-i", "2@sw2")
-        stack.callback(switch.kill)
-        one, two = namespace.host(1), namespace.host(2)
-        stack.callback(one.close)
-        stack.callback(two.close)
-        one.send(frame)
-        assert two.receive() == frame
-        asyncio.run(session())
-        one.send(frame)
-        assert two.receive() == frame
-        assert switch.stop() == 0
+    switch = start_switch(namespace, PROGRAMS / "wire.json", "-i", "1@sw1", "-i", "2@sw2")
+    one, two = hosts
+    one.send(frame)
+    assert two.receive() == frame
+    async with Client(switch.address) as client:
+        await client.become_primary()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await client.write(insert(forward(1)))
+        assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        await client.push(config("wire"))
+    one.send(frame)
+    assert two.receive() == frame
+    assert switch.stop() == 0
 
 
 @pytest.mark.slow
@@ -182,13 +150,10 @@ def test_under_bmv2s_name_it_is_the_switch(tmp_path: Path) -> None:
     assert link.readlink().parent == Path(sys.executable).parent
 
 
-def test_scripts_of_bmv2_that_listen_everywhere_are_served_on_loopback(tmp_path: Path) -> None:
-    switch = SwitchProcess(None, tmp_path, "--as-bmv2", "--", "--grpc-server-addr", "0.0.0.0:0")
-    try:
-        assert "0.0.0.0:0 (serves 127.0.0.1:0 only" in switch.log()
-        assert f"serves P4Runtime on 127.0.0.1:{switch.grpc_port}" in switch.log()
-    finally:
-        switch.kill()
+def test_scripts_of_bmv2_that_listen_everywhere_are_served_on_loopback(start_switch) -> None:
+    switch = start_switch(None, "--as-bmv2", "--", "--grpc-server-addr", "0.0.0.0:0")
+    assert "0.0.0.0:0 (serves 127.0.0.1:0 only" in switch.log()
+    assert f"serves P4Runtime on 127.0.0.1:{switch.grpc_port}" in switch.log()
     for address in ("10.0.0.1:9559", "localhost:1", "unix:/tmp/x"):
         assert loopback_of(address) == address
 

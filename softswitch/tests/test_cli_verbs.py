@@ -20,7 +20,6 @@ from softswitch.engine.engine import Engine, PortStatus
 from softswitch.state.entities import Replica
 from softswitch.state.pipeline import Pipeline
 from softswitch.state.switch import Switch
-from testnet import SwitchProcess
 
 
 class Ports:
@@ -257,7 +256,7 @@ def test_ports(start) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_talks_to_a_switch_by_its_socket_or_thrift_port(tmp_path: Path) -> None:
+def test_the_command_talks_to_a_switch_by_its_socket_or_thrift_port(start_switch, tmp_path: Path) -> None:
     def cli(*arguments: object, text: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from softswitch.cli import main; main()", "cli"]
         return subprocess.run(
@@ -270,19 +269,16 @@ def test_the_command_talks_to_a_switch_by_its_socket_or_thrift_port(tmp_path: Pa
         )
 
     port = 20_000 + os.getpid() % 40_000
-    switch = SwitchProcess(None, tmp_path, PROGRAMS / "router.json")
-    try:
-        done = cli(switch.control_path, text="show_tables\ntable_add routes route 10.0.0.0/8 => 1 1\n")
-        assert (done.returncode, "handle 0" in done.stdout) == (0, True), done
-        refused = cli(switch.control_path, text="table_dump nowhere\ntable_num_entries routes\n")
-        assert refused.returncode == 1
-        assert "Error: there is no table 'nowhere'" in refused.stdout
-        assert "RuntimeCmd: 1\n" in refused.stdout
-        absent = cli("--thrift-port", port, text="")
-        assert absent.returncode == 1
-        assert f"softswitch/{port}.sock" in absent.stderr
-        nowhere = cli(tmp_path / "nothing", text="")
-        assert nowhere.returncode == 1
-        assert "nothing: cannot connect to the control socket: No such file or directory" in nowhere.stderr
-    finally:
-        switch.kill()
+    switch = start_switch(None, PROGRAMS / "router.json")
+    done = cli(switch.control_path, text="show_tables\ntable_add routes route 10.0.0.0/8 => 1 1\n")
+    assert (done.returncode, "handle 0" in done.stdout) == (0, True), done
+    refused = cli(switch.control_path, text="table_dump nowhere\ntable_num_entries routes\n")
+    assert refused.returncode == 1
+    assert "Error: there is no table 'nowhere'" in refused.stdout
+    assert "RuntimeCmd: 1\n" in refused.stdout
+    absent = cli("--thrift-port", port, text="")
+    assert absent.returncode == 1
+    assert f"softswitch/{port}.sock" in absent.stderr
+    nowhere = cli(tmp_path / "nothing", text="")
+    assert nowhere.returncode == 1
+    assert "nothing: cannot connect to the control socket: No such file or directory" in nowhere.stderr

@@ -20,7 +20,7 @@ from softswitch.build.compiler import gcc
 FUZZ = Path(__file__).with_name("fuzz.py")
 ALL = sorted([*PROGRAMS.glob("*.json"), *COMPILED.glob("*-64.json")])
 DEADLINE_S = 240
-"""Of processor time: a machine may stand still for as long. What hangs without any is the test's own timeout's."""
+"""Limit of processor time: a machine may stand still for as long. The test's timeout ends what uses none."""
 
 
 def runtime(name: str) -> str:

@@ -26,7 +26,7 @@ def switch(cache_dir: Path) -> Iterator[Switch]:
 
 
 def read(switch: Switch, op: int) -> list[tuple[int, int, int, bytes]]:
-    """Of each frame that leaves: what ingress and egress read in the header, the replica's number, the header."""
+    """For each frame that leaves: what ingress and egress read in the header, the replica's number, the header."""
     sent = switch.inject(1, bytes([op, 0, 0, 0]) + (BIG if op & HAS else b""), 0)
     return [(frame[1], frame[2], frame[3], frame[4:]) for _, frame in sent]
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from running import program
+from running import program, running
 from softswitch.admin.verbs.arguments import CommandError
 from softswitch.admin.verbs.console import Console
 from softswitch.engine.engine import Engine
 from softswitch.errors import InvalidArgumentError
-from softswitch.state.pipeline import Pipeline
 from softswitch.state.switch import Switch
 
 MS = 1_000_000
@@ -30,14 +29,8 @@ def queued(queues: int, cache_dir: Path) -> Iterator[Switch]:
     (body,) = [a["primitives"] for a in made["actions"] if a["name"] == "misc39"]
     names = [["standard_metadata", "priority"], ["i", "a"]]
     body.append({"op": "assign", "parameters": [{"type": "field", "value": name} for name in names]})
-    pipeline = Pipeline.load(json.dumps(made).encode(), cache_dir)
-    switch = Switch(queues=queues)
-    try:
-        switch.swap(pipeline)
+    with running(json.dumps(made).encode(), cache_dir, queues=queues) as (_, switch):
         yield switch
-    finally:
-        switch.close()
-        pipeline.close()
 
 
 def send(switch: Switch, priority: int, number: int = 0, now_ns: int = 0) -> list[int]:

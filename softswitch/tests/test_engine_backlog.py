@@ -19,7 +19,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 from softswitch.engine.engine import Engine
 from softswitch.state.entities import ActionCall, Exact, TableEntry
-from testnet import Host, Namespace, SwitchProcess, ethernet, ip, needs_root, wait_for
+from testnet import Host, Namespace, ethernet, ip, needs_root, wait_for
 
 pytestmark = needs_root
 STAMPED = 0x88B7
@@ -57,27 +57,21 @@ def namespace() -> Iterator[Namespace]:
 @pytest.mark.parametrize("arguments", [(), ("--gso",)])
 @pytest.mark.parametrize("is_captured", [False, True], ids=["past the stack", "through the stack"])
 def test_a_queue_of_the_link_is_seen_by_the_program(
-    namespace: Namespace, tmp_path: Path, arguments: tuple[str, ...], is_captured: bool
+    namespace: Namespace, hosts: list[Host], start_switch, arguments: tuple[str, ...], is_captured: bool
 ) -> None:
-    switch = SwitchProcess(namespace, tmp_path, "-i", "1@sw1", "-i", "2@sw2", *arguments, program="wire")
-    one, two = namespace.host(1), namespace.host(2)
-    with namespace.entered():
-        tap = Host("sw2") if is_captured else None
-    try:
-        for number in range(1, FRAMES + 1):
-            one.send(ethernet(STAMPED, bytes(SIZE - 14)))
-            # Frames of one batch see the same queue.
-            wait_for(lambda n=number: switch.port(2)["link"]["tx_packets"] == n, "the frame")
-        waiting = switch.port(2)["switch"]["queue_depth"]
-        assert waiting > 0
-        set_rate(namespace, "change", "1gbit", 16000)
-        one.send(ethernet(STAMPED, bytes(SIZE - 14)))  # the link looks at its rate when a frame comes
-        stamps = [struct.unpack_from("!III", frame, 14) for frame in two.receive_many(FRAMES + 1)]
-    finally:
-        switch.kill()
-        for end in (one, two, tap):
-            if end is not None:
-                end.close()
+    switch = start_switch(namespace, "-i", "1@sw1", "-i", "2@sw2", *arguments, program="wire")
+    one, two = hosts
+    if is_captured:
+        namespace.end("sw2")
+    for number in range(1, FRAMES + 1):
+        one.send(ethernet(STAMPED, bytes(SIZE - 14)))
+        # Frames of one batch see the same queue.
+        wait_for(lambda n=number: switch.port(2)["link"]["tx_packets"] == n, "the frame")
+    waiting = switch.port(2)["switch"]["queue_depth"]
+    assert waiting > 0
+    set_rate(namespace, "change", "1gbit", 16000)
+    one.send(ethernet(STAMPED, bytes(SIZE - 14)))  # the link looks at its rate when a frame comes
+    stamps = [struct.unpack_from("!III", frame, 14) for frame in two.receive_many(FRAMES + 1)]
     depths = [enqueued for enqueued, _, _ in stamps]
     assert depths[0] == 0
     assert depths == sorted(depths)
@@ -90,13 +84,15 @@ def test_a_queue_of_the_link_is_seen_by_the_program(
 
 
 @needs_netfold
-def test_netfold_marks_packets_that_meet_the_queue_of_a_link(namespace: Namespace, cache_dir: Path) -> None:
-    """Without a rate of the port; the threshold is a microsecond of waiting."""
+def test_netfold_marks_packets_that_meet_the_queue_of_a_link(
+    namespace: Namespace, hosts: list[Host], cache_dir: Path
+) -> None:
+    """The port has no rate, and the threshold is a microsecond of waiting."""
     p4_json = (COMPILED / "netfold-v1model-32.json").read_bytes()
     mark = ActionCall(f"{netfold_case.OUT}delivery.set_ecn_threshold", {"depth": netfold_case.by(1, 32)})
     ip_packet = IP(src="10.0.1.1", dst="10.0.2.1", tos=2) / UDP(sport=5, dport=6) / Raw(bytes(SIZE - 42))
     frame = bytes(Ether(src="02:00:00:00:00:01", dst="02:aa:00:00:00:01") / ip_packet)
-    one, two = namespace.host(1), namespace.host(2)
+    one, two = hosts
     with running(p4_json, cache_dir) as (pipeline, switch), namespace.entered():
         netfold_case.setup(pipeline, random.Random(1))
         entry = TableEntry({"port": Exact(netfold_case.by(2, 9))}, mark)
@@ -114,8 +110,6 @@ def test_netfold_marks_packets_that_meet_the_queue_of_a_link(namespace: Namespac
             arrived = two.receive_many(FRAMES + 1)
         finally:
             engine.close()
-            one.close()
-            two.close()
     marks = [Ether(data)[IP].tos & 3 for data in arrived]
     assert marks[0] == 2
     assert marks == sorted(marks)

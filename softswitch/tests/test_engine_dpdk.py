@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from softswitch.build.native import RUNTIME
@@ -30,19 +31,12 @@ def namespace() -> Iterator[Namespace]:
 
 
 @pytest.fixture
-def start(namespace: Namespace, tmp_path: Path) -> Iterator[Start]:
-    started: list[SwitchProcess] = []
-
+def start(namespace: Namespace, start_switch: Start, tmp_path: Path) -> Start:
     def run(*ports: str) -> SwitchProcess:
-        folder = tmp_path / str(len(started))
-        folder.mkdir()
         words = [word for port in ports for word in ("-i", port)]
-        started.append(SwitchProcess(namespace, folder, *words, program="wire"))
-        return started[-1]
+        return start_switch(namespace, *words, folder=Path(mkdtemp(dir=tmp_path)), program="wire")
 
-    yield run
-    for process in started:
-        process.kill()
+    return run
 
 
 def numbered(count: int) -> list[bytes]:
@@ -171,12 +165,9 @@ def test_an_environment_that_fails_is_an_error_at_each_use() -> None:
 
 
 @needs_dpdk
-def test_a_process_without_such_ports_loads_nothing_of_dpdk(tmp_path: Path) -> None:
-    switch = SwitchProcess(None, tmp_path, program="wire")
-    try:
-        assert "librte" not in Path(f"/proc/{switch.process.pid}/maps").read_text()
-    finally:
-        switch.kill()
+def test_a_process_without_such_ports_loads_nothing_of_dpdk(start_switch) -> None:
+    switch = start_switch(None, program="wire")
+    assert "librte" not in Path(f"/proc/{switch.process.pid}/maps").read_text()
 
 
 @needs_dpdk
@@ -205,7 +196,6 @@ def test_frames_cross_two_switches_over_shared_memory_and_the_link_comes_back(
         two.close()
         second.kill()
         wait_for(lambda: not first.port(2)["oper_up"], "the link is down")
-    one.close()
 
 
 @needs_dpdk
@@ -223,7 +213,6 @@ def test_frames_that_the_driver_does_not_take_wait_and_then_are_dropped(
     wait_for(lambda: switch.port(1)["link"]["rx_packets"] == 300, "the frames")
     link = switch.port(2)["link"]
     assert (link["tx_packets"], link["tx_dropped"]) == (0, 300 - 256)
-    one.close()
 
 
 @needs_dpdk

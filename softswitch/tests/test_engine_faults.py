@@ -19,19 +19,8 @@ SINK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint8), c
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     path = tmp_path_factory.mktemp("faults") / "faults.so"
-    command = [
-        "gcc",
-        "-O1",
-        "-g",
-        "-Wall",
-        "-Werror",
-        "-fPIC",
-        "-shared",
-        "-o",
-        path,
-        ENGINE / "fault_injector.c",
-    ]
-    subprocess.run(command, check=True)
+    flags = ["-O1", "-g", "-Wall", "-Werror", "-fPIC", "-shared"]
+    subprocess.run(["gcc", *flags, "-o", path, ENGINE / "fault_injector.c"], check=True)
     loaded = ctypes.CDLL(str(path))
     loaded.ss_fault_next_due.restype = ctypes.c_uint64
     return loaded

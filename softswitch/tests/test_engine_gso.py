@@ -88,13 +88,6 @@ class Hosts:
 
 
 @pytest.fixture
-def namespace() -> Iterator[Namespace]:
-    made = Namespace()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def hosts(namespace: Namespace) -> Iterator[Hosts]:
     made = Hosts(namespace)
     yield made
@@ -102,18 +95,8 @@ def hosts(namespace: Namespace) -> Iterator[Hosts]:
 
 
 @pytest.fixture
-def start(namespace: Namespace, tmp_path: Path, kind: str) -> Iterator[Callable[..., SwitchProcess]]:
-    started: list[SwitchProcess] = []
-
-    def run(*arguments: object) -> SwitchProcess:
-        started.append(
-            SwitchProcess(namespace, tmp_path, *of_kind(kind, (*PORTS, *arguments)), program="wire")
-        )
-        return started[-1]
-
-    yield run
-    for process in started:
-        process.kill()
+def start(namespace: Namespace, start_switch, kind: str) -> Callable[..., SwitchProcess]:
+    return lambda *arguments: start_switch(namespace, *of_kind(kind, (*PORTS, *arguments)), program="wire")
 
 
 def datagrams(count: int = COUNT, size: int = SIZE) -> list[bytes]:
@@ -122,7 +105,7 @@ def datagrams(count: int = COUNT, size: int = SIZE) -> list[bytes]:
 
 
 def send_burst(sender: socket.socket, payloads: Sequence[bytes]) -> None:
-    """As one datagram that the device may segment."""
+    """Send the payloads as one datagram, which the device may segment."""
     segment = struct.pack("=H", len(payloads[0]))
     sender.sendmsg([b"".join(payloads)], [(socket.IPPROTO_UDP, UDP_SEGMENT, segment)], 0, ("10.9.0.2", PORT))
 

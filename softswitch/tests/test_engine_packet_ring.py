@@ -91,10 +91,8 @@ def ring(space: Namespace, tmp_path: Path) -> Iterator[Ring]:
 
 
 @pytest.fixture
-def host(space: Namespace) -> Iterator[Host]:
-    made = space.host(1)
-    yield made
-    made.close()
+def host(space: Namespace) -> Host:
+    return space.host(1)
 
 
 def run(count: int, size: int) -> bytes:
@@ -121,7 +119,7 @@ def test_long_and_short_frames_keep_their_order(ring: Ring, host: Host) -> None:
 def test_a_pending_error_of_the_socket_takes_no_frames_place(
     space: Namespace, ring: Ring, host: Host
 ) -> None:
-    """As when the link goes down while frames wait: the next call fails with that, and leaves the queue as it is."""
+    """A link that goes down while frames wait is such an error: the next call fails, and leaves the queue."""
     sent = frames(8000, 7000, 60, 6000)
     for frame in sent:
         host.send(frame)

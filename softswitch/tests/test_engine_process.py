@@ -8,7 +8,7 @@ import contextlib
 import signal
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,6 @@ from test_engine_checksum import folded
 from testnet import (
     DEADLINE_S,
     ETH_P_ALL,
-    Host,
     Namespace,
     SwitchProcess,
     ethernet,
@@ -38,31 +37,8 @@ DATA, STAMPED = 0x88B5, 0x88B7
 
 
 @pytest.fixture
-def namespace() -> Iterator[Namespace]:
-    made = Namespace()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def start(namespace: Namespace, tmp_path: Path, kind: str) -> Iterator[Callable[..., SwitchProcess]]:
-    started: list[SwitchProcess] = []
-
-    def run(*arguments: object, program: str | None = "wire") -> SwitchProcess:
-        started.append(SwitchProcess(namespace, tmp_path, *of_kind(kind, arguments), program=program))
-        return started[-1]
-
-    yield run
-    for process in started:
-        process.kill()
-
-
-@pytest.fixture
-def hosts(namespace: Namespace) -> Iterator[tuple[Host, Host]]:
-    pair = namespace.host(1), namespace.host(2)
-    yield pair
-    for host in pair:
-        host.close()
+def start(namespace: Namespace, start_switch, kind: str) -> Callable[..., SwitchProcess]:
+    return lambda *arguments: start_switch(namespace, *of_kind(kind, arguments), program="wire")
 
 
 def numbered(count: int, size: int = 60) -> list[bytes]:
@@ -168,7 +144,6 @@ def test_an_interface_that_goes_and_comes_back_is_bound_again(start, namespace: 
         one.send(numbered(2)[1])
         assert two.receive() == numbered(2)[1]
     assert switch.port(2)["link"]["tx_dropped"] >= 1
-    two.close()
 
 
 def test_a_frame_above_the_mtu_of_its_way_out_is_counted(start, namespace: Namespace, hosts) -> None:

@@ -9,8 +9,7 @@ import re
 import select
 import socket
 import struct
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from softswitch.build.native import default_cache_dir
@@ -25,23 +24,8 @@ IFI_CHANGE = 28  # offset in a message of the kernel
 
 
 @pytest.fixture
-def namespace() -> Iterator[Namespace]:
-    made = Namespace()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def start(namespace: Namespace, tmp_path: Path) -> Iterator[Callable[[str], SwitchProcess]]:
-    started: list[SwitchProcess] = []
-
-    def run(kind: str) -> SwitchProcess:
-        started.append(SwitchProcess(namespace, tmp_path, *of_kind(kind, PORTS), program="wire"))
-        return started[-1]
-
-    yield run
-    for process in started:
-        process.kill()
+def start(namespace: Namespace, start_switch) -> Callable[[str], SwitchProcess]:
+    return lambda kind: start_switch(namespace, *of_kind(kind, PORTS), program="wire")
 
 
 def logged(switch: SwitchProcess) -> list[str]:
@@ -122,7 +106,7 @@ def test_a_port_is_tried_again_though_nothing_is_reported(
 
 @pytest.mark.parametrize(("receives", "sends"), [(2, 2), (1, 2), (2, 1)])
 def test_queues_that_do_not_fit_the_threads_are_an_error_at_the_start(
-    namespace: Namespace, tmp_path: Path, kind: str, receives: int, sends: int
+    namespace: Namespace, start_switch, kind: str, receives: int, sends: int
 ) -> None:
     threads = 1 if receives == sends else 2
     namespace.remove_link(2)
@@ -136,6 +120,6 @@ def test_queues_that_do_not_fit_the_threads_are_an_error_at_the_start(
     }
     if kind == "xdp" or (kind == "dpdk" and threads > 1):
         with pytest.raises(AssertionError, match=reasons[kind]):
-            SwitchProcess(namespace, tmp_path, *arguments, program="wire")
+            start_switch(namespace, *arguments, program="wire")
     else:
-        SwitchProcess(namespace, tmp_path, *arguments, program="wire").kill()
+        start_switch(namespace, *arguments, program="wire")

@@ -71,7 +71,7 @@ def frame(chance: random.Random) -> bytes:
 
 
 def datagram(size: int) -> bytes:
-    """Of one flow: a run."""
+    """A datagram of one flow: several of them form a run."""
     packet = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP(
         src="10.0.0.1", dst="10.0.0.2", flags="DF"
     )

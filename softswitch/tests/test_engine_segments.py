@@ -149,7 +149,7 @@ def test_a_frame_alone_is_not_touched(segments: Segments) -> None:
 
 
 def changed(frame: bytes, **fields: object) -> bytes:
-    """With fields set, and checksums that are right."""
+    """Set fields, and compute the checksums anew."""
     packet = Ether(frame)
     for path, value in fields.items():
         layer, name = path.split("_")

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,28 +44,18 @@ def links() -> Iterator[tuple[Link, Link]]:
 
 
 @pytest.fixture
-def started() -> Iterator[list[SwitchProcess]]:
-    processes: list[SwitchProcess] = []
-    yield processes
-    for process in processes:
-        process.kill()
-
-
-def start(
-    started: list[SwitchProcess], folder: Path, links: tuple[Link, Link], *arguments: object
-) -> SwitchProcess:
+def start(start_switch, links) -> Callable[..., SwitchProcess]:
     descriptors = [link.switch.fileno() for link in links]
     ports = [word for n, fd in enumerate(descriptors, 1) for word in ("--socket", f"{n}={fd}")]
-    started.append(SwitchProcess(None, folder, *ports, *arguments, program="wire", pass_fds=descriptors))
-    return started[-1]
+    return partial(start_switch, None, *ports, program="wire", pass_fds=descriptors)
 
 
 def numbered(count: int, size: int = 60) -> list[bytes]:
     return [ethernet(DATA, struct.pack("!I", n) + bytes(size - 18)) for n in range(count)]
 
 
-def test_frames_of_every_length_pass_unchanged_both_ways(started, links, tmp_path: Path) -> None:
-    start(started, tmp_path, links)
+def test_frames_of_every_length_pass_unchanged_both_ways(start, links) -> None:
+    start()
     one, two = links
     for length in (14, 60, 1099, 1514, 9014, FRAME_MAX):
         frame = ethernet(DATA, bytes(i & 255 for i in range(length - 14)))
@@ -74,8 +65,8 @@ def test_frames_of_every_length_pass_unchanged_both_ways(started, links, tmp_pat
         assert one.host.recv(65536) == frame
 
 
-def test_a_burst_keeps_its_order_and_is_counted(started, links, tmp_path: Path) -> None:
-    switch = start(started, tmp_path, links)
+def test_a_burst_keeps_its_order_and_is_counted(start, links) -> None:
+    switch = start()
     one, two = links
     one.host.settimeout(DEADLINE_S)
     burst = numbered(80)
@@ -90,8 +81,8 @@ def test_a_burst_keeps_its_order_and_is_counted(started, links, tmp_path: Path) 
     assert switch.port(2)["link"]["tx_packets"] == 80
 
 
-def test_a_frame_that_is_too_long_is_lost_and_counted(started, links, tmp_path: Path) -> None:
-    switch = start(started, tmp_path, links)
+def test_a_frame_that_is_too_long_is_lost_and_counted(start, links) -> None:
+    switch = start()
     one, two = links
     one.host.send(bytes(FRAME_MAX + 1))
     one.host.send(numbered(1)[0])
@@ -99,9 +90,9 @@ def test_a_frame_that_is_too_long_is_lost_and_counted(started, links, tmp_path: 
     assert switch.port(1)["link"]["rx_oversize"] == 1
 
 
-def test_what_the_receiver_does_not_take_is_lost_and_the_others_pass(started, links, tmp_path: Path) -> None:
+def test_what_the_receiver_does_not_take_is_lost_and_the_others_pass(start, links) -> None:
     """A host that does not read must not hold up the switch."""
-    switch = start(started, tmp_path, links)
+    switch = start()
     one, two = links
     two.switch.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     for frame in numbered(200, 1000):
@@ -114,9 +105,9 @@ def test_what_the_receiver_does_not_take_is_lost_and_the_others_pass(started, li
     assert one.host.recv(65536) == numbered(1)[0]
 
 
-def test_a_port_keeps_its_rate(started, links, tmp_path: Path) -> None:
+def test_a_port_keeps_its_rate(start, links) -> None:
     """5 ms each at 1 Mbit/s, but for those that an idle line sends at once."""
-    start(started, tmp_path, links, "--port-rate", "2=1mbit", "--port-queue", "2=64")
+    start("--port-rate", "2=1mbit", "--port-queue", "2=64")
     one, two = links
     began = time.monotonic()
     for frame in numbered(40, 625):
@@ -126,23 +117,19 @@ def test_a_port_keeps_its_rate(started, links, tmp_path: Path) -> None:
     assert time.monotonic() - began > 0.15
 
 
-def test_a_restarted_switch_takes_the_same_links_and_no_frame_from_before(
-    started, links, tmp_path: Path
-) -> None:
+def test_a_restarted_switch_takes_the_same_links_and_no_frame_from_before(start, links) -> None:
     one, two = links
-    start(started, tmp_path, links).kill()
+    start().kill()
     one.host.send(numbered(1)[0])
-    start(started, tmp_path, links)
+    start()
     fresh = numbered(2)[1]
     one.host.send(fresh)
     assert two.host.recv(65536) == fresh
 
 
-def test_a_frame_is_sent_twice_unchanged_though_others_leave_in_between(
-    started, links, tmp_path: Path
-) -> None:
+def test_a_frame_is_sent_twice_unchanged_though_others_leave_in_between(start, links) -> None:
     """A reordered frame that leaves between a frame and its duplicate takes no place of theirs."""
-    switch = start(started, tmp_path, links)
+    switch = start()
     one, two = links
     burst = numbered(200)
     faults = {"duplicate": 1.0, "reorder": 0.3, "jitter_ns": 1000, "reorder_hold_ns": 10**9, "seed": 5}
@@ -154,8 +141,8 @@ def test_a_frame_is_sent_twice_unchanged_though_others_leave_in_between(
     assert arrived == Counter(dict.fromkeys(burst, 2))
 
 
-def test_captures_have_both_directions(started, links, tmp_path: Path) -> None:
-    switch = start(started, tmp_path, links, "--pcap", tmp_path / "pcaps")
+def test_captures_have_both_directions(start, links, tmp_path: Path) -> None:
+    switch = start("--pcap", tmp_path / "pcaps")
     one, two = links
     one.host.send(numbered(1)[0])
     assert two.host.recv(65536)

@@ -115,19 +115,9 @@ def namespace() -> Iterator[Namespace]:
 
 
 @pytest.fixture
-def hosts(namespace: Namespace) -> Iterator[list[Host]]:
-    made = [namespace.host(number) for number in (1, 2)]
-    yield made
-    for host in made:
-        host.close()
-
-
-@pytest.fixture
-def switch(namespace: Namespace, tmp_path: Path, kind: str) -> Iterator[SwitchProcess]:
+def switch(namespace: Namespace, start_switch, kind: str) -> SwitchProcess:
     ports = of_kind(kind, ("-i", "1@sw1", "-i", "2@sw2", "--threads", 2), queues=2)
-    process = SwitchProcess(namespace, tmp_path, LANES_PROGRAM, *ports)
-    yield process
-    process.kill()
+    return start_switch(namespace, LANES_PROGRAM, *ports)
 
 
 def add_once_each(host: Host, value: int = 1) -> dict[int, int]:
@@ -158,16 +148,12 @@ def test_threads_share_a_link_that_comes_back(
     wait_for(lambda: not switch.port(1)["up"], "the port is down")
     namespace.add_link(1)
     wait_for(lambda: switch.port(1)["oper_up"], "the port is up again")
-    again = namespace.host(1)
-    try:
-        assert set(add_once_each(again).values()) == {2}
-    finally:
-        again.close()
+    assert set(add_once_each(namespace.host(1)).values()) == {2}
     assert kind != "packet" or stats(switch)["handed_over"] == 0
 
 
 def wait_for_answers(host: Host, length: int = 0) -> None:
-    """Until the switch has heard of a change of the link, and takes frames that are so much longer."""
+    """Wait until the switch has heard of a change of the link, and takes frames that are longer by `length`."""
     frame = lanes_frame(0, 0) + bytes(length)
     deadline = time.monotonic() + DEADLINE_S
     host.send(frame)
@@ -206,36 +192,30 @@ def test_a_link_that_goes_and_comes_back_at_once_keeps_the_order_of_the_threads(
 @pytest.mark.root
 @needs_root[1]
 def test_a_larger_mtu_keeps_the_order_of_the_threads(
-    namespace: Namespace, hosts: list[Host], tmp_path: Path
+    namespace: Namespace, hosts: list[Host], start_switch
 ) -> None:
-    process = SwitchProcess(namespace, tmp_path, LANES_PROGRAM, "-i", "1@sw1", "-i", "2@sw2", "--threads", 4)
-    try:
-        for end in ("sw", "h"):
-            namespace.run("ip", "link", "set", f"{end}1", "mtu", "9000")
-        wait_for_answers(hosts[0], 8000)
-        assert_no_handover(process, hosts[0])
-    finally:
-        process.kill()
+    process = start_switch(namespace, LANES_PROGRAM, "-i", "1@sw1", "-i", "2@sw2", "--threads", 4)
+    for end in ("sw", "h"):
+        namespace.run("ip", "link", "set", f"{end}1", "mtu", "9000")
+    wait_for_answers(hosts[0], 8000)
+    assert_no_handover(process, hosts[0])
 
 
 @pytest.mark.root
 @needs_root[1]
 def test_all_threads_follow_a_smaller_mtu(
-    namespace: Namespace, hosts: list[Host], tmp_path: Path, kind: str
+    namespace: Namespace, hosts: list[Host], start_switch, kind: str
 ) -> None:
     ports = of_kind(kind, ("-i", "1@sw1", "-i", "2@sw2", "--threads", 2), queues=2)
-    process = SwitchProcess(namespace, tmp_path, *ports, program="wire")
-    try:
-        namespace.run("ip", "link", "set", "sw2", "mtu", 500)
-        namespace.run("ip", "link", "set", "sw2", "down")
-        wait_for(lambda: not process.port(2)["oper_up"], "the switch has heard of both")
-        for source in range(FLOWS):
-            hosts[0].send(bytes(Ether() / IP() / UDP(sport=1000 + source) / bytes(600)))
-        wait_for(lambda: process.port(1)["link"]["rx_packets"] == FLOWS, "the frames")
-        link = process.port(2)["link"]
-        assert (link["tx_oversize"], link["tx_packets"], link["tx_dropped"]) == (FLOWS, 0, 0)
-    finally:
-        process.kill()
+    process = start_switch(namespace, *ports, program="wire")
+    namespace.run("ip", "link", "set", "sw2", "mtu", 500)
+    namespace.run("ip", "link", "set", "sw2", "down")
+    wait_for(lambda: not process.port(2)["oper_up"], "the switch has heard of both")
+    for source in range(FLOWS):
+        hosts[0].send(bytes(Ether() / IP() / UDP(sport=1000 + source) / bytes(600)))
+    wait_for(lambda: process.port(1)["link"]["rx_packets"] == FLOWS, "the frames")
+    link = process.port(2)["link"]
+    assert (link["tx_oversize"], link["tx_packets"], link["tx_dropped"]) == (FLOWS, 0, 0)
 
 
 @packet_only
@@ -268,30 +248,18 @@ def test_faults_of_a_seed_repeat(switch: SwitchProcess, hosts: list[Host]) -> No
     assert passed() == first
 
 
-def test_a_port_on_a_socket_is_read_by_the_first_thread_which_hands_over(tmp_path: Path) -> None:
+def test_a_port_on_a_socket_is_read_by_the_first_thread_which_hands_over(start_switch) -> None:
     host, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     host.settimeout(DEADLINE_S)
-    process = SwitchProcess(
-        None,
-        tmp_path,
-        LANES_PROGRAM,
-        "--socket",
-        f"1={end.fileno()}",
-        "--threads",
-        2,
-        pass_fds=[end.fileno()],
-    )
-    try:
+    socket_port = ("--socket", f"1={end.fileno()}")
+    process = start_switch(None, LANES_PROGRAM, *socket_port, "--threads", 2, pass_fds=[end.fileno()])
+    with host, end:
         for value in (1, 2):
             for slot in range(SLOTS):
                 host.send(lanes_frame(slot, value))
             left = dict(slot_and_sum(host.recv(4096)) for _ in range(SLOTS))
             assert left == dict.fromkeys(range(SLOTS), {1: 1, 2: 3}[value])
-        assert stats(process)["handed_over"] == SLOTS
-    finally:
-        process.kill()
-        host.close()
-        end.close()
+    assert stats(process)["handed_over"] == SLOTS
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import asyncio
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import finsy as fy
@@ -16,39 +15,22 @@ import grpc
 import pytest
 from kinds import config, forward
 from p4runtime_client import Client, insert
+from running import PROGRAMS
 from softswitch.cli import app
-from testnet import DEADLINE_S, PROGRAMS, Host, Namespace, SwitchProcess, ethernet, needs_root
+from testnet import DEADLINE_S, Host, Namespace, ethernet, needs_root
 from typer.testing import CliRunner
 
 SHELL_PYTHON = Path(__file__).parents[2] / ".venv-p4rt-shell" / "bin" / "python"
 DATA = 0x1234
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., SwitchProcess]]:
-    started: list[SwitchProcess] = []
-
-    def run(*arguments: object, namespace: Namespace | None = None) -> SwitchProcess:
-        started.append(SwitchProcess(namespace, tmp_path, *arguments))
-        return started[-1]
-
-    yield run
-    for process in started:
-        process.kill()
-
-
 @pytest.mark.root
 @pytest.mark.skipif(needs_root[1].args[0], reason="SKIPPED: needs root for network namespaces")
-def test_finsy_drives_a_switch_that_forwards(start) -> None:
-    namespace = Namespace(2)
-    hosts = [namespace.host(1), namespace.host(2)]
-    switch = start("-i", "1@sw1", "-i", "2@sw2", namespace=namespace)
-    try:
-        asyncio.run(asyncio.wait_for(finsy_session(switch.address, hosts), 30))
-    finally:
-        for host in hosts:
-            host.close()
-        namespace.close()
+async def test_finsy_drives_a_switch_that_forwards(
+    start_switch, namespace: Namespace, hosts: list[Host]
+) -> None:
+    switch = start_switch(namespace, "-i", "1@sw1", "-i", "2@sw2")
+    await asyncio.wait_for(finsy_session(switch.address, hosts), 30)
 
 
 def steered() -> fy.P4TableEntry:
@@ -150,8 +132,8 @@ finally:
 @pytest.mark.skipif(
     not SHELL_PYTHON.exists(), reason=f"SKIPPED: p4runtime-shell is not in {SHELL_PYTHON.parents[1].name}"
 )
-def test_p4runtime_shell_writes_and_reads(start) -> None:
-    switch = start("--grpc-server-addr", "127.0.0.1:0")
+def test_p4runtime_shell_writes_and_reads(start_switch) -> None:
+    switch = start_switch(None, "--grpc-server-addr", "127.0.0.1:0")
     done = subprocess.run(
         [
             *(SHELL_PYTHON, "-c", SHELL_SCRIPT, f"127.0.0.1:{switch.grpc_port}"),
@@ -187,14 +169,24 @@ def certificate(folder: Path, name: str, issuer: str | None = None) -> tuple[Pat
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="SKIPPED: openssl is not on PATH")
-def test_tls_lets_in_clients_with_a_certificate_and_no_others(start, tmp_path: Path) -> None:
+async def test_tls_lets_in_clients_with_a_certificate_and_no_others(start_switch, tmp_path: Path) -> None:
     _, ca = certificate(tmp_path, "ca")
     server_key, server = certificate(tmp_path, "server", "ca")
     client_key, client = certificate(tmp_path, "client", "ca")
     _, other_ca = certificate(tmp_path, "other")
     stranger_key, stranger = certificate(tmp_path, "stranger", "other")
-    switch = start(
-        *("--grpc-server-addr", "127.0.0.1:0", "--tls-cert", server, "--tls-key", server_key, "--tls-ca", ca)
+    switch = start_switch(
+        *(
+            None,
+            "--grpc-server-addr",
+            "127.0.0.1:0",
+            "--tls-cert",
+            server,
+            "--tls-key",
+            server_key,
+            "--tls-ca",
+            ca,
+        )
     )
     address = f"127.0.0.1:{switch.grpc_port}"
 
@@ -207,7 +199,7 @@ def test_tls_lets_in_clients_with_a_certificate_and_no_others(start, tmp_path: P
             await one.push(config())
             await one.write(insert(forward(1)))
 
-    asyncio.run(session(credentials(ca, client_key, client)))
+    await session(credentials(ca, client_key, client))
     for wrong in (
         None,
         credentials(ca),
@@ -215,7 +207,7 @@ def test_tls_lets_in_clients_with_a_certificate_and_no_others(start, tmp_path: P
         credentials(other_ca, client_key, client),
     ):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            asyncio.run(session(wrong))
+            await session(wrong)
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
@@ -255,7 +247,7 @@ def test_a_wrong_command_line_is_explained(arguments: list[str], words: str) -> 
         ),
     ],
 )
-def test_a_start_that_fails_is_explained(start, arguments: list[str], words: str) -> None:
+def test_a_start_that_fails_is_explained(start_switch, arguments: list[str], words: str) -> None:
     with pytest.raises(AssertionError, match=re.escape(words)) as failed:
-        start(*arguments)
+        start_switch(None, *arguments)
     assert "Traceback" not in str(failed.value)

@@ -15,7 +15,7 @@ from google.protobuf import text_format
 from kinds import config, counter
 from mutations import base
 from p4runtime_client import Client, modify
-from running import running
+from running import PROGRAMS, running
 from softswitch.admin.client import ControlClient, ControlSocketError
 from softswitch.p4runtime import arbitration, digests, status
 from softswitch.p4runtime.arbitration import Arbiter, Session
@@ -26,15 +26,7 @@ from softswitch.p4runtime.schema import Schema
 from softswitch.p4runtime.service import STREAM_BACKLOG, STREAM_LOST, Stream
 from softswitch.p4runtime.status import Code, StatusError, write_details
 from softswitch.state import tables
-from softswitch.state.entities import (
-    ActionCall,
-    CounterData,
-    DigestEvent,
-    Exact,
-    MeterConfig,
-    TableEntry,
-)
-from testnet import PROGRAMS, SwitchProcess
+from softswitch.state.entities import ActionCall, CounterData, DigestEvent, Exact, MeterConfig, TableEntry
 
 
 def arbitrate(role: str, election_id: int = 1) -> p4r.MasterArbitrationUpdate:
@@ -198,45 +190,38 @@ def test_a_wildcard_fills_an_array_at_once(cache_dir: Path) -> None:
         assert pipeline.meter_read("KindsIngress.rates", 5) is None
 
 
-def test_others_have_their_turn_while_a_large_array_is_filled(tmp_path: Path) -> None:
+async def test_others_have_their_turn_while_a_large_array_is_filled(start_switch) -> None:
     large = config()
     tree = base("kinds")
     tree["counter_arrays"][1]["size"] = 1 << 23
     large.p4_device_config = json.dumps(tree).encode()
     next(c for c in large.p4info.counters if c.preamble.alias == "ports").size = 1 << 23
 
-    async def scenario(address: str) -> None:
-        async with Client(address) as client:
-            await client.become_primary()
-            await client.push(large)
-            filling = asyncio.create_task(client.write(modify(counter("ports", None, 3, 4))))
-            looks = 0
-            while not filling.done():
-                await client.read(counter("ports", 5))
-                looks += 1
-            await filling
-            assert looks > 3
-            (last,) = await client.read(counter("ports", (1 << 23) - 1))
-            assert last.counter_entry.data.packet_count == 3
-
-    switch = SwitchProcess(None, tmp_path)
-    try:
-        asyncio.run(scenario(switch.address))
-    finally:
-        switch.kill()
+    switch = start_switch(None)
+    async with Client(switch.address) as client:
+        await client.become_primary()
+        await client.push(large)
+        filling = asyncio.create_task(client.write(modify(counter("ports", None, 3, 4))))
+        looks = 0
+        while not filling.done():
+            await client.read(counter("ports", 5))
+            looks += 1
+        await filling
+        assert looks > 3
+        (last,) = await client.read(counter("ports", (1 << 23) - 1))
+        assert last.counter_entry.data.packet_count == 3
 
 
-def test_the_control_socket_is_its_users_alone_and_names_do_not_lead_out_of_a_folder(tmp_path: Path) -> None:
-    switch = SwitchProcess(None, tmp_path, "--pcap", tmp_path / "in")
-    try:
-        assert stat.S_IMODE(switch.control_path.stat().st_mode) == 0o600
-        for name in ("../../x", "..", "a/b", "a b", "x\n"):
-            with (
-                ControlClient(switch.control_path) as control,
-                pytest.raises(ControlSocketError, match="plain name"),
-            ):
-                control.request("add-port", port=1, interface=name)
-        assert list((tmp_path / "in").iterdir()) == []
-        assert not list(tmp_path.rglob("*x_in.pcap"))
-    finally:
-        switch.kill()
+def test_the_control_socket_is_its_users_alone_and_names_do_not_lead_out_of_a_folder(
+    start_switch, tmp_path: Path
+) -> None:
+    switch = start_switch(None, "--pcap", tmp_path / "in")
+    assert stat.S_IMODE(switch.control_path.stat().st_mode) == 0o600
+    for name in ("../../x", "..", "a/b", "a b", "x\n"):
+        with (
+            ControlClient(switch.control_path) as control,
+            pytest.raises(ControlSocketError, match="plain name"),
+        ):
+            control.request("add-port", port=1, interface=name)
+    assert list((tmp_path / "in").iterdir()) == []
+    assert not list(tmp_path.rglob("*x_in.pcap"))

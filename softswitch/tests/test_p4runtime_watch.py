@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
-from attached import TAGGED, namespace, run, switch
+from attached import TAGGED, namespace, switch
 from controlled import expect
 from finsy.proto import p4r
 from kinds import action, config, entry, group, lpm, member, value_set
@@ -26,11 +26,8 @@ Request = p4r.SetForwardingPipelineConfigRequest
 
 
 @pytest.fixture
-def hosts(namespace: Namespace) -> Iterator[dict[int, Host]]:
-    made = {number: namespace.host(number) for number in (1, 2, 3)}
-    yield made
-    for host in made.values():
-        host.close()
+def hosts(namespace: Namespace) -> dict[int, Host]:
+    return {number: namespace.host(number) for number in (1, 2, 3)}
 
 
 def live(switch: SwitchProcess, number: int) -> bool:
@@ -90,122 +87,102 @@ def arrivals(switch: SwitchProcess, hosts: dict[int, Host]) -> set[int]:
     return set(+seen)
 
 
-def test_members_follow_the_carrier_of_their_port(run, namespace: Namespace, switch: SwitchProcess) -> None:
-    watchers = {n: namespace.host(n) for n in (1, 2, 3)}
-
-    def reopen(number: int) -> None:
-        watchers[number].close()
-        watchers[number] = namespace.host(number)
-
+async def test_members_follow_the_carrier_of_their_port(
+    client: Client, namespace: Namespace, switch: SwitchProcess, hosts: dict[int, Host]
+) -> None:
     def set_link(number: int, state: str) -> None:
         namespace.run("ip", "link", "set", f"h{number}", state)
         wait_for(lambda: live(switch, number) == (state == "up"), f"port {number} {state}")
-        reopen(number)
-
-    async def case(client: Client) -> None:
-        await spread_over_ports(client)
-        assert arrivals(switch, watchers) == BOTH
-        set_link(2, "down")
-        assert switch.port(2)["up"], "still bound"
-        assert arrivals(switch, {n: watchers[n] for n in (1, 3)}) == THREE
-        set_link(2, "up")
-        assert arrivals(switch, watchers) == BOTH
-        set_link(3, "down")
-        assert arrivals(switch, {n: watchers[n] for n in (1, 2)}) == TWO
-        set_link(2, "down")
-        assert arrivals(switch, {1: watchers[1]}) == NONE, "a group without a live member runs nothing"
-        for number in (2, 3):
-            set_link(number, "up")
-        assert arrivals(switch, watchers) == BOTH
+        hosts[number].close()
+        hosts[number] = namespace.host(number)
 
     try:
-        run(case)
+        await spread_over_ports(client)
+        assert arrivals(switch, hosts) == BOTH
+        set_link(2, "down")
+        assert switch.port(2)["up"], "still bound"
+        assert arrivals(switch, {n: hosts[n] for n in (1, 3)}) == THREE
+        set_link(2, "up")
+        assert arrivals(switch, hosts) == BOTH
+        set_link(3, "down")
+        assert arrivals(switch, {n: hosts[n] for n in (1, 2)}) == TWO
+        set_link(2, "down")
+        assert arrivals(switch, {1: hosts[1]}) == NONE, "a group without a live member runs nothing"
+        for number in (2, 3):
+            set_link(number, "up")
+        assert arrivals(switch, hosts) == BOTH
     finally:
         for number in (2, 3):
             namespace.run("ip", "link", "set", f"h{number}", "up")
             wait_for(lambda number=number: live(switch, number), f"port {number} up")
-        for host in watchers.values():
-            host.close()
 
 
-def test_members_follow_ports_and_interfaces_that_go_and_come_back(
-    run, namespace: Namespace, switch: SwitchProcess, hosts: dict[int, Host]
+async def test_members_follow_ports_and_interfaces_that_go_and_come_back(
+    client: Client, namespace: Namespace, switch: SwitchProcess, hosts: dict[int, Host]
 ) -> None:
-    async def case(client: Client) -> None:
-        await spread_over_ports(client)
-        with switch.control() as control:
-            control.request("remove-port", port=3)
-            assert arrivals(switch, hosts) == TWO
-            control.request("add-port", port=3, interface="sw3")
-        assert arrivals(switch, hosts) == BOTH
-        namespace.remove_link(2)
-        wait_for(lambda: not live(switch, 2), "port 2 down")
-        hosts.pop(2).close()
-        assert arrivals(switch, hosts) == THREE
-        namespace.add_link(2)
-        wait_for(lambda: live(switch, 2), "port 2 up")
-        hosts[2] = namespace.host(2)
-        assert arrivals(switch, hosts) == BOTH
-
-    run(case)
+    await spread_over_ports(client)
+    with switch.control() as control:
+        control.request("remove-port", port=3)
+        assert arrivals(switch, hosts) == TWO
+        control.request("add-port", port=3, interface="sw3")
+    assert arrivals(switch, hosts) == BOTH
+    namespace.remove_link(2)
+    wait_for(lambda: not live(switch, 2), "port 2 down")
+    hosts.pop(2).close()
+    assert arrivals(switch, hosts) == THREE
+    namespace.add_link(2)
+    wait_for(lambda: live(switch, 2), "port 2 up")
+    hosts[2] = namespace.host(2)
+    assert arrivals(switch, hosts) == BOTH
 
 
 @pytest.mark.slow
-def test_one_shot_sets_and_pushes_that_keep_the_state_watch_too(
-    run, switch: SwitchProcess, hosts: dict[int, Host]
+async def test_one_shot_sets_and_pushes_that_keep_the_state_watch_too(
+    client: Client, switch: SwitchProcess, hosts: dict[int, Host]
 ) -> None:
-    async def case(client: Client) -> None:
-        await spread_over_ports(client)
-        with switch.control() as control:
-            control.request("remove-port", port=3)
-            await client.push(config(), Request.RECONCILE_AND_COMMIT)
-            assert arrivals(switch, hosts) == TWO
-            assert await client.read(p4r.Entity(action_profile_group=p4r.ActionProfileGroup())) == [
-                watching_group()
-            ]
-            await client.push(config(), Request.VERIFY_AND_SAVE)
-            await client.write(modify(value_set(TAGGED)), insert(one_shot()))
-            await client.push(None, Request.COMMIT)
-            assert await client.read(entry("routes")) == [one_shot()]
-            assert arrivals(switch, hosts) == TWO
-            control.request("add-port", port=3, interface="sw3")
-        assert arrivals(switch, hosts) == BOTH
-
-    run(case)
-
-
-def test_the_deprecated_watch_is_taken_as_watch_port(
-    run, switch: SwitchProcess, hosts: dict[int, Host]
-) -> None:
-    async def case(client: Client) -> None:
-        await client.write(modify(value_set(TAGGED)), insert(one_shot(deprecated=True)))
+    await spread_over_ports(client)
+    with switch.control() as control:
+        control.request("remove-port", port=3)
+        await client.push(config(), Request.RECONCILE_AND_COMMIT)
+        assert arrivals(switch, hosts) == TWO
+        assert await client.read(p4r.Entity(action_profile_group=p4r.ActionProfileGroup())) == [
+            watching_group()
+        ]
+        await client.push(config(), Request.VERIFY_AND_SAVE)
+        await client.write(modify(value_set(TAGGED)), insert(one_shot()))
+        await client.push(None, Request.COMMIT)
         assert await client.read(entry("routes")) == [one_shot()]
-        with switch.control() as control:
-            control.request("remove-port", port=3)
-            assert arrivals(switch, hosts) == TWO
-            control.request("add-port", port=3, interface="sw3")
-        assert arrivals(switch, hosts) == BOTH
-
-    run(case)
+        assert arrivals(switch, hosts) == TWO
+        control.request("add-port", port=3, interface="sw3")
+    assert arrivals(switch, hosts) == BOTH
 
 
-def test_a_watch_port_that_cannot_be_is_refused(run) -> None:
-    async def case(client: Client) -> None:
-        await client.write(insert(member(1, 2)))
-        for port, code in (
-            (b"\x01\x00\x00", grpc.StatusCode.INVALID_ARGUMENT),
-            (bytes([1, 0, 0, 0, 0]), grpc.StatusCode.OUT_OF_RANGE),
-        ):
-            wrong = group(1, 1)
-            wrong.action_profile_group.members[0].watch_port = port
-            await expect(client, insert(wrong), code, "watch port")
-        negative = group(1, 1)
-        negative.action_profile_group.members[0].watch = -1
-        await expect(client, insert(negative), grpc.StatusCode.INVALID_ARGUMENT, "watch: -1")
-        padded = group(1, 1)
-        padded.action_profile_group.members[0].watch_port = b"\x00\x00\x02"
-        await client.write(insert(padded))
-        (read,) = await client.read(p4r.Entity(action_profile_group=p4r.ActionProfileGroup()))
-        assert read.action_profile_group.members[0].watch_port == b"\x02"
+async def test_the_deprecated_watch_is_taken_as_watch_port(
+    client: Client, switch: SwitchProcess, hosts: dict[int, Host]
+) -> None:
+    await client.write(modify(value_set(TAGGED)), insert(one_shot(deprecated=True)))
+    assert await client.read(entry("routes")) == [one_shot()]
+    with switch.control() as control:
+        control.request("remove-port", port=3)
+        assert arrivals(switch, hosts) == TWO
+        control.request("add-port", port=3, interface="sw3")
+    assert arrivals(switch, hosts) == BOTH
 
-    run(case)
+
+async def test_a_watch_port_that_cannot_be_is_refused(client: Client) -> None:
+    await client.write(insert(member(1, 2)))
+    for port, code in (
+        (b"\x01\x00\x00", grpc.StatusCode.INVALID_ARGUMENT),
+        (bytes([1, 0, 0, 0, 0]), grpc.StatusCode.OUT_OF_RANGE),
+    ):
+        wrong = group(1, 1)
+        wrong.action_profile_group.members[0].watch_port = port
+        await expect(client, insert(wrong), code, "watch port")
+    negative = group(1, 1)
+    negative.action_profile_group.members[0].watch = -1
+    await expect(client, insert(negative), grpc.StatusCode.INVALID_ARGUMENT, "watch: -1")
+    padded = group(1, 1)
+    padded.action_profile_group.members[0].watch_port = b"\x00\x00\x02"
+    await client.write(insert(padded))
+    (read,) = await client.read(p4r.Entity(action_profile_group=p4r.ActionProfileGroup()))
+    assert read.action_profile_group.members[0].watch_port == b"\x02"

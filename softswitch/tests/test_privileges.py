@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import select
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from kinds import config
-from p4runtime_client import Client
+from p4runtime_client import connected
 from softswitch.build import compiler
 from softswitch.build.compiler import Job, compile_here
 from softswitch.errors import PipelineError
@@ -41,13 +40,9 @@ def status(pid: int | str, thread: str = "") -> dict[str, str]:
     return {key: value.strip() for key, value in lines}
 
 
-def push_a_program(switch: SwitchProcess) -> None:
-    async def push() -> None:
-        async with Client(switch.address) as client:
-            await client.become_primary()
-            await client.push(config())
-
-    asyncio.run(push())
+async def push_a_program(switch: SwitchProcess) -> None:
+    async with connected(switch.address, config()):
+        pass
 
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -58,7 +53,9 @@ ELSEWHERE = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'
 @needs_root[1]
 @needs_other_users
 @pytest.mark.root
-def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(tmp_path: Path) -> None:
+async def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(
+    start_switch, tmp_path: Path
+) -> None:
     """Debian's homes are so; without its rights root's process may not go in, either."""
     home = tmp_path / "home"
     repository, captures = home / "netfold", home / "captures"
@@ -75,13 +72,10 @@ def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(tmp_path
         interpreter = repository / interpreter.relative_to(REPOSITORY)
     python = ("unshare", "-m", "-n", "sh", "-c", ELSEWHERE, REPOSITORY, repository, interpreter)
     files = ("--pcap", captures, "--cache-dir", tmp_path / "cache")
-    switch = SwitchProcess(None, tmp_path, *files, "--interface", "1@lo", python=python)
-    try:
-        push_a_program(switch)
-        assert switch.port(1)["interface"] == "lo"
-        assert all(file.stat().st_size for file in recordings)
-    finally:
-        switch.kill()
+    switch = start_switch(None, *files, "--interface", "1@lo", python=python)
+    await push_a_program(switch)
+    assert switch.port(1)["interface"] == "lo"
+    assert all(file.stat().st_size for file in recordings)
 
 
 @pytest.fixture
@@ -100,28 +94,25 @@ def compiler_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @needs_other_users
 @pytest.mark.root
 @pytest.mark.parametrize(("locked_bytes", "kept"), [("unlimited", NETWORK), (8 * MIB, AND_LOCKED_MEMORY)])
-def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
-    locked_bytes: int | str, kept: int, tmp_path: Path
+async def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
+    locked_bytes: int | str, kept: int, start_switch
 ) -> None:
-    """And that to lock memory, which AF_XDP needs, where its bound cannot be lifted, as in a container."""
+    """It keeps the right to lock memory, too, which AF_XDP needs where the bound stays, as in a container."""
     limited = ("prlimit", f"--memlock={locked_bytes}", "setpriv", "--bounding-set=-sys_resource")
     if subprocess.run([*limited, "true"], capture_output=True, check=False).returncode:
         pytest.skip("the bound on locked memory cannot be lifted here")
-    switch = SwitchProcess(None, tmp_path, python=(*limited, sys.executable))
-    try:
-        push_a_program(switch)
-        pid = switch.process.pid
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            found = status(pid, thread.name)
-            assert [int(found[key], 16) for key in ("CapPrm", "CapEff", "CapBnd")] == [kept] * 3
-            assert (found["CapInh"], found["CapAmb"], found["NoNewPrivs"]) == ("0" * 16, "0" * 16, "1")
-        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        assert status(child)["Uid"].split()[0] not in ("0", str(os.getuid()))
-        assert status(child)["CapEff"] == "0" * 16
-        assert switch.stop() == 0
-        assert not Path(f"/proc/{child}").exists()
-    finally:
-        switch.kill()
+    switch = start_switch(None, python=(*limited, sys.executable))
+    await push_a_program(switch)
+    pid = switch.process.pid
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        found = status(pid, thread.name)
+        assert [int(found[key], 16) for key in ("CapPrm", "CapEff", "CapBnd")] == [kept] * 3
+        assert (found["CapInh"], found["CapAmb"], found["NoNewPrivs"]) == ("0" * 16, "0" * 16, "1")
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    assert status(child)["Uid"].split()[0] not in ("0", str(os.getuid()))
+    assert status(child)["CapEff"] == "0" * 16
+    assert switch.stop() == 0
+    assert not Path(f"/proc/{child}").exists()
 
 
 @pytest.mark.slow
@@ -136,18 +127,15 @@ def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
     ],
     ids=["a user namespace of one user", "root that may not change users", "root without any right"],
 )
-def test_a_switch_that_can_take_on_no_other_user_compiles_all_the_same(
-    without_other_users: tuple[str, ...], tmp_path: Path
+async def test_a_switch_that_can_take_on_no_other_user_compiles_all_the_same(
+    without_other_users: tuple[str, ...], start_switch, tmp_path: Path
 ) -> None:
     if subprocess.run([*without_other_users, "true"], capture_output=True, check=False).returncode:
         pytest.skip("SKIPPED: user namespaces or the bounding set cannot be had here")
     cache = ("--cache-dir", tmp_path / "cache")
-    switch = SwitchProcess(None, tmp_path, *cache, python=(*without_other_users, sys.executable))
-    try:
-        push_a_program(switch)
-        assert switch.stop() == 0
-    finally:
-        switch.kill()
+    switch = start_switch(None, *cache, python=(*without_other_users, sys.executable))
+    await push_a_program(switch)
+    assert switch.stop() == 0
 
 
 @needs_root[1]

@@ -10,13 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from running import PROGRAMS
 from softswitch.build import native
 from softswitch.build.compiler import Job
 from softswitch.build.program import prune
 from softswitch.engine.abi import engine_library
 from softswitch.errors import PipelineError
 from softswitch.state.pipeline import Pipeline
-from testnet import DEADLINE_S, PROGRAMS
+from testnet import DEADLINE_S
 
 WIRE = (PROGRAMS / "wire.json").read_bytes()
 

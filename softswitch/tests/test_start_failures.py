@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from grpc._cython import cygrpc
 from kinds import config
+from running import PROGRAMS
 from softswitch.build.compiler import Job
 from softswitch.build.native import build_shared, default_cache_dir
 from softswitch.engine.abi import engine_library
@@ -27,7 +28,6 @@ from softswitch.errors import PipelineError
 from softswitch.logs import shorten_grpc_tracebacks
 from softswitch.p4runtime.device import device_json, load_pipeline
 from softswitch.p4runtime.status import Code, StatusError
-from testnet import PROGRAMS, SwitchProcess
 
 
 def test_without_a_compiler_the_switch_ends_with_one_line(tmp_path: Path) -> None:
@@ -93,23 +93,20 @@ def test_an_error_inside_grpc_is_logged_in_one_line() -> None:
     assert ours.exc_info is not None
 
 
-def test_clients_that_are_killed_leave_no_traceback_and_the_switch_serves_the_next(tmp_path: Path) -> None:
-    """Each in the middle of reads, writes, a push and its stream."""
-    switch = SwitchProcess(None, tmp_path)
-    try:
-        for election_id in range(1, 4):
-            script = Path(__file__).with_name("vanishing_client.py")
-            command = [sys.executable, script, switch.address, str(election_id)]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
-                try:
-                    assert client.stdout is not None
-                    assert client.stdout.readline() == "a round\n"
-                finally:
-                    client.kill()
-        assert switch.stop() == 0
-        assert "Traceback" not in switch.log()
-    finally:
-        switch.kill()
+def test_clients_that_are_killed_leave_no_traceback_and_the_switch_serves_the_next(start_switch) -> None:
+    """Each client is killed in the middle of reads, writes, a push and its stream."""
+    switch = start_switch(None)
+    for election_id in range(1, 4):
+        script = Path(__file__).with_name("vanishing_client.py")
+        command = [sys.executable, script, switch.address, str(election_id)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+            try:
+                assert client.stdout is not None
+                assert client.stdout.readline() == "a round\n"
+            finally:
+                client.kill()
+    assert switch.stop() == 0
+    assert "Traceback" not in switch.log()
 
 
 ENDLESS_COMPILER = """#!/bin/sh

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from cases import CASES, PORTS
-from running import PROGRAMS, program
+from running import PROGRAMS, program, running
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from softswitch.state.entities import ActionCall, Exact, Lpm, Range, TableEntry, Ternary
@@ -19,7 +19,7 @@ from softswitch.state.pipeline import Pipeline
 from softswitch.state.switch import Switch
 from softswitch.translate.program import translate
 from softswitch.translate.trace import quoted
-from testnet import Namespace, SwitchProcess, ethernet, needs_root, wait_for
+from testnet import Namespace, ethernet, needs_root, wait_for
 
 SEED = 20260102
 
@@ -27,15 +27,9 @@ SEED = 20260102
 @contextmanager
 def traced(name: str, cache_dir: Path) -> Iterator[tuple[Pipeline, Switch, list[tuple[str, str]]]]:
     told: list[tuple[str, str]] = []
-    pipeline = Pipeline.load(program(name), cache_dir, traced=True)
-    switch = Switch()
-    try:
-        switch.swap(pipeline)
+    with running(program(name), cache_dir, traced=True) as (pipeline, switch):
         switch.log_to(lambda level, text: told.append((level, text)))
         yield pipeline, switch, told
-    finally:
-        switch.close()
-        pipeline.close()
 
 
 def test_the_steps_of_a_packet_are_told_in_bmv2s_words(cache_dir: Path) -> None:
@@ -56,10 +50,7 @@ def test_the_steps_of_a_packet_are_told_in_bmv2s_words(cache_dir: Path) -> None:
 
 def test_the_first_bytes_of_packets_are_told_as_bmv2_tells_them(cache_dir: Path) -> None:
     told: list[str] = []
-    pipeline = Pipeline.load(program("router"), cache_dir)
-    switch = Switch()
-    try:
-        switch.swap(pipeline)
+    with running(program("router"), cache_dir) as (pipeline, switch):
         switch.log_to(lambda level, text: told.append(f"{level} {text}"))
         route = ActionCall("MyIngress.route", {"nexthop": b"\1", "count": b"\1"})
         forward = ActionCall("MyIngress.forward", {"port": b"\3", "dst": bytes(6)})
@@ -77,9 +68,6 @@ def test_the_first_bytes_of_packets_are_told_as_bmv2_tells_them(cache_dir: Path)
             ]
             assert sent
             told.clear()
-    finally:
-        switch.close()
-        pipeline.close()
 
 
 EXPECTED = r"""
@@ -174,14 +162,10 @@ def test_a_traced_program_does_the_same(name: str, cache_dir: Path) -> None:
     setup, frames = CASES[name]
     out = []
     for trace in (False, True):
-        pipeline = Pipeline.load(program(name), cache_dir, traced=trace)
-        switch = Switch()
-        switch.swap(pipeline)
-        setup(pipeline, random.Random(SEED))
-        chosen = enumerate(frames(random.Random(SEED + 1)))
-        out.append([switch.inject(port, frame, i * 1_000_000) for i, (port, frame) in chosen])
-        switch.close()
-        pipeline.close()
+        with running(program(name), cache_dir, traced=trace) as (pipeline, switch):
+            setup(pipeline, random.Random(SEED))
+            chosen = enumerate(frames(random.Random(SEED + 1)))
+            out.append([switch.inject(port, frame, i * 1_000_000) for i, (port, frame) in chosen])
     assert out[0] == out[1]
     assert any(port <= PORTS for sent in out[0] for port, _ in sent)
 
@@ -197,23 +181,17 @@ def test_no_name_leaves_its_literal() -> None:
 
 @pytest.mark.root
 @needs_root[1]
-def test_a_switch_traces_to_its_console_and_log_msg_reaches_the_log(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        namespace = Namespace()
-        stack.callback(namespace.close)
-        host = namespace.host(1)
-        stack.callback(host.close)
-        ports = ("-i", "1@sw1", "-i", "2@sw2")
-        (tmp_path / "a").mkdir()
-        switch = SwitchProcess(namespace, tmp_path / "a", PROGRAMS / "router.json", "--log-console", *ports)
-        stack.callback(switch.kill)
-        host.send(ethernet(0x1234, bytes(46)))
-        wait_for(lambda: "Dropping packet at the end of ingress" in switch.log(), "the trace of a packet")
-        assert "[bmv2] [D] [thread " in switch.log()
-        switch.kill()
-        (tmp_path / "b").mkdir()
-        plain = SwitchProcess(namespace, tmp_path / "b", PROGRAMS / "misc.json", *ports)
-        stack.callback(plain.kill)
-        host.send(bytes([5, 3]) + bytes(2) + (77).to_bytes(6, "big") + bytes(50))
-        wait_for(lambda: "a=3 c=77 100%" in plain.log(), "log_msg")
-        assert "Parser" not in plain.log()
+def test_a_switch_traces_to_its_console_and_log_msg_reaches_the_log(
+    start_switch, namespace: Namespace
+) -> None:
+    host = namespace.host(1)
+    ports = ("-i", "1@sw1", "-i", "2@sw2")
+    switch = start_switch(namespace, PROGRAMS / "router.json", "--log-console", *ports)
+    host.send(ethernet(0x1234, bytes(46)))
+    wait_for(lambda: "Dropping packet at the end of ingress" in switch.log(), "the trace of a packet")
+    assert "[bmv2] [D] [thread " in switch.log()
+    switch.kill()
+    plain = start_switch(namespace, PROGRAMS / "misc.json", *ports)
+    host.send(bytes([5, 3]) + bytes(2) + (77).to_bytes(6, "big") + bytes(50))
+    wait_for(lambda: "a=3 c=77 100%" in plain.log(), "log_msg")
+    assert "Parser" not in plain.log()

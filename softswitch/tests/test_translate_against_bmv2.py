@@ -18,12 +18,10 @@ import pytest
 from bmv2 import Bmv2, available
 from cases import CASES, PORTS, state_out_of_range_frames, state_setup
 from netfold_programs import COMPILED, needs_netfold
-from softswitch.state.pipeline import Pipeline
-from softswitch.state.switch import Switch
+from running import PROGRAMS, running
 from softswitch.testing import simple_switch
 from testnet import needs_root
 
-PROGRAMS = Path(__file__).parent / "programs"
 SEED = 20260101
 
 pytestmark = [
@@ -74,26 +72,22 @@ def compare(
     tmp_path: Path,
     cache_dir: Path,
 ) -> None:
-    pipeline = Pipeline.load(program.read_bytes(), cache_dir)
-    switch = Switch()
-    switch.swap(pipeline)
     different = []
-    try:
-        with Bmv2(program, tmp_path, PORTS) as bmv2:
-            setup(pipeline, random.Random(SEED))
-            setup(bmv2, random.Random(SEED))
-            for i, (port, frame) in enumerate(frames(random.Random(SEED + 1))):
-                ours = [o for o in switch.inject(port, frame, i * 1_000_000) if 1 <= o[0] <= PORTS]
-                theirs = bmv2.inject(port, frame, len(ours))
-                if sorted(ours) != sorted(theirs):
-                    different.append(show(i, port, frame, ours, theirs))
-                if len(different) == 3:
-                    break
-            if not different:
-                assert bmv2.take(1, 0.3) == [], "BMv2 sent more than we did"
-    finally:
-        switch.close()
-        pipeline.close()
+    with (
+        running(program.read_bytes(), cache_dir) as (pipeline, switch),
+        Bmv2(program, tmp_path, PORTS) as bmv2,
+    ):
+        setup(pipeline, random.Random(SEED))
+        setup(bmv2, random.Random(SEED))
+        for i, (port, frame) in enumerate(frames(random.Random(SEED + 1))):
+            ours = [o for o in switch.inject(port, frame, i * 1_000_000) if 1 <= o[0] <= PORTS]
+            theirs = bmv2.inject(port, frame, len(ours))
+            if sorted(ours) != sorted(theirs):
+                different.append(show(i, port, frame, ours, theirs))
+            if len(different) == 3:
+                break
+        if not different:
+            assert bmv2.take(1, 0.3) == [], "BMv2 sent more than we did"
     assert not different, f"seed {SEED}:\n" + "\n".join(different)
 
 

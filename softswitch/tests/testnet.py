@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from running import PROGRAMS
 from softswitch.admin.client import ControlClient
 from softswitch.build.native import default_cache_dir
 from softswitch.engine import xdp
@@ -28,7 +29,6 @@ from softswitch.engine.dpdk import eal
 from softswitch.engine.dpdk.device import DpdkError
 from softswitch.engine.xdp import XdpError
 
-PROGRAMS = Path(__file__).parent / "p4runtime_program"
 DEADLINE_S = 120.0
 ETH_P_ALL = 3
 AF_XDP = 44
@@ -74,7 +74,7 @@ def _make_folder() -> None:
 
 
 def raise_receive_buffer(sock: socket.socket) -> None:
-    """As far as the machine allows, in a user's own namespaces."""
+    """Raise the buffer as far as the machine allows in a user's own namespaces."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, 33, _BUFFER_BYTES)  # SO_RCVBUFFORCE
     except PermissionError:
@@ -87,6 +87,7 @@ class Namespace:
     def __init__(self, links: int = 2, queues: int = 1) -> None:
         """`queues`: in which each end of a link receives and sends."""
         self._queues = queues
+        self._hosts: list[Host] = []
         self.name = f"nf{os.getpid()}-{next(_numbers)}"
         _make_folder()
         ip("netns", "add", self.name)
@@ -121,6 +122,8 @@ class Namespace:
         ip("-n", self.name, "link", "del", f"sw{number}")
 
     def close(self) -> None:
+        for host in self._hosts:
+            host.close()
         subprocess.run(
             ["ip", "netns", "del", self.name], check=False, capture_output=True, timeout=DEADLINE_S
         )
@@ -137,8 +140,14 @@ class Namespace:
                 assert libc.setns(home.fileno(), 0) == 0
 
     def host(self, number: int) -> Host:
+        """The far end of a link."""
+        return self.end(f"h{number}")
+
+    def end(self, interface: str) -> Host:
+        """A socket at an interface. It closes with the namespace at the latest."""
         with self.entered():
-            return Host(f"h{number}")
+            self._hosts.append(Host(interface))
+        return self._hosts[-1]
 
 
 class Host:
@@ -297,7 +306,7 @@ class SwitchProcess:
 
 
 def wait_for(condition, what: str) -> None:
-    """Asks again and again, with a deadline: for what a process reports but does not announce."""
+    """Poll with a deadline, for what a process reports but does not announce."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {DEADLINE_S} s"

@@ -20,7 +20,7 @@ from tests.dataplane.roce_frames import BTH_AT, ONLY_IMMEDIATE, QPN_AT, ROCE_POR
 from tests.dataplane.roce_node import RoceHost, RoceWorker
 
 _RESETS = 64
-"""So many take about as long as a push, at a chip's model."""
+"""Resets that take about as long as a push at a chip's model."""
 
 
 class Tally:
@@ -122,11 +122,11 @@ class Bench:
         return why_illegal(frame, self.lanes)
 
     def padded(self, port: int, frame: bytes) -> bytes:
-        """As Ethernet carries it; what goes to the controller comes by another way."""
+        """The frame as Ethernet carries it. Packets to the controller come by another way."""
         return frame if port == CPU_PORT else frame.ljust(self.device.least_bytes, b"\0")
 
     def check_counters(self, *trees: int) -> None:
-        """Each packet counted once, in the right cell (I8): of these trees, of those installed, and of no tree."""
+        """Check that each packet counts once, in its cell (I8): of these trees, of those installed, and of no tree."""
         for index in {0, *trees, *self._installed}:
             wanted = {v: n for (i, v), n in self.oracle.verdicts.items() if i == index}
             found = self.device.verdicts(index)

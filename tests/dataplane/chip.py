@@ -32,7 +32,7 @@ HARNESSES = {"tofino": "tofino_test_harness", "tofino2": "jbay_test_harness"}
 TREES = {"tofino": 1024, "tofino2": 512}
 CHIP_CPU_PORT = 60  # any port may be it; what the models send to their own CPU ports is not observed
 PATIENCE = float(os.environ.get("NETFOLD_CHIP_PATIENCE", "1"))
-"""How much longer than usual what runs on a model may take: of a machine that does other things at the same time."""
+"""The factor by which a run on a model may take longer than usual, on a machine that does other things, too."""
 TIMEOUT_S = 120.0 * PATIENCE
 _BENIGN = ("No key value for", "WARNING: loading binary", "packet error")  # nothing was told to be expected
 Match = tuple[tuple[str, Field], ...]
@@ -95,7 +95,7 @@ class Layout:
                     yield f"add {table['name']} {rows - 1 - entry['priority']} {keys} {call}"
 
     def keys(self, table: str, match: Match) -> Iterator[str]:
-        """All keys, wildcards too, in the harness's notation: binary, * for what does not matter."""
+        """Return all keys, wildcards too, in the harness's notation: binary, with * for bits that do not matter."""
         given = dict(match)
         for field in self._tables[table]["match_key_fields"]:
             name, width = field["name"], field["bit_width"]
@@ -179,7 +179,7 @@ class ChipDevice(Device):
 
     @property
     def replicates(self) -> bool:
-        """Whether copies of a multicast are seen."""
+        """Return whether copies of a multicast are seen."""
         return "mcgroup" in self._commands
 
     def _answer(self, *commands: str) -> str:
@@ -215,7 +215,7 @@ class ChipDevice(Device):
             self._do(f"mcgroup {group.group} {' '.join(map(str, group.ports))}")
 
     def _write(self, entity: TableEntry, match: Match, row: str = "") -> None:
-        """Without a row the harness looks for a free one itself."""
+        """If no row is given, the harness looks for a free one."""
         keys = " ".join(self._layout.keys(entity.table, match))
         call = self._layout.action(entity.table, entity.actions[0].name)
         args = self._args(entity.actions[0])
@@ -246,7 +246,7 @@ class ChipDevice(Device):
         return ", ".join(f"{k}:{_port(v) if k in _PORTS else hex(v)}" for k, v in action.args)
 
     def _row(self, entity: TableEntry) -> int:
-        """Of a ternary table: the higher, the more precedence."""
+        """The row of an entry of a ternary table. The higher row takes precedence."""
         if entity.key not in self._rows:
             band = _band(entity)
             assert band is not None
@@ -285,12 +285,12 @@ def _constant(field: dict[str, str], width: int) -> str:
 
 
 def _partial(mask: int) -> bool:
-    """Whether it asks for some bits, and not for lower ones."""
+    """Return whether the mask has some bits, and not all lower ones."""
     return mask & (mask + 1) != 0
 
 
 def _ternary(value: int, mask: int, width: int) -> str:
-    """In the harness's notation, with all leading zeros."""
+    """Return the value in the harness's notation, with all leading zeros."""
     bits = zip(f"{value:0{width}b}", f"{mask:0{width}b}", strict=True)
     return "0b" + "".join(v if m == "1" else "*" for v, m in bits)
 

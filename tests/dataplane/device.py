@@ -64,11 +64,11 @@ class Device(Protocol):
     def delete(self, entities: Iterable[Entity]) -> None: ...
 
     def inject(self, port: int, frame: bytes) -> Frames:
-        """All that leaves because of one frame, sorted: copies of a multicast have no order."""
+        """Return all frames that leave because of one, sorted: copies of a multicast have no order."""
         ...
 
     def inject_all(self, port: int, frames: Iterable[bytes]) -> Frames:
-        """All that leaves because of frames that come one after the other."""
+        """Return all frames that leave because of several that come one after the other."""
         return [left for frame in frames for left in self.inject(port, frame)]
 
     def verdicts(self, tree_index: int) -> dict[int, int]:
@@ -76,7 +76,7 @@ class Device(Protocol):
         ...
 
     def clear(self) -> None:
-        """As if just started: no entries, no sums, no counts."""
+        """Make the device as it was at its start: without entries, sums and counts."""
         ...
 
 
@@ -96,7 +96,7 @@ class SoftDevice(Device):
         threads: int = 1,
         wraps: bool = False,
     ) -> None:
-        """With several threads each frame is received by another one."""
+        """Each frame is received by another thread, if there are several."""
         self.children = children
         self.wraps = wraps
         self._threads = threads

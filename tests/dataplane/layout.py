@@ -35,7 +35,7 @@ class Fabric:
 
     @classmethod
     def random(cls, random: Random, switches: int, levels: int) -> Fabric:
-        """At most `switches`; fewer if `levels` leaves no room."""
+        """Draw at most `switches`; fewer if `levels` leaves no room."""
         places, level = [(0, 0)], [1]
         free = [(0, port) for port in DOWN_PORTS]
         while len(places) < switches and free:
@@ -70,7 +70,7 @@ class Fabric:
         return max(len(self.way_up(switch)) for switch in range(len(self.places)))
 
     def way_up(self, switch: int) -> list[int]:
-        """From a switch to the top, both included."""
+        """The path from a switch to the top, both included."""
         return [switch] if switch == 0 else [switch, *self.way_up(self.places[switch][0])]
 
     def below(self, switch: int, port: int) -> list[int]:
@@ -131,7 +131,7 @@ class TreeShape:
     def wide(
         cls, random: Random, fabric: Fabric, tree: int, slots: int, base: int, *, workers: int
     ) -> TreeShape:
-        """All workers are children of the top switch, or of a node below, whose result is one child there."""
+        """Make all workers children of the top switch, or of a node below it, whose sum is one child there."""
         hosts = tuple(random.choices(range(len(fabric.hosts)), k=workers))
         adding = {0, *(switch for switch in range(1, len(fabric.places)) if random.random() < 0.1)}
         targets = random.random() < 0.7

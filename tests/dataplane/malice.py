@@ -98,7 +98,7 @@ class Attacker:
         )
 
     def _ip(self, target: Target, *, down: bool) -> Ip:
-        """As the packets of the job have it: towards its root, or from there to a worker."""
+        """Make an IP header as the job's packets have it: towards its root, or from there to a worker."""
         root, *workers = target.members
         worker = self._random.choice(workers)
         src, dst = (root, worker) if down else (worker, root)

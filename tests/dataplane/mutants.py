@@ -25,14 +25,14 @@ def each_of(mutants: Sequence[Mutant]) -> pytest.MarkDecorator:
 
 
 def check_that_it_differs(path: str, right: str, wrong: str, once: bool = False) -> None:
-    """From the program as it stands; `once`: at one place alone."""
+    """The mutant is another program than the one that stands. `once`: it changes one place alone."""
     text = (p4build.REPOSITORY / "p4src" / path).read_text()
     assert text.count(right) == 1 if once else right in text
     assert text.replace(right, wrong) != text
 
 
 def changed_copy(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str) -> None:
-    """From here on the program is the one in `folder`."""
+    """Write the changed program to `folder`. From here on p4build builds that one."""
     shutil.copytree(p4build.REPOSITORY / "p4src", folder / "p4src")
     source = folder / "p4src" / path
     source.write_text(source.read_text().replace(right, wrong))

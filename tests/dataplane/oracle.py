@@ -135,7 +135,7 @@ class Oracle:
         self._roce.forget(tree)
 
     def receive(self, port: int, frame: bytes) -> Frames:
-        """All that leaves, sorted."""
+        """Return all frames that leave, sorted."""
         if port == CPU_PORT:
             egress = struct.unpack_from(">H", frame)[0] >> 7
             frame = frame[2:]

@@ -92,7 +92,7 @@ class PlannedRun:
                     self._arrive(*flight)
 
     def finish(self) -> None:
-        """All in flight is lost; then every worker asks again until none lacks anything."""
+        """Lose all frames in flight. Then every worker asks again until none lacks anything."""
         self._flying.clear()
         for _ in range(8 * self.chunks):
             if self.done:

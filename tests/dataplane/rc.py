@@ -38,7 +38,7 @@ Words = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Messages:
-    """Of an epoch, the same for all workers: `ends[m]` is the chunk behind message m."""
+    """The messages of an epoch, the same for all workers: `ends[m]` is the chunk behind message m."""
 
     ends: tuple[int, ...]
 
@@ -54,7 +54,7 @@ class Messages:
         return next(m for m, end in enumerate(self.ends) if chunk < end)
 
     def begin(self, chunk: int) -> int:
-        """Of the message that the chunk is in."""
+        """Return the message that the chunk is in."""
         return ([0, *self.ends])[self.number(chunk)]
 
     def opcode(self, chunk: int) -> int:

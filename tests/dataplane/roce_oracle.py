@@ -85,7 +85,7 @@ class RoceLeaf:
         return Verdict.MALFORMED if not shows and destination in map(ip, self._hosts) else None
 
     def is_worker(self, address: bytes) -> bool:
-        """Whether a RoCE worker of a job has the address (4 bytes)."""
+        """Return whether a RoCE worker of a job has the address (4 bytes)."""
         return self.knows and address in map(ip, self._hosts)
 
     def _shows(self, frame: bytes) -> bool:

@@ -57,7 +57,7 @@ STACKS = {
 }
 
 ANSWER_S = 200.0
-"""On a machine that does other things, too."""
+"""Deadline of an answer, on a machine that does other things, too."""
 
 _numbers = itertools.count()
 

@@ -42,7 +42,7 @@ def us(frame: bytes) -> float:
 
 
 def burst(device: SoftDevice, port: int, frames: list[bytes]) -> Frames:
-    """All that leaves, in order, when the frames arrive at one instant."""
+    """Return the frames that leave, in order, if all arrive at one instant."""
     left: Frames = []
     for frame in frames:
         left += device.switch.inject(port, frame, now_ns=SECOND)

@@ -129,7 +129,7 @@ def test_an_exact_key_that_is_part_of_a_field_is_refused():
 
 
 def chunks(data: bytes) -> list[bytes]:
-    """As the drivers read them: a length, as a little-endian number of 32 bits, and so many bytes."""
+    """Read chunks as the drivers do: a length, as a little-endian number of 32 bits, and that many bytes."""
     found, at = [], 0
     while at < len(data):
         end = at + 4 + int.from_bytes(data[at : at + 4], "little")

@@ -120,7 +120,7 @@ def test_every_edge_meets_every_edge(floats: Bench):
 
 
 def random_bits(random: np.random.Generator, kind: str) -> Bits:
-    """Of all kinds: any bits; magnitudes near each other, which cancel; subnormals; near the largest; ties."""
+    """Numbers of all kinds: any bits; magnitudes near each other, which cancel; subnormals; near the largest; ties."""
     sign = random.integers(0, 2, LANES, dtype=np.uint32) << 31
     fraction = random.integers(0, 1 << 23, LANES, dtype=np.uint32)
     exponent = {

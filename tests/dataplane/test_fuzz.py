@@ -90,6 +90,6 @@ def fuzz(bench: Bench, node: TreeAt, seed: int, frames: int, spare_registers: bo
 
 
 def beyond_registers(port: int, frame: bytes) -> bool:
-    """Whether it may be one of the controller's for a slot that no switch has."""
+    """Return whether the frame may be one of the controller's for a slot that no switch has."""
     at = len(NO_PORT) + NETFOLD_AT + 8
     return port == CPU_PORT and int.from_bytes(frame[at : at + 2]) >= SWITCH_SLOTS

@@ -146,7 +146,7 @@ class Siege:
                 self.world.raise_epoch(job, self.random)
 
     def _registers(self) -> list[list[tuple[int, bytes]]]:
-        """All slots of the others' jobs, read in-band."""
+        """Read all slots of the others' jobs in-band."""
         found = []
         for bench in self.benches:
             for slot in range(2 * SLOTS):
@@ -180,7 +180,7 @@ def udp_ports(frame: bytes) -> tuple[int, int] | None:
 
 
 def protocols(frame: bytes, *, parses_options: bool) -> bool:
-    """Whether a switch has to count it."""
+    """Return whether a switch has to count the frame."""
     ports = udp_ports(frame)
     if not parses_options and frame[12:14] == b"\x08\x00" and len(frame) >= 34 and 0x46 <= frame[14] <= 0x4F:
         return frame[23] == UDP and not int.from_bytes(frame[20:22], "big") & 0x1FFF
@@ -245,6 +245,6 @@ def test_an_attacker_changes_nothing_of_others(switches: int, target: str, devic
 def test_an_attacker_changes_nothing_of_others_in_1e5_frames(
     switches: int, seed: int, target: str, devices: Devices, tally: Tally
 ):
-    """On softswitch, and on a switch that is there, 100,000 frames in all."""
+    """100,000 frames in all are sent to softswitch, and to a switch that is there."""
     frames = {"softswitch": 12_500, "remote": 25_000}.get(target, 2500)
     besiege(list(fresh(devices, target, tally, switches)), LANES, 100 + seed, frames)

@@ -32,7 +32,7 @@ def _fragment(first: bytes) -> bytes:
 
 
 def _ports(source: int, to: int) -> bytes:
-    """With a checksum, which is the receiver's business."""
+    """The datagram has a checksum, which is the receiver's business."""
     return ethernet(PACKET.pack(udp(HEADER.pack(), source, to, sum_=0xBEEF)))
 
 
@@ -127,7 +127,7 @@ def test_what_is_no_netfold_packet_is_forwarded_untouched(bench: Bench, name: st
 
 
 def test_options_before_another_sender_s_datagram(bench: Bench):
-    """Where the switch looks behind options they change nothing; where it cannot, it drops what could be to a job."""
+    """Options change nothing for a switch that looks behind them. One that cannot drops what could be to a job."""
     bench.install(*SETTINGS)
     frame = ethernet(Ip(dst="10.0.0.2", options=bytes(4)).pack(udp(b"x" * 20, 53, 61450, sum_=0xBEEF)))
     if bench.device.parses_options:
@@ -139,7 +139,7 @@ def test_options_before_another_sender_s_datagram(bench: Bench):
 
 @pytest.mark.parametrize("first_byte", [0x35, 0x55, 0x65, 0x05, 0xF5, 0x44, 0x40], ids=hex)
 def test_what_is_not_ip_version_4_is_dropped(bench: Bench, first_byte: int):
-    """With a right checksum, so that only the version or the header length can tell."""
+    """The checksum is right, so that only the version or the header length can tell."""
     bench.install(*SETTINGS, root(1))
     frame = _ip(version=first_byte >> 4, ihl=first_byte & 15)
     assert bench.send(1, frame) == []

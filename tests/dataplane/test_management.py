@@ -59,7 +59,7 @@ def test_a_sum_that_does_not_fit_is_flagged(bench: Bench):
 
 
 def test_a_reset_slot_takes_any_epoch_again(bench: Bench):
-    """For the day when a slot range has seen the last epoch, 4095."""
+    """A reset is needed when a slot range has seen the last epoch, 4095."""
     bench.install(*SETTINGS, root(2).at(4095))
     bench.send(1, sent(1, 1000, epoch=4095, round=0xFFFFF))
     bench.install(root(2).at(1))

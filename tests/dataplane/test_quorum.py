@@ -16,7 +16,7 @@ from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
 from tests.dataplane.frames import NETFOLD_AT
 from tests.dataplane.node import Child
 
-Q, S, L = int(Flag.QUORUM), int(Flag.SEAL), int(Flag.SLOT_REUSED)
+Q, S = int(Flag.QUORUM), int(Flag.SEAL)
 
 
 @pytest.fixture

@@ -70,6 +70,6 @@ def test_reliable_connections_bring_every_sum(target: str, devices: Devices, tal
 def test_reliable_connections_bring_every_sum_in_1e5_packets(
     target: str, devices: Devices, tally: Tally, shape: str, seed: int, lanes: int
 ):
-    """On softswitch more than 100,000 of RoCE in all, as the run's end says."""
+    """More than 100,000 packets of RoCE go through softswitch, as the end of the run says."""
     events = LONG_EVENTS if target == "softswitch" else 3000
     drive(target, devices, tally, lanes, shape, 100 + seed, events)

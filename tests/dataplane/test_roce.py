@@ -64,7 +64,7 @@ def one(leaf: Bench, value: int = 1, **fields: int) -> Rc:
 
 
 def received(frame: bytes) -> Ether:
-    """As scapy reads it; its ICRC is what scapy computes."""
+    """Parse a frame by scapy. Its ICRC is what scapy computes."""
     packet = Ether(frame)
     assert packet[UDP].dport == ROCE_PORT
     found = packet[BTH].icrc

@@ -75,7 +75,7 @@ class RoceSiege:
         return [(self.random.choice(self.foreign), roce(*self._packet()))]
 
     def _hidden(self) -> Sent:
-        """In fragments, behind options, cut, with lengths that lie; also from a worker's own host."""
+        """Packets in fragments, behind options, cut, or with lengths that lie, also from a worker's own host."""
         r = self.random
         packet, ip = self._packet()
         hop = r.choice([*self.foreign, *self.world.places.values()])
@@ -112,7 +112,7 @@ class RoceSiege:
         return [(hop, gradient(header, Ip(src=address, dst=to), port=UDP_PORT))]
 
     def _delayed(self) -> Sent:
-        """Of the connection of an older epoch, right in all else."""
+        """A packet of the connection of an older epoch, right in all else."""
         child = self.random.choice(list(self.world.places))
         at = self.world.workers[child].at
         psn = ((at.first_psn ^ 1 << 23) + self.random.randrange(60)) % (1 << 24)
@@ -142,7 +142,7 @@ class RoceSiege:
         raise AssertionError(f"{frame.hex()} goes round in a circle")
 
     def _is_for_an_end(self, frame: bytes) -> bool:
-        """Whether a NIC or a kernel would give it to a QP of the job, perhaps put together with later fragments."""
+        """Return whether a NIC or a kernel would give it to a QP of the job, perhaps together with later fragments."""
         if frame[12:14] != b"\x08\x00" or frame[23] != 17 or int.from_bytes(frame[20:22], "big") & 0x1FFF:
             return False
         at = 14 + 4 * (frame[14] & 15)

@@ -379,7 +379,7 @@ class World:
             bench.check_counters(*self._retired)
 
     def finish(self) -> None:
-        """All that is in flight is lost; then every worker repeats what it lacks until all have all (progress)."""
+        """Lose all frames in flight. Then every worker repeats what it lacks until all have all (progress)."""
         self.settle()
         self.flying.clear()
         levels = 2 + self.fabric.depth

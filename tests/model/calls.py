@@ -19,7 +19,7 @@ from tests.model.network import Violation
 
 APART, ASKED, TOGETHER = 0, 1, 2
 ABSENT = "absent"
-"""In place of what a worker says, if it takes no part in the epoch."""
+"""Stands in place of what a worker says, if it takes no part in the epoch."""
 
 
 class Worker(NamedTuple):
@@ -57,7 +57,7 @@ class Epoch(NamedTuple):
 
 
 def said(row: tuple[object, ...]) -> list[tuple]:  # type: ignore[type-arg]
-    """By those that have said something that counts."""
+    """Return what workers have said that counts."""
     return [word for word in row if isinstance(word, tuple)]
 
 
@@ -144,7 +144,7 @@ class Calls:
         ]
 
     def known_finished(self, epoch: Epoch) -> int:
-        """All workers have finished the calls before."""
+        """Return the first call that some worker lacks: all have finished the calls before it."""
         return self.span(epoch)[0]
 
     def span(self, epoch: Epoch) -> tuple[int, int]:
@@ -153,7 +153,7 @@ class Calls:
         return min(lacked), max(lacked)
 
     def together(self, w: Worker, epoch: Epoch, number: int) -> tuple[Worker, Epoch]:
-        """All votes are known: what any worker has is handed over."""
+        """Hand over what any worker has, once all votes are known."""
         lowest, highest = self.span(epoch)
         if highest - lowest > self.depth:
             raise Violation("span", f"votes {epoch.votes}")

@@ -83,7 +83,7 @@ class Machine:
         return Reply.NOTHING
 
     def takes(self, here: Life, packet: Life) -> bool:
-        """Whether a worker takes a result."""
+        """Return whether a worker takes a result."""
         return packet == here
 
 

@@ -175,7 +175,7 @@ class System:
         return all(worker == everything for worker in state.workers)
 
     def successors(self, state: State) -> Iterator[tuple[str, State]]:
-        """All steps that change something; raises Violation if one breaks an invariant."""
+        """Yield all steps that change something. Raises Violation if one breaks an invariant."""
         for _, message in self._messages.within(state.net):
             after = self._deliver(state, message)
             if after is not state:
@@ -280,7 +280,7 @@ class System:
         return self._resend(state._replace(workers=workers))
 
     def _takes(self, result: Message) -> bool:
-        """Whether a worker takes a result of a chunk that it awaits."""
+        """Return whether a worker takes a result of a chunk that it awaits."""
         return True
 
     def _is_sum(self, result: Message, total: int, marks: int) -> bool:

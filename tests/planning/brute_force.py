@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from netfold.controller.planning.plan import JobSpec
 from netfold.topologies.fabric import Fabric
-from tests.topologies.graphs import switch_graph
+from tests.planning.cases import switch_graph
 
 Vectors = NDArray[np.int16]
 BETTER = 1e-9

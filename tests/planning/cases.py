@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import networkx as nx
 from hypothesis import strategies as st
 
 from netfold.controller.jobs.lookup import default_job
@@ -59,6 +60,11 @@ def random_fabrics(draw: st.DrawFn) -> Fabric:
     links += [Link(h.name, rng.choice(names), rng.choice([2.0, 5.0])) for h in hosts]
     made = tuple(Switch(n, capacity=rng.choice([0.0, 2.0, 6.0, 20.0])) for n in names)
     return Fabric(f"random-{seed}", tuple(hosts), made, tuple(links))
+
+
+def switch_graph(fabric: Fabric) -> nx.Graph[str]:
+    """Switches and the links between them, for networkx's algorithms as an oracle."""
+    return fabric.graph.subgraph([s.name for s in fabric.switches])
 
 
 def small_leaf_spine() -> Fabric:

@@ -21,8 +21,7 @@ from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.validate import recompute_loads, validate
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.generators import fat_tree, leaf_spine
-from tests.planning.cases import job_on, random_fabrics, star
-from tests.topologies.graphs import switch_graph
+from tests.planning.cases import job_on, random_fabrics, star, switch_graph
 
 
 @settings(max_examples=40)

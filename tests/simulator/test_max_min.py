@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from netfold.simulator.flow.native import Stream, rates
 
-AT_CAP = -2
-
 
 def reference(capacity: list[float], rows: list[Stream]) -> list[float]:
     """Progressive filling as in the textbook: the level of all rises until a link is full or a cap is reached."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from netfold.topologies import generators as g
 from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch, SwitchRole
-from tests.topologies.graphs import graph_of
 
 
 def _counts(fabric: Fabric) -> dict[str, int]:
@@ -45,7 +44,7 @@ def test_fat_tree_has_all_shortest_paths(k: int) -> None:
     assert len(fabric.hosts) == k**3 // 4
     assert len(fabric.switches) == 5 * k * k // 4
     assert {len(fabric.ports[s.name]) for s in fabric.switches} == {k}
-    paths = list(nx.all_shortest_paths(graph_of(fabric), "h1", fabric.hosts[-1].name))
+    paths = list(nx.all_shortest_paths(fabric.graph, "h1", fabric.hosts[-1].name))
     assert len(paths) == (k // 2) ** 2
 
 

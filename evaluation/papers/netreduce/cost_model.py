@@ -64,7 +64,7 @@ def machines(intra_gbs: float, ranks: int, latency_us: float) -> Machines:
 
 
 def cost_rows(grid: CostGrid) -> list[CostRow]:
-    """All schemes at all points."""
+    """Compute all schemes at all points."""
     found: list[CostRow] = []
     for intra, ranks, latency in grid.points():
         here = machines(intra, ranks, latency)

@@ -104,7 +104,7 @@ def learnable_batch(seed: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def loss_after(model: nn.Module, rank: int, ranks: int, count: int) -> float:
-    """On inputs that training has not seen, after `count` steps of SGD."""
+    """Return the loss on inputs that training has not seen, after `count` steps of SGD."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(count):
         inputs, labels = learnable_batch(1 + step * ranks + rank, _BATCH)

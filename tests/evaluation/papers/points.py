@@ -48,7 +48,7 @@ def fall(parameters: Walk) -> Json:
 
 
 def die(parameters: Walk) -> Json:
-    """As a process that is killed, when it has no memory left."""
+    """End like a process that is killed when no memory is left."""
     if parameters.seed == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return walk(parameters)

@@ -23,7 +23,6 @@ from netfold.testbed.network.targets import Launch, Target
 from netfold.topologies import generators
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
-from tests.topologies.graphs import graph_of
 
 FAKE = Path(__file__).with_name("fake_switch.py")
 FABRIC = generators.leaf_spine(2, 1, 2, parameter_servers=1, rate=50, delay_ms=0)
@@ -65,7 +64,7 @@ class FakeTarget:
         for port in launch.ports:
             command += ["-i", f"{port.number}@{port.interface}"]
         for name, host in plan.hosts.items():
-            hop = nx.shortest_path(graph_of(self.fabric), launch.name, name)[1]
+            hop = nx.shortest_path(self.fabric.graph, launch.name, name)[1]
             mac = f"@{host.mac}" if hop == name else ""
             command += ["--route", f"{host.ip}={self.fabric.ports[launch.name][hop]}{mac}"]
         return command
