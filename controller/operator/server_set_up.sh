@@ -151,7 +151,7 @@ huge_pages() { # NODE NUMBER: of 2 MB, at least
 bind_to_vfio() { # PCI-ADDRESS USER
   card=/sys/bus/pci/devices/$1
   [ -e "$card" ] || refuse "$1: no such card"
-  for interface in "$card"/net/*; do keep_management "$(basename "$interface")"; done
+  for interface in "$card"/net/* "$card"/*/net/*; do keep_management "$(basename "$interface")"; done
   if [ "$(basename "$(readlink "$card/driver")")" != vfio-pci ]; then
     modprobe vfio-pci || exit 1
     release="if [ -e $card/driver ]; then echo $1 >$card/driver/unbind; fi"

@@ -77,6 +77,7 @@ class ServerTree:
             self.write(f"/proc/irq/{number}/smp_affinity_list", "0-31")
         self.add_interface(interface, speed)
         self.link(f"/sys/class/net/{interface}/device", device)
+        self.write(f"{device}/net/{interface}/ifindex", 1)
         group = f"/sys/kernel/iommu_groups/{len(self.names('/sys/kernel/iommu_groups')) + 7}"
         self.link(f"{device}/iommu_group", group)
         self.link(f"{group}/devices/{pci}", device)
