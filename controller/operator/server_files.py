@@ -89,10 +89,13 @@ def switch_files(node: SwitchNode) -> list[File]:
     if not node.address.startswith(("127.0.0.1:", "unix:")):
         command += ["--tls-cert", "%d/cert.pem", "--tls-key", "%d/key.pem", "--tls-ca", "%d/cert.pem"]
         service += [f"LoadCredential={name}:{SETTINGS / name}" for name in ("cert.pem", "key.pem")]
-    service += ["ProtectSystem=strict", *_start(script, command, "netfold-switch")]
-    if node.processors:
-        service.append(f"CPUAffinity={format_processors(node.processors)}")
-    files = [
+    service += [
+        "ProtectSystem=strict",
+        f"RuntimeDirectory={USER}",
+        *_start(script, command, "netfold-switch"),
+    ]
+    service += _affinity(node.processors).splitlines()
+    return [
         File(
             script,
             _script(line for port in node.ports for line in _port_lines(port, node)),
@@ -101,17 +104,19 @@ def switch_files(node: SwitchNode) -> list[File]:
         File(Path("/etc/systemd/system/netfold-switch.service"), _unit("netfold switch", service)),
         File(Path(f"/etc/sysusers.d/{USER}.conf"), f'u {USER} - "netfold switch"\n'),
         File(INTERRUPT_BALANCE, f"[Unit]\nConditionPathExists=!{SWITCH_RECORD}\n"),
+        File(OTHER_PROCESSORS, "[Manager]\n" + _affinity(node.others)),
         File(SWITCH_RECORD, record_text(node)),
     ]
-    if node.others:
-        files.append(File(OTHER_PROCESSORS, f"[Manager]\nCPUAffinity={format_processors(node.others)}\n"))
-    return files
 
 
 INTERRUPT_BALANCE = Path("/etc/systemd/system/irqbalance.service.d/90-netfold-switch.conf")
 """irqbalance would move the cards' interrupts."""
 OTHER_PROCESSORS = Path("/etc/systemd/system.conf.d/90-netfold-switch.conf")
 """Processes that are not the switch."""
+
+
+def _affinity(processors: Sequence[int]) -> str:
+    return f"CPUAffinity={format_processors(processors)}\n" if processors else ""
 
 
 def _port_argument(number: int, port: Port, node: SwitchNode) -> str:
@@ -139,7 +144,7 @@ def _port_lines(port: Port, node: SwitchNode) -> list[str]:
     if port.kind is PortKind.DPDK:
         return lines
     offloads = OFFLOADS if port.kind is PortKind.PACKET else ()
-    lines += [*_card(port.name, offloads), f"queues {name} {node.threads}", f"prompt_reports {name}"]
+    lines += [f"queues {name} {node.threads}", *_card(port.name, offloads), f"prompt_reports {name}"]
     if node.processors:
         lines.append(f"interrupts {name} {' '.join(map(str, node.processors))}")
     return lines
@@ -179,7 +184,7 @@ def parameter_server_files(node: ParameterServerNode) -> list[File]:
 
 
 def _script(lines: Iterable[str]) -> str:
-    return _SCRIPT_HEAD + "\n" + "\n".join(lines) + "\n"
+    return _SCRIPT_HEAD + "\n" + "\n".join([*lines, "exit 0"]) + "\n"
 
 
 def _card(interface: str, offloads: Iterable[str]) -> list[str]:

@@ -162,9 +162,8 @@ def choose_processors(machine: Machine, ports: Sequence[Port], threads: int, giv
     near = [
         number for number in cores if any(number in machine.node_processors(node) for node in nodes(ports))
     ]
-    if len(near) >= threads:
-        return near[:threads]
-    return cores[:threads] if len(cores) >= threads else []
+    by_distance = [*near, *(number for number in cores if number not in near)]
+    return sorted(by_distance[:threads]) if len(cores) >= threads else []
 
 
 def other_processors(machine: Machine, chosen: Sequence[int]) -> list[int]:

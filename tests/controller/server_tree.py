@@ -58,7 +58,9 @@ class ServerTree:
         for node, text in enumerate(nodes):
             folder = f"/sys/devices/system/node/node{node}"
             self.write(f"{folder}/cpulist", text)
-            self.write(f"{folder}/meminfo", f"Node {node} MemTotal: 67108864 kB\nNode {node} MemFree: 33554432 kB")
+            self.write(
+                f"{folder}/meminfo", f"Node {node} MemTotal: 67108864 kB\nNode {node} MemFree: 33554432 kB"
+            )
             self.write(f"{folder}/hugepages/hugepages-2048kB/nr_hugepages", 0)
 
     def add_card(self, interface: str, pci: str, driver: str, *, node: int, speed: int = 25000) -> None:

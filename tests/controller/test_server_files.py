@@ -30,7 +30,9 @@ OFFLOADS = {
 
 def deploy(out: Path, *arguments: object, machine: Machine | None = None) -> None:
     """On a server with virtual links."""
-    result = CliRunner().invoke(app, [*map(str, arguments), "--out", str(out)], obj=machine or virtual(out).machine)
+    result = CliRunner().invoke(
+        app, [*map(str, arguments), "--out", str(out)], obj=machine or virtual(out).machine
+    )
     assert result.exit_code == 0, result.output
 
 
@@ -159,7 +161,9 @@ def test_a_remote_address_is_served_with_tls(tmp_path: Path):
     switch_below(tmp_path)
     unit = (tmp_path / "etc/systemd/system/netfold-switch.service").read_text()
     assert "--grpc-server-addr 0.0.0.0:9559 --tls-cert %d/cert.pem --tls-key %d/key.pem" in unit
-    assert "LoadCredential=key.pem:/etc/netfold/key.pem" in unit, "root's file, which the service may not open"
+    assert "LoadCredential=key.pem:/etc/netfold/key.pem" in unit, (
+        "root's file, which the service may not open"
+    )
 
 
 def test_ports_of_jobs_are_steered_on_a_host(tmp_path: Path):

@@ -37,7 +37,8 @@ def test_cards_are_shown_with_what_they_can_do(tree: ServerTree):
     assert lines == [
         f"ice0: {ICE}, driver ice, 25 Gbit/s, NUMA node 1, 16 queues; xdp: zero copy; dpdk: by vfio-pci; free",
         f"ice1: {ICE_2}, driver ice, 25 Gbit/s, NUMA node 1, 16 queues; xdp: zero copy; dpdk: by vfio-pci; free",
-        "man0: 0000:00:03.0, driver virtio_net, no link, 1 queues; xdp: copies; dpdk: by vfio-pci; has the default route",
+        "man0: 0000:00:03.0, driver virtio_net, no link, 1 queues; xdp: copies; dpdk: by vfio-pci; "
+        "has the default route",
         f"mlx0: {MLX5}, driver mlx5_core, 100 Gbit/s, NUMA node 0, 16 queues; xdp: zero copy; dpdk: beside the kernel; "
         "free",
         "processors 0-31",
@@ -141,7 +142,9 @@ def test_too_little_memory_or_a_kernel_without_huge_pages_is_refused(tree: Serve
     assert "this kernel has no huge pages of 2 MB" in refused(tree, *words)
 
 
-def test_threads_get_cores_at_the_card_and_the_rest_of_the_server_gets_the_others(tree: ServerTree, tmp_path: Path):
+def test_threads_get_cores_at_the_card_and_the_rest_of_the_server_gets_the_others(
+    tree: ServerTree, tmp_path: Path
+):
     assert switch(tree, "-i", "ice0", "-i", "ice1", "--threads", 4, "--out", tmp_path / "out").exit_code == 0
     units = tmp_path / "out/etc/systemd"
     assert "CPUAffinity=8-11\n" in (units / "system/netfold-switch.service").read_text()
@@ -152,11 +155,27 @@ def test_threads_get_cores_at_the_card_and_the_rest_of_the_server_gets_the_other
 def test_the_first_cores_are_left_to_the_kernel(tree: ServerTree):
     assert "CPUAffinity=2\n" in switch(tree, "-i", "mlx0").output
     assert "CPUAffinity=2-9\n" in switch(tree, "-i", "mlx0", "--threads", 8).output, "six are near"
+    tree.write("/sys/devices/system/node/node1/cpulist", "12-15,28-31")
+    assert "CPUAffinity=2-5,12-15\n" in switch(tree, "-i", "ice0", "--threads", 8).output, (
+        "the near ones first"
+    )
+
+
+def test_a_later_deployment_leaves_nothing_of_the_first(tree: ServerTree, tmp_path: Path):
+    """A server has lost processors in between, for example."""
+    words = ["-i", "ice0", "--threads", 4, "--out", tmp_path / "out"]
+    assert switch(tree, *words).exit_code == 0
+    tree.write("/sys/devices/system/cpu/online", "0-3")
+    assert switch(tree, *words).exit_code == 0
+    left = (tmp_path / "out/etc/systemd/system.conf.d/90-netfold-switch.conf").read_text()
+    assert left == "[Manager]\n"
 
 
 def test_what_costs_is_a_warning(tree: ServerTree):
     assert "NUMA nodes [0, 1] (mlx0 at 0, ice0 at 1)" in switch(tree, "-i", "mlx0", "-i", "ice0").output
-    assert "processors 8 are not at the cards' NUMA node 0" in switch(tree, "-i", "mlx0", "--cpus", "8").output
+    assert (
+        "processors 8 are not at the cards' NUMA node 0" in switch(tree, "-i", "mlx0", "--cpus", "8").output
+    )
     shared = switch(tree, "-i", "mlx0", "--cpus", "2,18", "--threads", 2).output
     assert "processors 2,18 share cores" in shared
     assert "veth0: its driver veth copies frames of AF_XDP" in switch(tree, "-i", "xdp:veth0").output

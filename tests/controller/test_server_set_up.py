@@ -72,7 +72,15 @@ class Trial:
         file = self.tools / f"{name}.calls"
         lines = file.read_text().splitlines() if file.exists() else []
         file.unlink(missing_ok=True)
-        shown = ("ethtool -k", "ethtool -l", "ethtool -g", "ethtool -c", "ethtool -n", "ip -o", "ip route show")
+        shown = (
+            "ethtool -k",
+            "ethtool -l",
+            "ethtool -g",
+            "ethtool -c",
+            "ethtool -n",
+            "ip -o",
+            "ip route show",
+        )
         return [line for line in lines if not line.startswith((*shown, "ip -6 route show"))]
 
     def deploy(self, *arguments: object) -> None:
@@ -113,11 +121,11 @@ def trial(tmp_path: Path) -> Trial:
 
 
 SET_UP = {
+    "ethtool -L ice0 combined 4": "ethtool -L ice0 combined 16",
     "ethtool -K ice0 rx-udp-gro-forwarding on": "ethtool -K ice0 rx-udp-gro-forwarding off",
     "ethtool -K ice0 tx-udp-segmentation on": "ethtool -K ice0 tx-udp-segmentation off",
     "ethtool -G ice0 rx 8160": "ethtool -G ice0 rx 2048",
     "ethtool -N ice0 rx-flow-hash udp4 sdfn": "ethtool -N ice0 rx-flow-hash udp4 sd",
-    "ethtool -L ice0 combined 4": "ethtool -L ice0 combined 16",
     "ethtool -C ice0 adaptive-tx off": "ethtool -C ice0 adaptive-tx on",
     "ethtool -C ice0 tx-usecs 8": "ethtool -C ice0 tx-usecs 50",
 }
@@ -158,13 +166,21 @@ def test_a_card_of_mlx5_stays_with_the_kernel_below_dpdk(trial: Trial):
     assert "ip link set mlx0 mtu 9000 up" in trial.calls("ip")
     unit = trial.tree.machine.text("/etc/systemd/system/netfold-switch.service") or ""
     assert f"-i 1@dpdk:{MLX5},mtu=9000" in unit
-    assert trial.tree.machine.text("/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages") == "99"
+    assert (
+        trial.tree.machine.text("/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages")
+        == "99"
+    )
 
 
 def bind_at_modprobe(trial: Trial, pci: str) -> None:
     """In place of the kernel, which binds the card a moment later."""
     driver = f"{trial.tree.root}/sys/bus/pci/drivers/vfio-pci"
-    trial.make_tool("modprobe", {}, f"mkdir -p {driver}", f"ln -sfn {driver} {trial.tree.root}/sys/bus/pci/devices/{pci}/driver")
+    trial.make_tool(
+        "modprobe",
+        {},
+        f"mkdir -p {driver}",
+        f"ln -sfn {driver} {trial.tree.root}/sys/bus/pci/devices/{pci}/driver",
+    )
 
 
 def test_dpdk_takes_a_card_from_the_kernel_and_gives_it_back(trial: Trial):
@@ -295,7 +311,15 @@ def test_the_check_of_a_server_without_a_switch_or_with_a_damaged_record(trial: 
     trial.deploy("-i", "ice0")
     record = trial.tree.root / "etc/netfold/switch.json"
     written = json.loads(record.read_text())
-    for damaged in ("", "[]", "{}", "null", '"x"', json.dumps({**written, "mtu": "x"}), json.dumps({**written, "x": 1})):
+    for damaged in (
+        "",
+        "[]",
+        "{}",
+        "null",
+        '"x"',
+        json.dumps({**written, "mtu": "x"}),
+        json.dumps({**written, "x": 1}),
+    ):
         record.write_text(damaged)
         result = trial.check()
         assert result.exit_code == BAD_INPUT, damaged
