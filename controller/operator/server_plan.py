@@ -30,7 +30,6 @@ _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 _BUFFERS = 1024 + 512 + 256 + 4 * 32 + 2 * 128
 _BUFFER_HEAD, _BUFFER_MIN, _FRAME_HEAD = 384, 2048, 22
 _DPDK_BASE_MB = 128
-XDP_MTU_MAX = 3818
 
 
 class ServerError(Exception):
@@ -43,6 +42,9 @@ class PortKind(StrEnum):
     PACKET = "packet"
     XDP = "xdp"
     DPDK = "dpdk"
+
+
+MTU_MAX = {PortKind.PACKET: 65535, PortKind.XDP: 3818, PortKind.DPDK: 16000}
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ def choose_ports(machine: Machine, words: Sequence[str], threads: int, mtu: int)
             _check_vfio(machine, port.card.pci, taken)
         if port.kind is PortKind.DPDK and not machine.has_dpdk():
             raise ServerError(f"{port.name}: libdpdk is not installed (apt-get install libdpdk-dev pkgconf)")
-        if port.kind is PortKind.XDP and mtu > XDP_MTU_MAX:
-            raise ServerError(f"xdp:{port.name}: --mtu {mtu}: expected at most {XDP_MTU_MAX}")
+        if mtu > MTU_MAX[port.kind]:
+            raise ServerError(f"{port.kind}:{port.name}: --mtu {mtu}: expected at most {MTU_MAX[port.kind]}")
         if port.kind is PortKind.XDP and (machine.max_queues(port.name) or threads) < threads:
             raise ServerError(
                 f"xdp:{port.name}: --threads {threads}: expected at most {machine.max_queues(port.name)}, its queues"

@@ -73,6 +73,7 @@ def test_a_server_without_cards_shows_none(tmp_path: Path):
         (["ice0", "--cpus", "2-3", "--threads", "4"], "2 for 4 threads: expected one for each"),
         (["ice0", "--cpus", "2;4"], "--cpus '2;4': expected processors as 2-5 or 2,4,6"),
         (["xdp:ice0", "--mtu", "9000"], "xdp:ice0: --mtu 9000: expected at most 3818"),
+        ([f"dpdk:{ICE}", "--mtu", "16001"], "dpdk:ice0: --mtu 16001: expected at most 16000"),
         (["ice0", "--listen", "0.0.0.0:9559 -x"], "expected HOST:PORT"),
     ],
 )
