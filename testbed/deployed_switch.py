@@ -181,6 +181,12 @@ def _process(machine: Machine, node: SwitchNode) -> Iterator[Finding]:
         f"user {user}, capabilities {rights:x}" if is_bounded else None,
         f"user {user}, capabilities {rights:x}: expected {USER} with {_RIGHTS:x}: {_RESTART}",
     )
+    is_served = machine.is_served(node.address)
+    yield _finding(
+        "switch: P4Runtime",
+        node.address if is_served else None,
+        f"nothing listens at {node.address}: wait for the compiler, or journalctl -u netfold-switch",
+    )
     if not node.processors:
         return
     expected, allowed = format_processors(node.processors), values.get("Cpus_allowed_list", "")

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 
 from netfold.controller.operator.server_cards import Card, Machine, format_processors
 from netfold.controller.operator.server_files import (
+    LISTEN,
     SWITCH_RECORD,
     File,
     ParameterServerNode,
@@ -39,7 +39,6 @@ from netfold.topologies.cli import BAD_INPUT, FAILED, fail
 
 app = typer.Typer()
 
-LISTEN = re.compile(r"[A-Za-z0-9.:\[\]-]+:\d{1,5}|unix:[A-Za-z0-9/._-]+")
 UNDO_S = 120
 
 OutOption = Annotated[

@@ -136,6 +136,16 @@ class Machine:
         lines = (self.text(f"/proc/{process}/status") or "").splitlines()
         return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
+    def is_served(self, address: str) -> bool:
+        """Whether a process accepts connections at HOST:PORT, of any host, or unix:PATH."""
+        if address.startswith("unix:"):
+            lines = (self.text("/proc/net/unix") or "").splitlines()
+            return any(line.endswith(f" {address.removeprefix('unix:')}") for line in lines)
+        place, listens = f":{int(address.rpartition(':')[2]):04X}", "0A"
+        tables = [self.text(f"/proc/net/{name}") or "" for name in ("tcp", "tcp6")]
+        rows = [line.split() for table in tables for line in table.splitlines()]
+        return any(len(row) > 3 and row[1].endswith(place) and row[3] == listens for row in rows)
+
     def interfaces(self) -> list[str]:
         return self.names("/sys/class/net")
 

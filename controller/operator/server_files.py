@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -35,6 +36,8 @@ _SCRIPT_HEAD = (Path(__file__).parent / "server_set_up.sh").read_text()
 USER = "netfold-switch"
 PREFIX = Path("/opt/netfold")
 SETTINGS = Path("/etc/netfold")
+LISTEN = re.compile(r"[A-Za-z0-9.:\[\]-]+:[0-9]{1,5}|unix:[A-Za-z0-9/._-]+")
+"""Addresses that a unit's file takes as they are."""
 SWITCH_RECORD = SETTINGS / "switch.json"
 """What the switch is, for undoing and checking it."""
 
@@ -239,6 +242,8 @@ def read_record(text: str) -> SwitchNode:
             isinstance(t, str) for t in texts
         ):
             raise TypeError("a number or a text is of another type")
+        if not LISTEN.fullmatch(node.address):
+            raise ValueError(f"address {node.address!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ServerError(f"{SWITCH_RECORD}: {error}: expected what `netfold deploy switch` writes") from None
     return node

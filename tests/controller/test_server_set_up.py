@@ -48,6 +48,7 @@ PRINTED = {
     "-n ice0 rx-flow-hash udp4": "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n",
 }
 ADDRESS = "2: ice0    inet 10.0.0.5/24 brd 10.0.0.255 scope global ice0\\       valid_lft forever"
+LISTENS = "0: 00000000:2557 00000000:0000 0A"
 USER = pwd.getpwuid(os.geteuid()).pw_name
 
 
@@ -229,6 +230,7 @@ def start_service(tree: ServerTree, processors: str, *, user: int = 990, rights:
         f"Name:\tsoftswitch\nUid:\t{user}\t{user}\t{user}\t{user}\nCapEff:\t{rights:016x}\n"
         f"Cpus_allowed_list:\t{processors}",
     )
+    tree.write("/proc/net/tcp", f"  sl  local_address rem_address   st\n   {LISTENS} 0")
 
 
 def deployed(trial: Trial) -> ServerTree:
@@ -263,6 +265,8 @@ def test_the_check_finds_no_fault_after_a_boot(trial: Trial):
         ("/sys/class/net/ice0/queues/rx-4/rps_cpus", 0, "port 1 (ice0): queues", True),
         ("/proc/irq/200/smp_affinity_list", "0-31", "port 1 (ice0): interrupts", False),
         ("/proc/77/comm", "irqbalance", "irqbalance", False),
+        ("/proc/net/tcp", LISTENS.replace("2557", "2558"), "switch: P4Runtime", True),
+        ("/proc/net/tcp", LISTENS.replace("0A", "01"), "switch: P4Runtime", True),
         ("/proc/1/status", "Cpus_allowed_list:\t0-31", "other processes", False),
     ],
 )
