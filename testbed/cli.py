@@ -234,13 +234,13 @@ def doctor_command(
     """Show the programs and packages that netfold uses, and how to install missing ones.
 
     Exit codes: 0 all required ones are present, 1 one is missing, 2 no switch is deployed."""
-    from netfold.controller.operator.server_cards import Machine
+    from netfold.controller.operator.server_cards import ServerMachine
     from netfold.controller.operator.server_plan import ServerError
     from netfold.testbed.deployed_switch import examine_switch, switch_verdict
     from netfold.testbed.doctor import examine, verdict
 
     try:
-        findings = examine_switch(context.obj or Machine()) if deploy else examine()
+        findings = examine_switch(context.obj or ServerMachine()) if deploy else examine()
     except ServerError as error:
         fail(str(error), BAD_INPUT)
     table = Table.grid(padding=(0, 2))

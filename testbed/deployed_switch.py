@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from netfold.controller.operator.server_cards import VFIO, Machine, format_processors
+from netfold.controller.operator.server_cards import VFIO, ServerMachine, format_processors
 from netfold.controller.operator.server_files import (
     OFFLOADS,
     SWITCH_RECORD,
@@ -15,7 +15,7 @@ from netfold.controller.operator.server_files import (
     read_record,
     switch_files,
 )
-from netfold.controller.operator.server_plan import Port, PortKind, ServerError
+from netfold.controller.operator.server_plan import PortKind, ServerError, ServerPort
 from netfold.testbed.doctor import Finding, Need
 
 _GROUP = "/sys/fs/cgroup/system.slice/netfold-switch.service/cgroup.procs"
@@ -24,7 +24,7 @@ _RESTART = "systemctl restart netfold-switch; journalctl -u netfold-switch names
 _IS_UP = 1  # IFF_UP
 
 
-def examine_switch(machine: Machine) -> list[Finding]:
+def examine_switch(machine: ServerMachine) -> list[Finding]:
     """A finding is missing where the server is not as deployed. Raises ServerError where no switch is deployed."""
     text = machine.text(str(SWITCH_RECORD))
     if text is None:
@@ -58,7 +58,7 @@ def _optional(name: str, found: str | None, problem: str) -> Finding:
     return Finding(name, Need.OPTIONAL, "works, and costs", found, problem)
 
 
-def _files(machine: Machine, node: SwitchNode) -> Finding:
+def _files(machine: ServerMachine, node: SwitchNode) -> Finding:
     changed = [
         str(file.path) for file in switch_files(node) if machine.text(str(file.path)) != file.text.strip()
     ]
@@ -69,7 +69,7 @@ def _files(machine: Machine, node: SwitchNode) -> Finding:
     )
 
 
-def _port(machine: Machine, node: SwitchNode, name: str, port: Port) -> Iterator[Finding]:
+def _port(machine: ServerMachine, node: SwitchNode, name: str, port: ServerPort) -> Iterator[Finding]:
     if port.leaves_kernel:
         yield from _vfio(machine, name, port.card.pci)
         return
@@ -103,7 +103,7 @@ def _port(machine: Machine, node: SwitchNode, name: str, port: Port) -> Iterator
         )
 
 
-def _vfio(machine: Machine, name: str, pci: str) -> Iterator[Finding]:
+def _vfio(machine: ServerMachine, name: str, pci: str) -> Iterator[Finding]:
     folder = f"/sys/bus/pci/devices/{pci}"
     driver = machine.target(f"{folder}/driver")
     yield _finding(f"{name}: driver", driver if driver == VFIO else None, f"{driver or 'none'}: {_RESTART}")
@@ -119,7 +119,7 @@ def _vfio(machine: Machine, name: str, pci: str) -> Iterator[Finding]:
     )
 
 
-def _no_addresses(machine: Machine, name: str, interface: str) -> Finding:
+def _no_addresses(machine: ServerMachine, name: str, interface: str) -> Finding:
     shown = machine.run("ip", "-o", "address", "show", "dev", interface) or ""
     addresses = [line.split()[3] for line in shown.splitlines() if len(line.split()) > 3]
     return _finding(
@@ -129,14 +129,14 @@ def _no_addresses(machine: Machine, name: str, interface: str) -> Finding:
     )
 
 
-def _offloads(machine: Machine, name: str, interface: str) -> Finding:
+def _offloads(machine: ServerMachine, name: str, interface: str) -> Finding:
     lines = (machine.run("ethtool", "-k", interface) or "").splitlines()
     values = dict(line.strip().split(": ", 1) for line in lines if ": " in line)
     off = [shown for shown in OFFLOADS.values() if not values.get(shown, "off").startswith("on")]
     return _optional(f"{name}: offloads", None if off else "on", f"off: {', '.join(off)}")
 
 
-def _interrupts_elsewhere(machine: Machine, node: SwitchNode, interface: str) -> list[str] | None:
+def _interrupts_elsewhere(machine: ServerMachine, node: SwitchNode, interface: str) -> list[str] | None:
     """None for a card that has none."""
     folder = f"/sys/class/net/{interface}/device"
     numbers = machine.names(f"{folder}/msi_irqs") or machine.names(f"{folder}/../msi_irqs")
@@ -145,7 +145,7 @@ def _interrupts_elsewhere(machine: Machine, node: SwitchNode, interface: str) ->
     return away if numbers else None
 
 
-def _huge_pages(machine: Machine, numa: int, pages: int) -> Finding:
+def _huge_pages(machine: ServerMachine, numa: int, pages: int) -> Finding:
     present = machine.number(f"{machine.huge_pages_folder(numa)}/nr_hugepages") or 0
     return _finding(
         f"huge pages of node {numa}",
@@ -154,7 +154,7 @@ def _huge_pages(machine: Machine, numa: int, pages: int) -> Finding:
     )
 
 
-def _balancer(machine: Machine) -> Finding:
+def _balancer(machine: ServerMachine) -> Finding:
     is_running = "irqbalance" in _names(machine)
     return _optional(
         "irqbalance",
@@ -163,12 +163,12 @@ def _balancer(machine: Machine) -> Finding:
     )
 
 
-def _names(machine: Machine) -> Iterable[str]:
+def _names(machine: ServerMachine) -> Iterable[str]:
     processes = (name for name in machine.names("/proc") if name.isdecimal())
     return {machine.text(f"/proc/{number}/comm") or "" for number in processes}
 
 
-def _process(machine: Machine, node: SwitchNode) -> Iterator[Finding]:
+def _process(machine: ServerMachine, node: SwitchNode) -> Iterator[Finding]:
     number = (machine.text(_GROUP) or "").partition("\n")[0]
     values = machine.status(number) if number else {}
     if not values:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from netfold.controller.operator.server_cards import Card, Machine, format_processors
+from netfold.controller.operator.server_cards import Card, ServerMachine, format_processors
 from netfold.controller.operator.server_files import (
     LISTEN,
     SWITCH_RECORD,
@@ -24,8 +24,8 @@ from netfold.controller.operator.server_files import (
 )
 from netfold.controller.operator.server_plan import (
     CORES_LEFT,
-    Port,
     ServerError,
+    ServerPort,
     choose_ports,
     choose_processors,
     estimate,
@@ -90,7 +90,7 @@ def switch(
     if undo:
         _undo(out)
         return
-    machine = context.obj or Machine()
+    machine = context.obj or ServerMachine()
     if not interface:
         _show_cards(machine)
         return
@@ -120,7 +120,7 @@ def switch(
     _note("systemd-sysusers && systemctl daemon-reload && systemctl enable --now netfold-switch")
 
 
-def _show_cards(machine: Machine) -> None:
+def _show_cards(machine: ServerMachine) -> None:
     managed = machine.managed_by()
     cards = machine.cards()
     for card in cards:
@@ -138,7 +138,7 @@ def _show_cards(machine: Machine) -> None:
     typer.echo(f"processors {format_processors(machine.online())}")
 
 
-def _card_text(machine: Machine, card: Card) -> str:
+def _card_text(machine: ServerMachine, card: Card) -> str:
     speed = f"{card.speed_mbps / 1000:g} Gbit/s" if card.speed_mbps else "no link"
     place = "" if card.numa_node is None else f", NUMA node {card.numa_node}"
     xdp = "zero copy" if card.has_zero_copy else "copies"
@@ -154,7 +154,7 @@ def _card_text(machine: Machine, card: Card) -> str:
 
 
 def _show_rate(
-    ports: Sequence[Port], rate_gbps: float | None, lanes: int, threads: int, us: float | None
+    ports: Sequence[ServerPort], rate_gbps: float | None, lanes: int, threads: int, us: float | None
 ) -> None:
     unknown = [port.name for port in ports if not (rate_gbps or port.card.speed_mbps)]
     if unknown:

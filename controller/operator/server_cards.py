@@ -83,7 +83,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ServerMachine:
     """`root`: where its /sys and /proc are."""
 
     root: Path = Path("/")
@@ -234,13 +234,13 @@ class Machine:
         return self.run("pkg-config", "--exists", "libdpdk") is not None
 
     def huge_pages_folder(self, node: int | None) -> str:
-        """Of pages of 2 MB: the node's, or the whole server's."""
+        """Pages of 2 MB have it: the node's, or the whole server's."""
         name = f"hugepages/hugepages-{HUGE_PAGE_MB * 1024}kB"
         of_node = f"/sys/devices/system/node/node{node}/{name}"
         return of_node if self.names(of_node) else f"/sys/kernel/mm/{name}"
 
     def free_memory_mb(self, node: int | None) -> int:
-        """Of a node, or of the server; 0 where it is not stated."""
+        """Free at a node, or in the server; 0 where it is not stated."""
         of_node = self.text(f"/sys/devices/system/node/node{node}/meminfo")
         text, name = (of_node, "MemFree:") if of_node else (self.text("/proc/meminfo"), "MemAvailable:")
         words = (text or "").split()

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from netfold.controller.operator.server_cards import Card, format_processors
-from netfold.controller.operator.server_plan import Port, PortKind, ServerError
+from netfold.controller.operator.server_plan import PortKind, ServerError, ServerPort
 from netfold.controller.switches.tables import CPU_PORT
 from netfold.protocol.constants import PORT_FIRST, PORT_LAST
 from netfold.protocol.environment import Variable
@@ -39,7 +39,7 @@ SETTINGS = Path("/etc/netfold")
 LISTEN = re.compile(r"[A-Za-z0-9.:\[\]-]+:[0-9]{1,5}|unix:[A-Za-z0-9/._-]+")
 """Addresses that a unit's file takes as they are."""
 SWITCH_RECORD = SETTINGS / "switch.json"
-"""What the switch is, for undoing and checking it."""
+"""The switch as deployed, for undoing and checking it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class SwitchNode:
     """A server that is a switch of the fabric, by softswitch. `processors`: of its threads; `others`: of all else.
     `huge_pages`: by NUMA node."""
 
-    ports: tuple[Port, ...]
+    ports: tuple[ServerPort, ...]
     threads: int
     device_id: int
     address: str
@@ -78,7 +78,7 @@ class ParameterServerNode:
 
 
 def switch_files(node: SwitchNode) -> list[File]:
-    """What softswitch cannot do without root's rights is in the script."""
+    """The script does what softswitch cannot do without root's rights."""
     script = PREFIX / "bin/netfold-switch-cards"
     ports = [
         word
@@ -122,7 +122,7 @@ def _affinity(processors: Sequence[int]) -> str:
     return f"CPUAffinity={format_processors(processors)}\n" if processors else ""
 
 
-def _port_argument(number: int, port: Port, node: SwitchNode) -> str:
+def _port_argument(number: int, port: ServerPort, node: SwitchNode) -> str:
     if port.kind is PortKind.DPDK:
         return f"{number}@dpdk:{port.card.pci},mtu={node.mtu}"
     return f"{number}@{'xdp:' if port.kind is PortKind.XDP else ''}{port.name}"
@@ -135,7 +135,7 @@ def _rights(node: SwitchNode) -> list[str]:
     return [f"AmbientCapabilities={rights}", f"CapabilityBoundingSet={rights}"]
 
 
-def _port_lines(port: Port, node: SwitchNode) -> list[str]:
+def _port_lines(port: ServerPort, node: SwitchNode) -> list[str]:
     """Huge pages come first, while memory is in one piece."""
     lines = []
     if port.kind is PortKind.DPDK:
@@ -232,7 +232,7 @@ def read_record(text: str) -> SwitchNode:
     """Raises ServerError."""
     try:
         found = json.loads(text)
-        ports = [Port(PortKind(port["kind"]), Card(**port["card"])) for port in found.pop("ports")]
+        ports = [ServerPort(PortKind(port["kind"]), Card(**port["card"])) for port in found.pop("ports")]
         pages = {int(numa): int(count) for numa, count in found.pop("huge_pages").items()}
         own, others = (tuple(map(int, found.pop(name))) for name in ("processors", "others"))
         node = SwitchNode(tuple(ports), processors=own, others=others, huge_pages=pages, **found)

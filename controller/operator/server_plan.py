@@ -14,7 +14,7 @@ from netfold.controller.operator.server_cards import (
     PCI,
     VFIO,
     Card,
-    Machine,
+    ServerMachine,
     format_processors,
     parse_processors,
 )
@@ -48,7 +48,7 @@ MTU_MAX = {PortKind.PACKET: 65535, PortKind.XDP: 3818, PortKind.DPDK: 16000}
 
 
 @dataclass(frozen=True)
-class Port:
+class ServerPort:
     """A port of the switch: an interface, or a card that DPDK takes from the kernel, which has none."""
 
     kind: PortKind
@@ -68,8 +68,8 @@ class Port:
         return "" if self.leaves_kernel else self.card.interface
 
 
-def choose_ports(machine: Machine, words: Sequence[str], threads: int, mtu: int) -> list[Port]:
-    """Of IFACE, xdp:IFACE and dpdk:PCI. Raises ServerError."""
+def choose_ports(machine: ServerMachine, words: Sequence[str], threads: int, mtu: int) -> list[ServerPort]:
+    """Takes IFACE, xdp:IFACE and dpdk:PCI. Raises ServerError."""
     ports = [_port(machine, word) for word in words]
     names = [port.name for port in ports]
     managed = machine.managed_by()
@@ -100,7 +100,7 @@ def choose_ports(machine: Machine, words: Sequence[str], threads: int, mtu: int)
     return ports
 
 
-def _port(machine: Machine, word: str) -> Port:
+def _port(machine: ServerMachine, word: str) -> ServerPort:
     kind, _, name = word.partition(":") if word.startswith(("xdp:", "dpdk:")) else ("packet", "", word)
     if kind == PortKind.DPDK:
         card = machine.device(name) if PCI.fullmatch(name) else None
@@ -108,17 +108,17 @@ def _port(machine: Machine, word: str) -> Port:
             known = name in machine.interfaces() and machine.card(name).pci
             hint = f"dpdk:{known}" if known else f"a PCI address: {_cards(machine)}"
             raise ServerError(f"{word}: no such card: expected {hint}")
-        return Port(PortKind.DPDK, card)
+        return ServerPort(PortKind.DPDK, card)
     if not _INTERFACE.fullmatch(name) or name == "lo" or name not in machine.interfaces():
         raise ServerError(f"{word!r}: no such interface: expected one of {_cards(machine)}")
-    return Port(PortKind(kind), machine.card(name))
+    return ServerPort(PortKind(kind), machine.card(name))
 
 
-def _cards(machine: Machine) -> str:
+def _cards(machine: ServerMachine) -> str:
     return ", ".join(f"{card.interface} ({card.pci})" for card in machine.cards()) or "no card: there is none"
 
 
-def _check_vfio(machine: Machine, pci: str, taken: set[str]) -> None:
+def _check_vfio(machine: ServerMachine, pci: str, taken: set[str]) -> None:
     if not machine.has_iommu():
         raise ServerError(
             f"dpdk:{pci}: no IOMMU: expected one that is on in the firmware and the kernel (intel_iommu=on iommu=pt)"
@@ -135,7 +135,7 @@ def _check_vfio(machine: Machine, pci: str, taken: set[str]) -> None:
         )
 
 
-def _check_threads(machine: Machine, threads: int) -> None:
+def _check_threads(machine: ServerMachine, threads: int) -> None:
     if threads & (threads - 1) or threads > THREADS_MAX:
         raise ServerError(f"--threads {threads}: expected a power of two, 1..{THREADS_MAX}")
     online = len(machine.online())
@@ -145,7 +145,9 @@ def _check_threads(machine: Machine, threads: int) -> None:
         )
 
 
-def choose_processors(machine: Machine, ports: Sequence[Port], threads: int, given: str | None) -> list[int]:
+def choose_processors(
+    machine: ServerMachine, ports: Sequence[ServerPort], threads: int, given: str | None
+) -> list[int]:
     """Those of the threads: one of each core, near the cards; empty where too few are left. Raises ServerError."""
     online = machine.online()
     if given is not None:
@@ -168,17 +170,19 @@ def choose_processors(machine: Machine, ports: Sequence[Port], threads: int, giv
     return sorted(by_distance[:threads]) if len(cores) >= threads else []
 
 
-def other_processors(machine: Machine, chosen: Sequence[int]) -> list[int]:
+def other_processors(machine: ServerMachine, chosen: Sequence[int]) -> list[int]:
     """All but the chosen ones and the rest of their cores."""
     taken = {sibling for number in chosen for sibling in machine.siblings(number)}
     return [number for number in machine.online() if number not in taken] if chosen else []
 
 
-def nodes(ports: Sequence[Port]) -> list[int]:
+def nodes(ports: Sequence[ServerPort]) -> list[int]:
     return sorted({port.card.numa_node for port in ports if port.card.numa_node is not None})
 
 
-def warnings(machine: Machine, ports: Sequence[Port], threads: int, processors: Sequence[int]) -> list[str]:
+def warnings(
+    machine: ServerMachine, ports: Sequence[ServerPort], threads: int, processors: Sequence[int]
+) -> list[str]:
     """Sentences on what works but costs."""
     found = []
     if len(found_nodes := nodes(ports)) > 1:
@@ -202,7 +206,7 @@ def warnings(machine: Machine, ports: Sequence[Port], threads: int, processors: 
     return found
 
 
-def huge_pages(machine: Machine, ports: Sequence[Port], threads: int, mtu: int) -> dict[int, int]:
+def huge_pages(machine: ServerMachine, ports: Sequence[ServerPort], threads: int, mtu: int) -> dict[int, int]:
     """Pages of 2 MB by NUMA node, which bound DPDK's memory. Raises ServerError where a node has too little."""
     found: dict[int, int] = {}
     room = _BUFFER_MIN
@@ -246,7 +250,7 @@ class Estimate:
 
 
 def estimate(
-    ports: Sequence[Port], rates_gbps: Sequence[float], lanes: int, threads: int, us_per_packet: float
+    ports: Sequence[ServerPort], rates_gbps: Sequence[float], lanes: int, threads: int, us_per_packet: float
 ) -> Estimate:
     """Rate of all ports together, each direction. `us_per_packet`: processor time of one received packet, and of the
     one that is sent for it."""
@@ -271,11 +275,11 @@ def estimate(
     )
 
 
-def _slot(port: Port) -> str:
+def _slot(port: ServerPort) -> str:
     return port.card.pci.rpartition(".")[0] or port.name
 
 
-def us_per_packet(ports: Sequence[Port]) -> float:
+def us_per_packet(ports: Sequence[ServerPort]) -> float:
     return max(
         US_PER_PACKET_COPIED
         if port.kind is PortKind.XDP and not port.card.has_zero_copy

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from netfold.controller.operator.server_cards import Machine, format_processors, parse_processors
+from netfold.controller.operator.server_cards import ServerMachine, format_processors, parse_processors
 
 MLX5, ICE, ICE_2, VIRTIO = "0000:3b:00.0", "0000:86:00.0", "0000:86:00.1", "0000:00:03.0"
 CHANNELS = """Channel parameters for eth:
@@ -32,8 +32,8 @@ class ServerTree:
     printed: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     @property
-    def machine(self) -> Machine:
-        return Machine(self.root, lambda *command: self.printed.get(command))
+    def machine(self) -> ServerMachine:
+        return ServerMachine(self.root, lambda *command: self.printed.get(command))
 
     def write(self, path: str, text: object) -> Path:
         file = self.root / path.lstrip("/")

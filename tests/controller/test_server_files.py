@@ -16,7 +16,7 @@ from softswitch.admin.client import ControlClient
 from typer.testing import CliRunner
 
 from netfold.controller.operator.deploy_commands import BAD_INPUT, app
-from netfold.controller.operator.server_cards import Machine
+from netfold.controller.operator.server_cards import ServerMachine
 from tests.controller.server_tree import ICE, MLX5, ServerTree, server_tree
 
 TIMEOUT_S = 30
@@ -28,7 +28,7 @@ OFFLOADS = {
 }
 
 
-def deploy(out: Path, *arguments: object, machine: Machine | None = None) -> None:
+def deploy(out: Path, *arguments: object, machine: ServerMachine | None = None) -> None:
     """On a server with virtual links."""
     result = CliRunner().invoke(
         app, [*map(str, arguments), "--out", str(out)], obj=machine or virtual(out).machine

@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from netfold.controller.operator.deploy_commands import BAD_INPUT, app
-from netfold.controller.operator.server_cards import Machine, format_processors, parse_processors
+from netfold.controller.operator.server_cards import ServerMachine, format_processors, parse_processors
 from netfold.controller.operator.server_plan import choose_ports, estimate, huge_pages
 from tests.controller.server_tree import ICE, ICE_2, MLX5, ServerTree, server_tree
 
@@ -222,5 +222,5 @@ def test_processors_are_written_as_the_kernel_does():
 
 
 def test_a_server_whose_files_cannot_be_read_has_nothing(tmp_path: Path):
-    machine = Machine(tmp_path / "absent", lambda *_: None)
+    machine = ServerMachine(tmp_path / "absent", lambda *_: None)
     assert (machine.cards(), machine.online(), machine.managed_by()) == ([], [], set())
