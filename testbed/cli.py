@@ -24,7 +24,7 @@ from netfold.testbed.network.isolation import run_isolated
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.options import ModeOption, NameOption
 from netfold.testbed.web_page import page_socket
-from netfold.topologies.cli import FabricArgument
+from netfold.topologies.cli import BAD_INPUT, FabricArgument, fail
 from netfold.traffic.workloads import HIDDEN_UNITS
 
 run = typer.Typer(add_completion=False)
@@ -224,13 +224,25 @@ def run_command(
 
 
 @doctor.command()
-def doctor_command() -> None:
+def doctor_command(
+    context: typer.Context,
+    deploy: Annotated[
+        bool,
+        typer.Option("--deploy", help="Check that this server is as `netfold deploy switch` has set it up."),
+    ] = False,
+) -> None:
     """Show the programs and packages that netfold uses, and how to install missing ones.
 
-    Exit codes: 0 all required ones are present, 1 one is missing."""
+    Exit codes: 0 all required ones are present, 1 one is missing, 2 no switch is deployed."""
+    from netfold.controller.operator.server_cards import ServerMachine
+    from netfold.controller.operator.server_plan import ServerError
+    from netfold.testbed.deployed_switch import examine_switch, switch_verdict
     from netfold.testbed.doctor import examine, verdict
 
-    findings = examine()
+    try:
+        findings = examine_switch(context.obj or ServerMachine()) if deploy else examine()
+    except ServerError as error:
+        fail(str(error), BAD_INPUT)
     table = Table.grid(padding=(0, 2))
     for finding in findings:
         mark = (
@@ -246,5 +258,5 @@ def doctor_command() -> None:
         )
     console = Console()
     console.print(table)
-    console.print(f"\n{escape(verdict(findings))}")
+    console.print(f"\n{escape((switch_verdict if deploy else verdict)(findings))}")
     sys.exit(0 if all(f.ok for f in findings) else 1)

@@ -4,26 +4,42 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from netfold.controller.operator.server_cards import Card, ServerMachine, format_processors
 from netfold.controller.operator.server_files import (
+    LISTEN,
+    SWITCH_RECORD,
     File,
     ParameterServerNode,
     SwitchNode,
-    estimate,
     parameter_server_files,
+    read_record,
     switch_files,
 )
+from netfold.controller.operator.server_plan import (
+    CORES_LEFT,
+    ServerError,
+    ServerPort,
+    choose_ports,
+    choose_processors,
+    estimate,
+    huge_pages,
+    other_processors,
+    us_per_packet,
+    warnings,
+)
 from netfold.protocol.wire import LANES_MAX, lanes_that_fit, mtu_for
-from netfold.topologies.cli import BAD_INPUT, fail
+from netfold.topologies.cli import BAD_INPUT, FAILED, fail
 
 app = typer.Typer()
 
-CORES_LEFT = 2  # for the kernel's interrupts and the control plane
+UNDO_S = 120
 
 OutOption = Annotated[
     Path | None,
@@ -39,32 +55,151 @@ CpusOption = Annotated[
 
 @app.command()
 def switch(
+    context: typer.Context,
     interface: Annotated[
-        list[str], typer.Option("-i", "--interface", help="Interface of port 1, 2, ...; repeatable.")
-    ],
+        list[str] | None,
+        typer.Option(
+            "-i",
+            "--interface",
+            metavar="[xdp:|dpdk:]CARD",
+            help="Port 1, 2, ...: an interface, xdp:IFACE or dpdk:PCI-ADDRESS; repeatable. Default: show the cards.",
+        ),
+    ] = None,
     threads: ThreadsOption = 1,
     device_id: Annotated[int, typer.Option(min=0, help="P4Runtime device id.")] = 1,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of P4Runtime.")] = "0.0.0.0:9559",
     mtu: MtuOption = 1500,
     lanes: LanesOption = 256,
     cpus: CpusOption = None,
-    rate_gbps: Annotated[float, typer.Option(help="Rate of an interface, for the estimate.")] = 100.0,
+    rate_gbps: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="Rate of a link, for the estimate. Default: the card's now."),
+    ] = None,
     us_per_packet: Annotated[
-        float, typer.Option(help="Measured processor time of a packet, in and out (docs/how-to/server.md).")
-    ] = 0.8,
+        float | None,
+        typer.Option(
+            min=0.01, help="Measured processor time of a packet, in and out. Default: by kind of port."
+        ),
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Set the cards below --out back, and remove the files.")
+    ] = False,
     out: OutOption = None,
 ) -> None:
-    """Files of a server that is a switch: softswitch with a port on each interface."""
-    if threads & (threads - 1) or threads > 16:
-        fail(f"--threads {threads}: expected a power of two, 1..16", BAD_INPUT)
+    """Files of a server that is a switch: softswitch with a port on each card. Run it on that server."""
+    if undo:
+        _undo(out)
+        return
+    machine = context.obj or ServerMachine()
+    if not interface:
+        _show_cards(machine)
+        return
     _check_mtu(interface, mtu, lanes)
-    _write(switch_files(SwitchNode(tuple(interface), threads, device_id, listen, mtu, cpus)), out)
-    needed = estimate(rate_gbps, len(interface), lanes, us_per_packet)
-    _note(
-        f"{len(interface)} x {rate_gbps:g} Gbit/s of {lanes} lanes: {needed.packets_per_s / 1e6:.1f} M packets/s; at "
-        f"{us_per_packet:g} us a packet {needed.cores:.1f} cores, and {CORES_LEFT} for the rest"
+    if not LISTEN.fullmatch(listen):
+        fail(f"--listen {listen!r}: expected HOST:PORT or unix:PATH", BAD_INPUT)
+    try:
+        ports = choose_ports(machine, interface, threads, mtu)
+        processors = choose_processors(machine, ports, threads, cpus)
+        pages = huge_pages(machine, ports, threads, mtu)
+    except ServerError as error:
+        fail(str(error), BAD_INPUT)
+    others = other_processors(machine, processors)
+    node = SwitchNode(tuple(ports), threads, device_id, listen, mtu, tuple(processors), tuple(others), pages)
+    _write(switch_files(node), out)
+    for number, port in enumerate(ports, 1):
+        _note(f"port {number}: {_card_text(machine, port.card)}")
+    _show_rate(ports, rate_gbps, lanes, threads, us_per_packet)
+    for text in warnings(machine, ports, threads, processors):
+        _note(f"warning: {text}")
+    if processors:
+        own = format_processors(processors)
+        left = f" irqaffinity={format_processors(others)}" if others else ""
+        _note(
+            f"kernel parameters that isolate processors {own} further: nohz_full={own} rcu_nocbs={own}{left}"
+        )
+    _note("systemd-sysusers && systemctl daemon-reload && systemctl enable --now netfold-switch")
+
+
+def _show_cards(machine: ServerMachine) -> None:
+    managed = machine.managed_by()
+    cards = machine.cards()
+    for card in cards:
+        uses = machine.users_of(card.interface)
+        use = (
+            "has the default route"
+            if card.interface in managed
+            else f"part of {', '.join(uses)}"
+            if uses
+            else "free"
+        )
+        typer.echo(f"{_card_text(machine, card)}; {use}")
+    if not cards:
+        typer.echo("no network card that the kernel drives")
+    typer.echo(f"processors {format_processors(machine.online())}")
+
+
+def _card_text(machine: ServerMachine, card: Card) -> str:
+    speed = f"{card.speed_mbps / 1000:g} Gbit/s" if card.speed_mbps else "no link"
+    place = "" if card.numa_node is None else f", NUMA node {card.numa_node}"
+    xdp = "zero copy" if card.has_zero_copy else "copies"
+    dpdk = "beside the kernel" if card.shares_driver else "by vfio-pci" if machine.has_iommu() else "no IOMMU"
+    if not card.pci:
+        dpdk = "no PCI device"
+    elif not machine.has_dpdk():
+        dpdk = "libdpdk is not installed"
+    return (
+        f"{card.interface or 'no interface'}: {card.pci or 'virtual'}, driver {card.driver or 'unknown'}, "
+        f"{speed}{place}, {card.queues} queues; xdp: {xdp}; dpdk: {dpdk}"
     )
-    _note("systemctl daemon-reload && systemctl enable --now netfold-switch")
+
+
+def _show_rate(
+    ports: Sequence[ServerPort], rate_gbps: float | None, lanes: int, threads: int, us: float | None
+) -> None:
+    unknown = [port.name for port in ports if not (rate_gbps or port.card.speed_mbps)]
+    if unknown:
+        _note(f"rate: {', '.join(unknown)} has no link now: --rate-gbps gives its rate")
+        return
+    rates = [rate_gbps or (port.card.speed_mbps or 0) / 1000 for port in ports]
+    taken = us or us_per_packet(ports)
+    found = estimate(ports, rates, lanes, threads, taken)
+    source = "given" if us else "not measured on this server"
+    _note(
+        f"rate: {found.gbps:.3g} of {sum(rates):g} Gbit/s in packets of {lanes} lanes ({found.packets_per_s / 1e6:.3g} "
+        f"M/s), bound by {found.bound}: {threads} threads, {taken:g} us a packet ({source}); the links' rate takes "
+        f"{found.cores:.1f} cores, and {CORES_LEFT} for the rest"
+    )
+
+
+def _undo(out: Path | None) -> None:
+    if out is None:
+        fail("--undo: expected --out DIR, where the files are: `/` for this server", BAD_INPUT)
+    record = out / SWITCH_RECORD.relative_to("/")
+    try:
+        files = switch_files(read_record(record.read_text()))
+    except FileNotFoundError:
+        fail(f"{record}: no switch is deployed there", BAD_INPUT)
+    except (OSError, ServerError) as error:
+        fail(str(error), BAD_INPUT)
+    is_here = out.resolve() == Path("/")
+    if is_here:
+        _call("systemctl", "disable", "--now", "netfold-switch")
+        _call(str(files[0].path), "undo")
+    for file in files:
+        target = out / file.path.relative_to("/")
+        target.unlink(missing_ok=True)
+        _note(f"removed {target}")
+    if is_here:
+        _call("systemctl", "daemon-reload")
+
+
+def _call(*command: str) -> None:
+    try:
+        done = subprocess.run(command, check=False, timeout=UNDO_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        fail(f"{' '.join(command)}: {error}", FAILED)
+    if done.returncode != 0:
+        fail(f"{' '.join(command)}: exit code {done.returncode}: nothing after it was undone", FAILED)
 
 
 @app.command("ps")

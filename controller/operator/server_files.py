@@ -4,26 +4,42 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from netfold.controller.operator.server_cards import Card, format_processors
+from netfold.controller.operator.server_plan import PortKind, ServerError, ServerPort
 from netfold.controller.switches.tables import CPU_PORT
 from netfold.protocol.constants import PORT_FIRST, PORT_LAST
 from netfold.protocol.environment import Variable
-from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_bytes
 
-_OFFLOADS = ("rx", "tx", "sg", "gso", "tso", "gro", "rx-udp-gro-forwarding", "tx-udp-segmentation")
-"""Runs of packets cross the card and the kernel as one frame, both ways (docs/decisions/0041)."""
-_OFFLOADS_OF_A_HOST = tuple(name for name in _OFFLOADS if name != "rx-udp-gro-forwarding")
+OFFLOADS = {
+    "rx": "rx-checksumming",
+    "tx": "tx-checksumming",
+    "sg": "scatter-gather",
+    "gso": "generic-segmentation-offload",
+    "tso": "tcp-segmentation-offload",
+    "gro": "generic-receive-offload",
+    "rx-udp-gro-forwarding": "rx-udp-gro-forwarding",
+    "tx-udp-segmentation": "tx-udp-segmentation",
+}
+"""Names for ethtool, and those that it shows.
 
-_SCRIPT_HEAD = """#!/bin/sh
-# Sets up the network cards of this server. What a card does not have is named and left.
-set -u
-try() { "$@" 2>/dev/null || echo "not here: $*"; }
-largest_ring() { ethtool -g "$1" 2>/dev/null | awk '/^RX:/ {print $2; exit}'; }
-"""
+Runs of packets cross the card and the kernel as one frame, both ways (docs/decisions/0041)."""
+_OFFLOADS_OF_A_HOST = tuple(name for name in OFFLOADS if name != "rx-udp-gro-forwarding")
+
+_SCRIPT_HEAD = (Path(__file__).parent / "server_set_up.sh").read_text()
+USER = "netfold-switch"
+PREFIX = Path("/opt/netfold")
+SETTINGS = Path("/etc/netfold")
+LISTEN = re.compile(r"[A-Za-z0-9.:\[\]-]+:[0-9]{1,5}|unix:[A-Za-z0-9/._-]+")
+"""Addresses that a unit's file takes as they are."""
+SWITCH_RECORD = SETTINGS / "switch.json"
+"""The switch as deployed, for undoing and checking it."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +53,17 @@ class File:
 
 @dataclass(frozen=True)
 class SwitchNode:
-    """A server that is a switch of the fabric, by softswitch. Port N is on the Nth interface."""
+    """A server that is a switch of the fabric, by softswitch. `processors`: of its threads; `others`: of all else.
+    `huge_pages`: by NUMA node."""
 
-    interfaces: tuple[str, ...]
+    ports: tuple[ServerPort, ...]
     threads: int
     device_id: int
     address: str
     mtu: int
-    cpus: str | None = None
-    prefix: Path = Path("/opt/netfold")
-    settings: Path = Path("/etc/netfold")
+    processors: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+    huge_pages: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,33 +75,91 @@ class ParameterServerNode:
     controller: str
     mtu: int
     cpus: str | None = None
-    prefix: Path = Path("/opt/netfold")
-    settings: Path = Path("/etc/netfold")
 
 
 def switch_files(node: SwitchNode) -> list[File]:
-    script = node.prefix / "bin/netfold-switch-cards"
-    lines = [line for name in node.interfaces for line in _card(name, node.mtu, _OFFLOADS, is_port=True)]
-    ports = [word for number, name in enumerate(node.interfaces, 1) for word in ("-i", f"{number}@{name}")]
-    command: list[object] = [node.prefix / "bin/softswitch", "--no-p4", "--device-id", node.device_id]
+    """The script does what softswitch cannot do without root's rights."""
+    script = PREFIX / "bin/netfold-switch-cards"
+    ports = [
+        word
+        for number, port in enumerate(node.ports, 1)
+        for word in ("-i", _port_argument(number, port, node))
+    ]
+    command: list[object] = [PREFIX / "bin/softswitch", "--no-p4", "--device-id", node.device_id]
     command += ["--cpu-port", CPU_PORT, *ports, "--gso", "--threads", node.threads]
     command += ["--grpc-server-addr", node.address]
+    service = [f"User={USER}", *_rights(node)]
     if not node.address.startswith(("127.0.0.1:", "unix:")):
-        command += ["--tls-cert", node.settings / "cert.pem", "--tls-key", node.settings / "key.pem"]
-        command += ["--tls-ca", node.settings / "cert.pem"]
-    unit = _unit("netfold switch", script, command, node.cpus, ())
-    return [
-        File(script, _SCRIPT_HEAD + "\n".join(lines) + "\n", is_executable=True),
-        File(Path("/etc/systemd/system/netfold-switch.service"), unit),
+        command += ["--tls-cert", "%d/cert.pem", "--tls-key", "%d/key.pem", "--tls-ca", "%d/cert.pem"]
+        service += [f"LoadCredential={name}:{SETTINGS / name}" for name in ("cert.pem", "key.pem")]
+    service += [
+        "ProtectSystem=strict",
+        f"RuntimeDirectory={USER}",
+        *_start(script, command, "netfold-switch"),
     ]
+    service += _affinity(node.processors).splitlines()
+    return [
+        File(
+            script,
+            _script(line for port in node.ports for line in _port_lines(port, node)),
+            is_executable=True,
+        ),
+        File(Path("/etc/systemd/system/netfold-switch.service"), _unit("netfold switch", service)),
+        File(Path(f"/etc/sysusers.d/{USER}.conf"), f'u {USER} - "netfold switch"\n'),
+        File(INTERRUPT_BALANCE, f"[Unit]\nConditionPathExists=!{SWITCH_RECORD}\n"),
+        File(OTHER_PROCESSORS, "[Manager]\n" + _affinity(node.others)),
+        File(SWITCH_RECORD, record_text(node)),
+    ]
+
+
+INTERRUPT_BALANCE = Path("/etc/systemd/system/irqbalance.service.d/90-netfold-switch.conf")
+"""irqbalance would move the cards' interrupts."""
+OTHER_PROCESSORS = Path("/etc/systemd/system.conf.d/90-netfold-switch.conf")
+"""Processes that are not the switch."""
+
+
+def _affinity(processors: Sequence[int]) -> str:
+    return f"CPUAffinity={format_processors(processors)}\n" if processors else ""
+
+
+def _port_argument(number: int, port: ServerPort, node: SwitchNode) -> str:
+    if port.kind is PortKind.DPDK:
+        return f"{number}@dpdk:{port.card.pci},mtu={node.mtu}"
+    return f"{number}@{'xdp:' if port.kind is PortKind.XDP else ''}{port.name}"
+
+
+def _rights(node: SwitchNode) -> list[str]:
+    """softswitch gives up CAP_BPF, once its programs are loaded."""
+    kinds = {port.kind for port in node.ports}
+    rights = "CAP_NET_ADMIN CAP_NET_RAW" + (" CAP_BPF" if PortKind.XDP in kinds else "")
+    return [f"AmbientCapabilities={rights}", f"CapabilityBoundingSet={rights}"]
+
+
+def _port_lines(port: ServerPort, node: SwitchNode) -> list[str]:
+    """Huge pages come first, while memory is in one piece."""
+    lines = []
+    if port.kind is PortKind.DPDK:
+        lines += [f"huge_pages {numa} {pages}" for numa, pages in node.huge_pages.items()]
+    if port.leaves_kernel:
+        return [*lines, f"bind_to_vfio {port.card.pci} {USER}"]
+    name = shlex.quote(port.name)
+    lines += [f"keep_management {name}", f"link {name} {node.mtu}", f"no_addresses {name}"]
+    if port.kind is PortKind.DPDK:
+        return lines
+    offloads = OFFLOADS if port.kind is PortKind.PACKET else ()
+    lines += [f"queues {name} {node.threads}", *_card(port.name, offloads), f"prompt_reports {name}"]
+    if node.processors:
+        lines.append(f"interrupts {name} {' '.join(map(str, node.processors))}")
+    return lines
 
 
 def parameter_server_files(node: ParameterServerNode) -> list[File]:
     """The unit is a template: its instance is the job."""
-    script = node.prefix / "bin/netfold-ps-cards"
-    lines = _card(node.interface, node.mtu, _OFFLOADS_OF_A_HOST, is_port=False) + _rules(node)
+    script = PREFIX / "bin/netfold-ps-cards"
+    name = shlex.quote(node.interface)
+    lines = [f"link {name} {node.mtu}", *_card(node.interface, _OFFLOADS_OF_A_HOST), *_rules(node)]
     command: list[object] = [
-        node.prefix / "bin/netfold",
+        PREFIX / "bin/netfold",
         "host",
         "ps",
         "--job",
@@ -94,32 +169,32 @@ def parameter_server_files(node: ParameterServerNode) -> list[File]:
     ]
     environment = (
         f"{Variable.CONTROLLER}={node.controller}",
-        f"{Variable.TLS_CA}={node.settings / 'cert.pem'}",
-        f"{Variable.TOKEN_FILE}={node.settings / 'token'}",
+        f"{Variable.TLS_CA}={SETTINGS / 'cert.pem'}",
+        f"{Variable.TOKEN_FILE}={SETTINGS / 'token'}",
     )
-    unit = _unit("netfold parameter server of job %i", script, command, node.cpus, environment)
+    service = [f"Environment={text}" for text in environment] + _start(script, command, "netfold")
+    if node.cpus is not None:
+        service.append(f"CPUAffinity={node.cpus}")
+    unit = _unit("netfold parameter server of job %i", service)
     sysctl = (
         "net.core.rmem_max = 67108864\nnet.core.wmem_max = 67108864\nnet.core.netdev_max_backlog = 10000\n"
     )
     return [
-        File(script, _SCRIPT_HEAD + "\n".join(lines) + "\n", is_executable=True),
+        File(script, _script(lines), is_executable=True),
         File(Path("/etc/sysctl.d/90-netfold.conf"), sysctl),
         File(Path("/etc/systemd/system/netfold-ps@.service"), unit),
     ]
 
 
-def _card(interface: str, mtu: int, offloads: Sequence[str], *, is_port: bool) -> list[str]:
+def _script(lines: Iterable[str]) -> str:
+    return _SCRIPT_HEAD + "\n" + "\n".join([*lines, "exit 0"]) + "\n"
+
+
+def _card(interface: str, offloads: Iterable[str]) -> list[str]:
     name = shlex.quote(interface)
-    lines = [f"ip link set {name} mtu {mtu} up || exit 1"]
-    if is_port:
-        lines += [f"ip address flush dev {name}", f"try sysctl -qw net/ipv6/conf/{name}/disable_ipv6=1"]
-    lines += [f"try ethtool -K {name} {offload} on" for offload in offloads]
-    lines += [f"try ethtool -K {name} lro off", f"ring=$(largest_ring {name})"]
-    lines.append(
-        f'case "$ring" in ""|*[!0-9]*) echo "not here: rings of {name}";; '
-        f'*) try ethtool -G {name} rx "$ring";; esac'
-    )
-    return [*lines, f"try ethtool -N {name} rx-flow-hash udp4 sdfn"]
+    lines = [f"feature {name} {offload} {OFFLOADS[offload]} on" for offload in offloads]
+    lines.append(f"feature {name} lro large-receive-offload off")
+    return [*lines, f"largest_ring {name}", f"spread_by_ports {name}"]
 
 
 def _rules(node: ParameterServerNode) -> list[str]:
@@ -135,32 +210,40 @@ def _rules(node: ParameterServerNode) -> list[str]:
     ]
 
 
-def _unit(
-    what: str, script: Path, command: Sequence[object], cpus: str | None, environment: Sequence[str]
-) -> str:
-    service = [f"Environment={text}" for text in environment]
-    service += [f"ExecStartPre=+{script}", f"ExecStart={' '.join(map(str, command))}"]
+def _start(script: Path, command: Sequence[object], cache: str) -> list[str]:
+    service = [f"ExecStartPre=+{script}", f"ExecStart={' '.join(map(str, command))}"]
     service += ["Restart=always", "RestartSec=1", "LimitMEMLOCK=infinity", "NoNewPrivileges=true"]
-    service += ["ProtectHome=true", "PrivateTmp=true", "CacheDirectory=netfold"]
-    service += ["Environment=SOFTSWITCH_CACHE=/var/cache/netfold"]
-    if cpus is not None:
-        service.append(f"CPUAffinity={cpus}")
+    service += ["ProtectHome=true", "PrivateTmp=true", f"CacheDirectory={cache}"]
+    return [*service, f"Environment=SOFTSWITCH_CACHE=/var/cache/{cache}"]
+
+
+def _unit(what: str, service: Sequence[str]) -> str:
     head = [f"Description={what}", "After=network-online.target", "Wants=network-online.target"]
     head.append("StartLimitIntervalSec=0")  # no limit: what it waits for may come at any time
     sections = {"Unit": head, "Service": service, "Install": ["WantedBy=multi-user.target"]}
     return "\n".join(f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items())
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Load of a switch whose links are at their full rate."""
-
-    packets_per_s: float
-    cores: float
+def record_text(node: SwitchNode) -> str:
+    return json.dumps(asdict(node), indent=1) + "\n"
 
 
-def estimate(rate_gbps: float, ports: int, lanes: int, us_per_packet: float) -> Estimate:
-    """`us_per_packet`: processor time of one received packet, and of the one that is sent for it."""
-    bits = (packet_bytes(lanes) + FRAME_OVERHEAD_BYTES + FRAMING_BYTES) * 8
-    packets_per_s = ports * rate_gbps * 1e9 / bits
-    return Estimate(packets_per_s, packets_per_s * us_per_packet * 1e-6)
+def read_record(text: str) -> SwitchNode:
+    """Raises ServerError."""
+    try:
+        found = json.loads(text)
+        ports = [ServerPort(PortKind(port["kind"]), Card(**port["card"])) for port in found.pop("ports")]
+        pages = {int(numa): int(count) for numa, count in found.pop("huge_pages").items()}
+        own, others = (tuple(map(int, found.pop(name))) for name in ("processors", "others"))
+        node = SwitchNode(tuple(ports), processors=own, others=others, huge_pages=pages, **found)
+        numbers = [node.threads, node.device_id, node.mtu]
+        texts = [node.address, *(text for port in ports for text in (port.card.interface, port.card.pci))]
+        if not all(isinstance(number, int) for number in numbers) or not all(
+            isinstance(t, str) for t in texts
+        ):
+            raise TypeError("a number or a text is of another type")
+        if not LISTEN.fullmatch(node.address):
+            raise ValueError(f"address {node.address!r}")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ServerError(f"{SWITCH_RECORD}: {error}: expected what `netfold deploy switch` writes") from None
+    return node

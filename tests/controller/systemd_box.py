@@ -101,6 +101,7 @@ pivot_root . old
 cd /
 umount -l old
 rmdir old
+mount --make-rshared /  # systemd mounts credentials elsewhere, and expects this of what starts a container
 echo booted
 exec env -i $VARIABLES "$SYSTEMD" --unit=multi-user.target
 """

@@ -41,6 +41,16 @@ START_BURST = 5
 """Starts within ten seconds after which systemd leaves a unit failed by default."""
 
 
+LINKS = """
+for name in eth1 eth2; do
+  if [ ! -e /sys/class/net/$name ]; then
+    ip link add $name type veth peer name peer-$name
+    ip link set peer-$name mtu 2000 up
+  fi
+done
+"""
+
+
 def page(part: str) -> str:
     """The page's block that has `part`."""
     (found,) = [block.text for block in BLOCKS if part in block.text and not block.mark.startswith("file")]
@@ -123,7 +133,7 @@ def test_a_stop_ends_with_exit_code_0(box: SystemdBox):
 
 def test_a_service_that_cannot_start_is_tried_again(installed: SystemdBox):
     """As its card, its folder or the other controller may be there later."""
-    installed.shell("netfold deploy switch -i eth1 -i eth2 --threads 2 --out /")
+    installed.shell(LINKS + "netfold deploy switch -i eth1 -i eth2 --threads 2 --out /; systemd-sysusers")
     installed.shell("netfold deploy ps -i eth1 --controller ctl:9600 --threads 2 --out /")
     installed.shell(f"cp /tmp/softswitch.service {UNITS}; systemctl stop {UNIT} {STANDBY}")
     files = (UNIT, "softswitch", "netfold-switch", "netfold-ps@")
@@ -142,6 +152,24 @@ def test_a_service_that_cannot_start_is_tried_again(installed: SystemdBox):
         installed.shell(
             f"systemctl stop {' '.join(units)}; rm {UNITS}/*.d/fails.conf; systemctl daemon-reload"
         )
+
+
+def test_a_deployed_switch_runs_without_root_and_is_undone(installed: SystemdBox):
+    installed.shell(LINKS + "ip address add 10.9.0.1/24 dev eth2")
+    installed.shell("netfold deploy switch -i eth1 -i eth2 --mtu 1600 --out / && systemd-sysusers")
+    code, output = installed.result("netfold", "doctor", "--deploy")
+    assert (code, "Not as deployed" in output, "does not run" in output) == (1, True, True), output
+    installed.shell("systemctl daemon-reload; systemctl start netfold-switch")
+    wait_until(lambda: installed.result("netfold", "doctor", "--deploy")[0] == 0, installed, "netfold-switch")
+    assert "switch: rights" in installed.run("netfold", "doctor", "--deploy")
+    installed.run("netfold", "deploy", "switch", "--undo", "--out", "/")
+    assert installed.show("netfold-switch", "ActiveState") == "inactive"
+    shown = installed.shell("ip -o link show eth2; ip -o -4 address show eth2; cat /sys/class/net/eth1/mtu")
+    assert "10.9.0.1/24" in shown
+    assert shown.splitlines()[-1] == "1500"
+    installed.shell("! ls /etc/systemd/system/netfold-switch.service /opt/netfold/bin/netfold-switch-cards")
+    code, output = installed.result("netfold", "doctor", "--deploy")
+    assert (code, "no switch is deployed" in output) == (2, True), output
 
 
 def test_a_copy_of_the_store_is_restored(box: SystemdBox):
