@@ -29,7 +29,8 @@ from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.operator.job_commands import app as job_app
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.channels import open_aio_channel
+from netfold.protocol.connection import Connection
 from tests.controller.fake_switch import FakeSwitch
 from tests.traffic.tls import make_certificate
 

@@ -25,7 +25,8 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from netfold.controller.service.store_files import verify
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import connection, open_channel
+from netfold.protocol.channels import open_channel
+from netfold.protocol.connection import connection
 from netfold.protocol.environment import Variable
 from netfold.protocol.wire import mtu_for
 from netfold.testbed.controller_process import RTT_MS
@@ -177,8 +178,8 @@ def test_the_controller_goes_on_at_another_machine_and_no_call_fails(tmp_path):
 
     def call(method: str, request: Any) -> Any:
         """An operator's call, at the floating address."""
-        with open_channel(where) as channel:
-            return getattr(pb_grpc.ControllerStub(channel), method)(request, timeout=60, wait_for_ready=True)
+        with open_channel(where, 60.0, wait_for_ready=True) as channel:
+            return getattr(pb_grpc.ControllerStub(channel), method)(request, timeout=60)
 
     def job(name: str) -> pb.Job:
         return call("GetJob", pb.JobName(name=name))
