@@ -222,7 +222,9 @@ class Trial:
             if run.answer is None or not run.answer.done():
                 continue
             error, run.answer = run.answer.exception(), None
-            code = error.code() if isinstance(error, grpc.RpcError) else None
+            if error is not None and not isinstance(error, grpc.RpcError):
+                raise error
+            code = None if error is None else error.code()
             if code in (None, grpc.StatusCode.ALREADY_EXISTS):
                 run.is_admitted = True
                 for host in run.job.workers:
