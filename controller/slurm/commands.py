@@ -98,7 +98,7 @@ def prolog(
         file = job_file(job, nodes, limit_s)
         until = time.monotonic() + wait_s
         to, token = try_controller(
-            where, lambda stub: _place(stub, where, job, nodes, file, until), wait_s=wait_s
+            where, lambda stub: _place(stub, where, job, nodes, file, wait_s, until), wait_s=wait_s
         )
     except SlurmError as error:
         _refuse(job, BAD_INPUT, error, is_final=True)
@@ -191,17 +191,19 @@ async def _place(
     job: SlurmJob,
     nodes: list[str],
     file: str,
+    wait_s: float,
     until: float,
 ) -> tuple[Connection, str]:
-    """The connection and the members' token of the placed job. What is not placed `until` then is canceled. Raises
-    SlurmError for what can never be placed, CallFailedError, AioRpcError."""
+    """The connection and the members' token of the placed job. What is not placed `until` then, the end of `wait_s`, is
+    canceled. Raises SlurmError for what can never be placed, CallFailedError, AioRpcError."""
     to, token = where.connection(), ""
     try:
         async with asyncio.timeout_at(until):
             await _check_nodes(stub, nodes)
             await _cancel(stub, [job.number], "its Slurm job starts again")
     except TimeoutError:
-        raise CallFailedError(NO_CONTROLLER, f"no controller answers in time at {to.address}") from None
+        absent = f"no controller answers at {to.address} within {wait_s:g} s"
+        raise CallFailedError(NO_CONTROLLER, absent) from None
     submission = pb.SubmitJobRequest(spec_yaml=file, queue=True, source=job.name)
     request = pb.SubmitJobForRequest(submission=submission, tenant=job.account, user=job.user)
     try:
@@ -212,7 +214,7 @@ async def _place(
                     return to, token
         why = "it ended before it ran"
     except TimeoutError:
-        why = "it was not placed in time"
+        why = f"it was not placed within {wait_s:g} s"
     except grpc.aio.AioRpcError as error:
         if token:
             with contextlib.suppress(grpc.aio.AioRpcError):

@@ -154,7 +154,7 @@ async def test_jobs_go_on_while_a_real_controller_takes_another_file(tmp_path):
         file.write_text(FILE)
         async with (
             operator.controller() as process,
-            open_aio_channel(Connection(operator.address)) as channel,
+            open_aio_channel(Connection(operator.address), 60.0, wait_for_ready=True) as channel,
         ):
             stub = pb_grpc.ControllerStub(channel)
             await operator.serves(process)
