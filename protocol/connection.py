@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,8 @@ PASSING = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grp
 """Status codes on which a retry can succeed: the controller is starting, restarting or briefly unreachable."""
 
 _SOCKET = "controller.sock"
+_UNIX = "unix:"
+_FORM = re.compile(r"unix:.+|[^\s/]+:[0-9]{1,5}")
 _RUNTIME_FOLDERS = ("/run/user/{uid}", "/tmp/netfold-{uid}")
 _KEEPALIVE_MS = 10_000  # a peer that vanished is detected after this and five seconds more
 
@@ -45,13 +48,18 @@ class ConnectError(Exception):
 
 @dataclass(frozen=True)
 class Connection:
-    """`unix:PATH` or `HOST:PORT`. Over TCP: the certificate (PEM) that the controller's is checked against, in place
-    of the system's own; the token; and the name that the controller's certificate bears if it is not `HOST`."""
+    """`unix:PATH` or `HOST:PORT`; of several controllers with commas between, of which one leads at a time. Over TCP:
+    the certificate (PEM) that the controller's is checked against, in place of the system's own; the token; and the
+    name that the controller's certificate bears if it is not `HOST`."""
 
     address: str
     certificate: bytes | None = None
     token: str = field(default="", repr=False)
     server_name: str = ""
+
+    @property
+    def addresses(self) -> list[str]:
+        return self.address.split(",")
 
     def as_member(self, token: str) -> Connection:
         """The connection with a job's token. "": the controller gave none."""
@@ -97,11 +105,17 @@ def connection(
     NETFOLD_JOB_TOKEN or NETFOLD_TOKEN_FILE, and NETFOLD_TLS_SERVER_NAME. Their defaults are the default socket (under
     sudo the caller's, if root has none), the system's certificates, and no token. Raises ConnectError."""
     chosen = address or os.environ.get(Variable.CONTROLLER) or _callers_socket() or default_socket()
-    if chosen == default_socket():
+    addresses = chosen.split(",")
+    if not all(_FORM.fullmatch(a) for a in addresses):
+        raise ConnectError(
+            f"the controller's address is '{chosen}'; expected unix:PATH or HOST:PORT, or several of them with commas "
+            "between"
+        )
+    if default_socket() in addresses:
         check_default_socket()
     name = server_name or os.environ.get(Variable.TLS_SERVER_NAME, "")
     of_job = "" if token else os.environ.get(Variable.JOB_TOKEN, "").strip()
-    if chosen.startswith("unix:"):
+    if all(a.startswith(_UNIX) for a in addresses):
         return Connection(chosen, token=of_job, server_name=name)
     ca = certificate or _path(Variable.TLS_CA)
     file = token or (None if of_job else _path(Variable.TOKEN_FILE))
@@ -123,20 +137,20 @@ def connection(
     return Connection(chosen, trusted, shown[0] if shown else of_job, name)
 
 
-def open_channel(where: Connection) -> grpc.Channel:
-    """For threads."""
-    credentials, options = _credentials(where), _options(where)
+def channel_to(where: Connection, address: str) -> grpc.Channel:
+    """For threads; to one address of the connection, whether a controller is there or not."""
+    credentials, options = _credentials(where, address), _options(where, address)
     if credentials is None:
-        return grpc.insecure_channel(where.address, options=options)
-    return grpc.secure_channel(where.address, credentials, options=options)
+        return grpc.insecure_channel(address, options=options)
+    return grpc.secure_channel(address, credentials, options=options)
 
 
-def open_aio_channel(where: Connection) -> grpc.aio.Channel:
-    """For asyncio."""
-    credentials, options = _credentials(where), _options(where)
+def aio_channel_to(where: Connection, address: str) -> grpc.aio.Channel:
+    """For asyncio; otherwise as `channel_to`."""
+    credentials, options = _credentials(where, address), _options(where, address)
     if credentials is None:
-        return grpc.aio.insecure_channel(where.address, options=options)
-    return grpc.aio.secure_channel(where.address, credentials, options=options)
+        return grpc.aio.insecure_channel(address, options=options)
+    return grpc.aio.secure_channel(address, credentials, options=options)
 
 
 def _path(variable: str) -> Path | None:
@@ -144,7 +158,7 @@ def _path(variable: str) -> Path | None:
     return Path(value) if value else None
 
 
-def _options(where: Connection) -> list[tuple[str, Any]]:
+def _options(where: Connection, address: str) -> list[tuple[str, Any]]:
     # plans of large jobs, from a controller that is trusted
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", -1),
@@ -154,7 +168,7 @@ def _options(where: Connection) -> list[tuple[str, Any]]:
         # Channels of a process that shared a connection, which the earlier ones had lost, made no attempt at it again.
         ("grpc.use_local_subchannel_pool", 1),
     ]
-    if where.address.startswith("unix:"):
+    if address.startswith(_UNIX):
         return options
     options += [("grpc.keepalive_time_ms", _KEEPALIVE_MS), ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS // 2)]
     if where.server_name:
@@ -162,9 +176,9 @@ def _options(where: Connection) -> list[tuple[str, Any]]:
     return options
 
 
-def _credentials(where: Connection) -> grpc.ChannelCredentials | None:
+def _credentials(where: Connection, address: str) -> grpc.ChannelCredentials | None:
     """None for a unix socket."""
-    if where.address.startswith("unix:"):
+    if address.startswith(_UNIX):
         return None
     credentials = grpc.ssl_channel_credentials(root_certificates=where.certificate)
     if not where.token:

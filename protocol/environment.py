@@ -24,8 +24,8 @@ class Variable(StrEnum):
     CONTROLLER = (
         "NETFOLD_CONTROLLER",
         "commands, workers",
-        "`unix:PATH` or `HOST:PORT`",
-        "address of the controller; default: the default unix socket",
+        "`unix:PATH` or `HOST:PORT`, or several with commas between",
+        "addresses of the controller and its standbys; default: the default unix socket",
     )
     TLS_CA = (
         "NETFOLD_TLS_CA",

@@ -28,7 +28,8 @@ class ControllerOptions:
     controller: Annotated[
         str | None,
         typer.Option(
-            help="unix:PATH or HOST:PORT; default: $NETFOLD_CONTROLLER, or the default socket.",
+            help="unix:PATH or HOST:PORT, or several with commas between; default: $NETFOLD_CONTROLLER, or the "
+            "default socket.",
         ),
     ] = None
     tls_ca: Annotated[

@@ -18,7 +18,8 @@ from netfold.controller.planning.document import plan_from_document
 from netfold.controller.planning.plan import Plan
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.channels import open_channel
+from netfold.protocol.connection import Connection
 from netfold.testbed.errors import ProcessFailedError, RunError, RunTimeoutError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.network.processes import wait_or_kill
@@ -60,8 +61,7 @@ class ControllerProcess(ManagedResource):
         with self._log.open("w") as log:
             self._process = popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         self._open.callback(self._end)
-        self._channel = self._open.enter_context(open_channel(Connection(self.address)))
-        self._stub: Any = rpc.ControllerStub(self._channel)
+        self._stub: Any = None
 
     def check(self) -> None:
         """Raises ProcessFailedError if the controller has ended."""
@@ -143,18 +143,18 @@ class ControllerProcess(ManagedResource):
         wait_or_kill(self._process, 5.0)
 
     def _bring_up(self) -> None:
-        ready = grpc.channel_ready_future(self._channel)
         deadline = time.monotonic() + READY_S
-        while True:
+        while self._stub is None:
             self.check()
             try:
-                ready.result(timeout=0.2)
-            except grpc.FutureTimeoutError:
+                channel = self._open.enter_context(open_channel(Connection(self.address)))
+            except grpc.RpcError:
                 if time.monotonic() > deadline:
                     late = f"the controller did not answer within {READY_S:.0f} s"
                     raise RunTimeoutError(f"{late}; {last_line(self._log)}") from None
+                time.sleep(STATUS_POLL_S)  # a process that starts has no event
             else:
-                return
+                self._stub = rpc.ControllerStub(channel)
 
 
 def plan_of(job: pb.Job) -> Plan | None:

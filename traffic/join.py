@@ -28,10 +28,10 @@ def join(
     `timeout` seconds. The worker is a context manager; leaving it leaves the job. `host` None: the one that
     NETFOLD_HOST names, or whose address this machine has.
 
-    `controller`: `unix:PATH` or `HOST:PORT`. Over TCP: `certificate`, a PEM file that the controller's certificate is
-    checked against, `server_name`, the name in it if not HOST, and `token`, the file with the token to show. What is
-    None is taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA, NETFOLD_TLS_SERVER_NAME and NETFOLD_TOKEN_FILE, or is the
-    default (docs/reference/jobs.md). `local`: the IPv4 address to bind, 0.0.0.0 for any.
+    `controller`: `unix:PATH` or `HOST:PORT`, or several with commas between. Over TCP: `certificate`, a PEM file that
+    the controller's certificate is checked against, `server_name`, the name in it if not HOST, and `token`, the file
+    with the token to show. What is None is taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA, NETFOLD_TLS_SERVER_NAME and
+    NETFOLD_TOKEN_FILE, or is the default (docs/reference/jobs.md). `local`: the IPv4 address to bind, 0.0.0.0 for any.
 
     Raises
         ConnectError                certificate or token cannot be read

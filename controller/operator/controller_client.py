@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import grpc
@@ -16,7 +17,8 @@ from google.protobuf.json_format import MessageToDict
 from rich.console import Console
 
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import ConnectError, Connection, open_aio_channel
+from netfold.protocol.channels import ANSWER_S, open_aio_channel
+from netfold.protocol.connection import ConnectError, Connection
 from netfold.protocol.options import ControllerOptions
 from netfold.protocol.unreachable import unreachable_reason
 
@@ -66,7 +68,7 @@ def call_controller(
     """Runs `request`; a failure becomes an exit code and a line. `wait`: wait up to `LISTEN_TIMEOUT_S` for a controller
     that does not listen yet."""
     try:
-        return try_controller(where, request, wait=wait)
+        return try_controller(where, request, wait_s=LISTEN_TIMEOUT_S if wait else 0.0)
     except CallFailedError as error:
         fail(error.code, str(error))
 
@@ -75,15 +77,17 @@ def try_controller(
     where: ControllerOptions,
     request: Callable[[pb_grpc.ControllerStub], Awaitable[Result]],
     *,
-    wait: bool = False,
+    wait_s: float = 0.0,
 ) -> Result:
-    """As `call_controller`. Raises CallFailedError."""
+    """As `call_controller`, with the seconds to wait for a controller. Raises CallFailedError."""
 
     async def run(to: Connection) -> Result:
-        async with open_aio_channel(to) as channel:
-            if wait:
-                await _wait_until_listening(channel, to)
-            return await request(pb_grpc.ControllerStub(channel))
+        async with AsyncExitStack() as stack:
+            opened = open_aio_channel(to, wait_s or ANSWER_S, wait_for_ready=wait_s > 0)
+            opening = asyncio.create_task(stack.enter_async_context(opened))
+            if wait_s and not (await asyncio.wait([opening], timeout=NOTICE_AFTER_S))[0]:
+                note(f"no controller answers at {to.address} yet; waiting for one, at most {wait_s:g} s")
+            return await request(pb_grpc.ControllerStub(await opening))
 
     try:
         to = where.connection()
@@ -103,16 +107,6 @@ def _call_failed(error: grpc.aio.AioRpcError, to: Connection) -> CallFailedError
         reason = unreachable_reason(to, details)
         return CallFailedError(code, f"no controller answers at {to.address}: {reason}")
     return CallFailedError(code, details)
-
-
-async def _wait_until_listening(channel: grpc.aio.Channel, to: Connection) -> None:
-    """Returns when the controller listens or the time is up; the call that follows reports the cause."""
-    ready = asyncio.ensure_future(channel.channel_ready())
-    await asyncio.wait([ready], timeout=NOTICE_AFTER_S)
-    if not ready.done():
-        note(f"no controller answers at {to.address} yet; waiting for one, at most {LISTEN_TIMEOUT_S:g} s")
-        await asyncio.wait([ready], timeout=LISTEN_TIMEOUT_S)
-    ready.cancel()
 
 
 def plain(message: Any) -> Any:

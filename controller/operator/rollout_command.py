@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +24,6 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.stored_programs import read_pipeline
 from netfold.p4src.manifest import COMPILED, P4INFO_SUFFIX, own_programs
 from netfold.protocol import netfold_pb2 as pb
-from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 from netfold.topologies.fabric import FabricError
 
@@ -80,9 +79,7 @@ def rollout(
     else:
         request = _request(program, compiled)
         begun = call_controller(where, lambda stub: stub.RollOutProgram(request, timeout=REQUEST_S)).rollout
-    ended = (
-        call_controller(where, lambda stub: _follow(stub, begun, is_quiet=as_json)) if is_followed else begun
-    )
+    ended = _follow(where, begun, is_quiet=as_json) if is_followed else begun
     if as_json:
         print_json(plain(ended))
     elif not is_followed:
@@ -110,7 +107,7 @@ def _pipeline(program: str, compiled: Path | None) -> Pipeline:
     return Pipeline(p4info, compiled or p4info.with_name(f"{p4info.name.removesuffix(P4INFO_SUFFIX)}.json"))
 
 
-async def _follow(stub: pb_grpc.ControllerStub, begun: pb.Rollout, *, is_quiet: bool) -> pb.Rollout:
+def _follow(where: ControllerOptions, begun: pb.Rollout, *, is_quiet: bool) -> pb.Rollout:
     """Show each step until the rollout has ended. A controller that restarts meanwhile continues it."""
     last, shown = begun, ""
     while True:
@@ -119,6 +116,7 @@ async def _follow(stub: pb_grpc.ControllerStub, begun: pb.Rollout, *, is_quiet: 
             shown = text
         if last.state != RolloutState.RUNNING:
             return last
-        await asyncio.sleep(STATUS_POLL_S)
-        answer = await stub.GetFabricStatus(pb.FabricStatusRequest(), timeout=REQUEST_S, wait_for_ready=True)
-        last = answer.rollout
+        time.sleep(STATUS_POLL_S)  # a rollout has no stream
+        last = call_controller(
+            where, lambda stub: stub.GetFabricStatus(pb.FabricStatusRequest(), timeout=REQUEST_S), wait=True
+        ).rollout

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
 import functools
 import os
 import signal
@@ -89,6 +90,7 @@ Equip = Callable[[Fabric], tuple[Fabric, DaemonOptions]]
 async def run(fabric: Fabric, equip: Equip, report: Callable[[str], None]) -> None:
     """Run until SIGINT or SIGTERM. `report` receives a line when the process serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
+    faulthandler.enable()  # what ends this process from within C leaves its place in the log
     fabric, options = equip(fabric)
     for variable in PROXIES:
         os.environ.pop(variable, None)

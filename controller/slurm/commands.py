@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -28,7 +29,8 @@ from netfold.controller.slurm import rank_files, scheduler
 from netfold.controller.slurm.request import SlurmError, SlurmJob, job_file, number_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.channels import open_aio_channel
+from netfold.protocol.connection import Connection
 from netfold.protocol.environment import Variable
 from netfold.protocol.options import ControllerOptions, reaches_controller
 
@@ -94,7 +96,10 @@ def prolog(
         _refuse(job, NO_CONTROLLER, error)
     try:
         file = job_file(job, nodes, limit_s)
-        to, token = try_controller(where, lambda stub: _place(stub, where, job, nodes, file, wait_s))
+        until = time.monotonic() + wait_s
+        to, token = try_controller(
+            where, lambda stub: _place(stub, where, job, nodes, file, wait_s, until), wait_s=wait_s
+        )
     except SlurmError as error:
         _refuse(job, BAD_INPUT, error, is_final=True)
     except CallFailedError as error:
@@ -123,7 +128,9 @@ def epilog(where: ControllerOptions, folder: Folder = DEFAULT_FOLDER) -> None:
     try:
         had_file = rank_files.remove(folder, job.number)
         if had_file or job.options is not None:
-            try_controller(where, lambda stub: _cancel(stub, [job.number], "its Slurm job is over"))
+            try_controller(
+                where, lambda stub: _cancel(stub, [job.number], "its Slurm job is over"), wait_s=CALL_S
+            )
     except SlurmError as error:
         fail(NO_CONTROLLER, str(error))
     except CallFailedError as error:
@@ -146,13 +153,13 @@ def sweep(where: ControllerOptions, folder: Folder = DEFAULT_FOLDER) -> None:
     """
 
     async def own_jobs(stub: pb_grpc.ControllerStub) -> set[int]:
-        answer = await stub.ListJobs(pb.ListJobsRequest(), timeout=CALL_S, wait_for_ready=True)
+        answer = await stub.ListJobs(pb.ListJobsRequest(), timeout=CALL_S)
         numbers = (number_of(job.name, job.spec_yaml) for job in answer.jobs)
         return {number for number in numbers if number is not None}
 
     try:
         # before squeue is asked: what has a job or a file by now is in its answer, or over
-        held, files = try_controller(where, own_jobs), rank_files.numbers(folder)
+        held, files = try_controller(where, own_jobs, wait_s=CALL_S), rank_files.numbers(folder)
         live = scheduler.live_jobs()
         for number in files - live:
             rank_files.remove(folder, number)
@@ -185,13 +192,13 @@ async def _place(
     nodes: list[str],
     file: str,
     wait_s: float,
+    until: float,
 ) -> tuple[Connection, str]:
-    """The connection and the members' token of the placed job. What is not placed is canceled. Raises SlurmError for
-    what can never be placed, CallFailedError, AioRpcError."""
+    """The connection and the members' token of the placed job. What is not placed `until` then, the end of `wait_s`, is
+    canceled. Raises SlurmError for what can never be placed, CallFailedError, AioRpcError."""
     to, token = where.connection(), ""
-    deadline = asyncio.get_running_loop().time() + wait_s
     try:
-        async with asyncio.timeout_at(deadline):
+        async with asyncio.timeout_at(until):
             await _check_nodes(stub, nodes)
             await _cancel(stub, [job.number], "its Slurm job starts again")
     except TimeoutError:
@@ -200,9 +207,9 @@ async def _place(
     submission = pb.SubmitJobRequest(spec_yaml=file, queue=True, source=job.name)
     request = pb.SubmitJobForRequest(submission=submission, tenant=job.account, user=job.user)
     try:
-        async with asyncio.timeout_at(deadline):
+        async with asyncio.timeout_at(until):
             token = (await stub.SubmitJobFor(request)).member_token
-            async for latest in _watched(stub, job.name):
+            async for latest in _watched(to, job.name):
                 if latest.state == pb.RUNNING:
                     return to, token
         why = "it ended before it ran"
@@ -222,12 +229,13 @@ async def _place(
     raise CallFailedError(REFUSED, f"{why}: {reason}")
 
 
-async def _watched(stub: pb_grpc.ControllerStub, name: str) -> AsyncIterator[pb.Job]:
+async def _watched(to: Connection, name: str) -> AsyncIterator[pb.Job]:
     """The states of a job, also of one that outlives its controller. Raises AioRpcError."""
     while True:
         try:
-            async for job in stub.WatchJob(pb.JobName(name=name), wait_for_ready=True):
-                yield job
+            async with open_aio_channel(to) as channel:
+                async for job in pb_grpc.ControllerStub(channel).WatchJob(pb.JobName(name=name)):
+                    yield job
             return
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.UNAVAILABLE:
@@ -237,7 +245,7 @@ async def _watched(stub: pb_grpc.ControllerStub, name: str) -> AsyncIterator[pb.
 
 async def _check_nodes(stub: pb_grpc.ControllerStub, nodes: list[str]) -> None:
     """Raises CallFailedError for a node that is no host of the fabric."""
-    answer = await stub.ListHosts(pb.ListHostsRequest(), wait_for_ready=True)
+    answer = await stub.ListHosts(pb.ListHostsRequest())
     known = {host.name for host in answer.hosts}
     strangers = [node for node in nodes if node not in known]
     if strangers:
@@ -257,7 +265,7 @@ async def _cancel(stub: pb_grpc.ControllerStub, numbers: Iterable[int], why: str
     for number in numbers:
         name = f"slurm-{number}"
         try:
-            job = await stub.GetJob(pb.JobName(name=name), timeout=CALL_S, wait_for_ready=True)
+            job = await stub.GetJob(pb.JobName(name=name), timeout=CALL_S)
             if job.state in _ENDED:
                 continue
             if number_of(job.name, job.spec_yaml) is None:
@@ -271,7 +279,7 @@ async def _cancel(stub: pb_grpc.ControllerStub, numbers: Iterable[int], why: str
 
 def _clear_away(where: ControllerOptions, number: int) -> None:
     try:
-        try_controller(where, lambda stub: _cancel(stub, [number], "its prolog failed"))
+        try_controller(where, lambda stub: _cancel(stub, [number], "its prolog failed"), wait_s=CALL_S)
     except CallFailedError as error:
         note(f"slurm-{number} stays until the next sweep: {error}")
 

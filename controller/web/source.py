@@ -17,7 +17,8 @@ from netfold.controller.recording.lines import event_line, starts_segment
 from netfold.controller.web.slot_reads import READS_PER_S, ReadPace, SlotRequest, read_slots
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.channels import open_aio_channel
+from netfold.protocol.connection import Connection
 
 log = logging.getLogger(__name__)
 
@@ -82,14 +83,13 @@ class ControllerSource:
     async def run(self) -> None:
         """Run until it is canceled."""
         try:
-            async with open_aio_channel(self._where) as channel:
-                stub = pb_grpc.ControllerStub(channel)
-                while True:
-                    try:
-                        await self._follow(stub)
-                    except grpc.aio.AioRpcError as error:
-                        self._lost(error.details() or error.code().name)
-                    await asyncio.sleep(RETRY_S)
+            while True:
+                try:
+                    async with open_aio_channel(self._where) as channel:
+                        await self._follow(pb_grpc.ControllerStub(channel))
+                except grpc.aio.AioRpcError as error:
+                    self._lost(error.details() or error.code().name)
+                await asyncio.sleep(RETRY_S)
         finally:
             self.history.close()
 
@@ -106,8 +106,11 @@ class ControllerSource:
         delays_s = self._pace.reserve(len(request.switches))
         if delays_s is None:
             raise SourceError(f"pages read {READS_PER_S:g} slots a second already: try again")
-        async with open_aio_channel(self._where) as channel:
-            return await read_slots(pb_grpc.ControllerStub(channel), request, delays_s)
+        try:
+            async with open_aio_channel(self._where) as channel:
+                return await read_slots(pb_grpc.ControllerStub(channel), request, delays_s)
+        except grpc.aio.AioRpcError as error:
+            raise SourceError(error.details() or error.code().name) from error
 
     async def _follow(self, stub: pb_grpc.ControllerStub) -> None:
         """A controller that returns has another history; what was seen before stays."""

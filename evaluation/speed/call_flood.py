@@ -30,7 +30,8 @@ from netfold.evaluation.core.command import Integers, integers, run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel, open_channel
+from netfold.protocol.channels import open_aio_channel, open_channel
+from netfold.protocol.connection import Connection
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Event

@@ -37,7 +37,8 @@ from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.stored_programs import read_pipeline
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import TOO_MANY_KEY, Connection, open_aio_channel
+from netfold.protocol.channels import open_aio_channel
+from netfold.protocol.connection import TOO_MANY_KEY, Connection
 from netfold.protocol.job_token import job_token, verified_job
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job, submit_job

@@ -20,7 +20,8 @@ from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.operator.fabric_file_commands import pin
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.channels import open_aio_channel
+from netfold.protocol.connection import Connection
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.numbers import numbered
 from netfold.topologies.spec import load_fabric, parse_fabric
@@ -153,7 +154,7 @@ async def test_jobs_go_on_while_a_real_controller_takes_another_file(tmp_path):
         file.write_text(FILE)
         async with (
             operator.controller() as process,
-            open_aio_channel(Connection(operator.address)) as channel,
+            open_aio_channel(Connection(operator.address), 60.0, wait_for_ready=True) as channel,
         ):
             stub = pb_grpc.ControllerStub(channel)
             await operator.serves(process)
@@ -202,9 +203,8 @@ async def test_jobs_go_on_while_a_real_controller_takes_another_file(tmp_path):
             assert b"netfold fabric diff" in await process.stderr.read()
         async with operator.controller("--stored-fabric") as process:
             await operator.serves(process)
-            assert "h0" in await _hosts(
-                pb_grpc.ControllerStub(open_aio_channel(Connection(operator.address)))
-            )
+            async with open_aio_channel(Connection(operator.address)) as channel:
+                assert "h0" in await _hosts(pb_grpc.ControllerStub(channel))
             file.write_text(FILE.replace("hosts:\n", "hosts:\n  h0: {at: s1, queue: 99}\n"))
             assert (await operator.run("fabric", "pin", "one.yaml"))[0] == 0
             text = file.read_text()

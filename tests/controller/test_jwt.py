@@ -35,7 +35,8 @@ from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.channels import open_aio_channel
+from netfold.protocol.connection import Connection
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import deployed
 from tests.traffic.tls import make_certificate

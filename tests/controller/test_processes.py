@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -29,7 +30,10 @@ from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.operator.job_commands import app as job_app
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.channels import open_aio_channel
+from netfold.protocol.connection import Connection
+from netfold.traffic.errors import JobFailedError
+from netfold.traffic.membership.membership import ControllerMembership
 from tests.controller.fake_switch import FakeSwitch
 from tests.traffic.tls import make_certificate
 
@@ -335,6 +339,63 @@ async def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tm
                 await operator.serves(standby)
                 code, out, err = await operator.run("job", "cancel", "job", "--json", "--controller", own)
                 assert (code, json.loads(out)["state"], err) == (0, "canceled", "")
+
+
+@pytest.mark.parametrize("is_listed_first", [True, False])
+async def test_commands_and_members_with_all_addresses_follow_the_leader(is_listed_first, tmp_path):
+    """It dies at each address in turn, with nothing at the other address for a while."""
+    async with operating(tmp_path) as operator:
+        other = f"unix:{operator.folder}/other.sock"
+        known = ",".join((operator.address, other) if is_listed_first else (other, operator.address))
+
+        async def job(*words: str) -> dict[str, Any]:
+            code, out, err = await operator.run("job", *words, "--json", "--controller", known)
+            assert (code, err) == (0, "")
+            return json.loads(out)
+
+        async def returned() -> None:
+            async with asyncio.timeout(60):
+                while not any(
+                    m["host"] == "h1" and m["connected"] for m in (await job("show", "job"))["members"]
+                ):
+                    await asyncio.sleep(0.1)  # a job's members have no stream
+
+        async with operator.controller() as first:
+            await operator.serves(first)
+            await job("submit", "job.yaml", "--wait")
+            member = ControllerMembership(known, "job", "h1")
+            await returned()
+            async with operator.controller("--listen", other) as second:
+                await operator.says(second, "standby at")
+                first.kill()
+                await operator.serves(second)
+                await returned()
+                async with operator.controller() as third:
+                    await operator.says(third, "standby at")
+                    second.kill()
+                    await operator.serves(third)
+                    await returned()
+                    third.kill()
+        async with operator.controller("--listen", other) as last:
+            await operator.serves(last)
+            await returned()
+            assert (await job("cancel", "job"))["state"] == "canceled"
+            with pytest.raises(JobFailedError, match="canceled"):
+                await asyncio.to_thread(until_it_ends, member)
+        member.close()
+
+
+def until_it_ends(member: ControllerMembership) -> None:
+    member.wait(60)
+    while True:
+        member.request_new_epoch(member.current().epoch, 60)
+
+
+async def test_what_ends_the_controller_from_within_is_in_its_log(tmp_path):
+    async with operating(tmp_path) as operator, operator.controller() as controller:
+        await operator.serves(controller)
+        controller.send_signal(signal.SIGABRT)
+        assert "Aborted" in await operator.says(controller, "Fatal Python error")
 
 
 @pytest.mark.slow

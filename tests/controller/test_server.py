@@ -25,7 +25,8 @@ from netfold.controller.service.server import published_address, serving
 from netfold.controller.service.servicer import service_of
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import Connection, open_aio_channel
+from netfold.protocol.channels import open_aio_channel
+from netfold.protocol.connection import Connection
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.jobs import cancel_job
 from netfold.traffic.membership.membership import ControllerMembership

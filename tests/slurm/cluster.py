@@ -24,7 +24,8 @@ from netfold.controller.operator.token_command import TOKEN_BYTES
 from netfold.controller.service.identities import Identity, Role, identity_line
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.channels import open_channel
+from netfold.protocol.connection import Connection
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.step_timeouts import step_timeouts_of
@@ -203,7 +204,7 @@ def running_cluster() -> Iterator[Cluster]:
             tls.certificate.chmod(0o644)
             port = _start_controller(stack, net, folder, tls)
             where = Connection(f"localhost:{port}", tls.certificate.read_bytes(), OPERATORS_TOKEN, NAME)
-            stub = rpc.ControllerStub(stack.enter_context(open_channel(where)))
+            stub = rpc.ControllerStub(stack.enter_context(open_channel(where, READY_S, wait_for_ready=True)))
             cluster = Cluster(folder, net, stub, next(iter(net.addressing.hosts)))
             stack.callback(_end, cluster)
             _write_files(cluster, tls)
@@ -314,7 +315,7 @@ def _start_daemons(cluster: Cluster, port: int) -> None:
         )
     nodes = len(cluster.net.addressing.hosts)
     wait_until("all nodes are idle", lambda: cluster.idle_nodes() == nodes)
-    cluster.stub.GetStatus(pb.StatusRequest(), timeout=READY_S, wait_for_ready=True)
+    cluster.stub.GetStatus(pb.StatusRequest(), timeout=READY_S)
     wait_until(
         "all switches are ready",
         lambda: all(s.ready for s in cluster.stub.GetStatus(pb.StatusRequest(), timeout=READY_S).switches),

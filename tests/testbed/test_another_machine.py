@@ -25,7 +25,8 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from netfold.controller.service.store_files import verify
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
-from netfold.protocol.connection import connection, open_channel
+from netfold.protocol.channels import open_channel
+from netfold.protocol.connection import connection
 from netfold.protocol.environment import Variable
 from netfold.protocol.wire import mtu_for
 from netfold.testbed.controller_process import RTT_MS
@@ -53,13 +54,15 @@ FLOATING = f"{NET}.10:{PORT}"
 NAME = "ctl"
 """The certificate has the name of the service, and none of a machine."""
 
-ANNOUNCE = (
-    "import sys; from scapy.all import ARP, Ether, get_if_hwaddr, sendp; mac = get_if_hwaddr('eth0'); sendp("
-)
-ANNOUNCE += (
-    "Ether(src=mac, dst='ff:ff:ff:ff:ff:ff') / ARP(op=2, hwsrc=mac, psrc=sys.argv[1], pdst=sys.argv[1]), "
-)
-ANNOUNCE += "iface='eth0', verbose=False)"
+ANNOUNCE = """
+import socket, sys
+with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+    sock.bind(("eth0", 0))
+    mac, address = sock.getsockname()[4], socket.inet_aton(sys.argv[1])
+    answer = bytes.fromhex("0001080006040002") + mac + address + mac + address
+    sock.send(bytes([255] * 6) + mac + bytes.fromhex("0806") + answer)
+"""
+"""An ARP answer to all. Scapy would load for longer than a busy machine gives it."""
 
 
 class ReachableSwitch(Softswitch):
@@ -97,7 +100,7 @@ class Machine:
         """Take the address, and start the service."""
         address = FLOATING.partition(":")[0]
         self._run("ip", "address", "add", f"{address}/24", "dev", "eth0")
-        self._run(sys.executable, "-c", ANNOUNCE, address)
+        self._run(sys.executable, "-I", "-S", "-c", ANNOUNCE, address)
         with self.log.open("a") as log:
             self._controller = self._popen(
                 installed_command("netfold"), "controller", "run", FABRIC, *options, stdout=log, stderr=log
@@ -123,7 +126,7 @@ class Machine:
         self._controller.wait()
 
     def _run(self, *command: str) -> None:
-        assert self._popen(*command).wait(60) == 0, command
+        assert self._popen(*command).wait(300) == 0, command
 
     def _popen(self, *command: object, **options: Any) -> subprocess.Popen[Any]:
         return self._net.popen([tool("mnexec"), "-a", self._pid, *command], **options)
@@ -177,8 +180,8 @@ def test_the_controller_goes_on_at_another_machine_and_no_call_fails(tmp_path):
 
     def call(method: str, request: Any) -> Any:
         """An operator's call, at the floating address."""
-        with open_channel(where) as channel:
-            return getattr(pb_grpc.ControllerStub(channel), method)(request, timeout=60, wait_for_ready=True)
+        with open_channel(where, 60.0, wait_for_ready=True) as channel:
+            return getattr(pb_grpc.ControllerStub(channel), method)(request, timeout=60)
 
     def job(name: str) -> pb.Job:
         return call("GetJob", pb.JobName(name=name))

@@ -17,7 +17,8 @@ import grpc
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.channels import open_channel
+from netfold.protocol.connection import Connection
 from netfold.protocol.environment import Variable
 from netfold.traffic.errors import ControllerUnreachableError, UnknownHostError
 from netfold.traffic.membership.call_turns import in_turn
@@ -59,16 +60,14 @@ def fabric_hosts(
     """All hosts of the controller's fabric; waits for a controller that starts, at most `timeout` seconds. `limit_s`:
     for how long it is called again while the caller's tenant makes too many calls. Raises
     ControllerUnreachableError."""
-    with open_channel(where) as channel:
-        list_hosts = rpc.ControllerStub(channel).ListHosts
-        try:
-            answer = in_turn(
-                lambda: list_hosts(pb.ListHostsRequest(), timeout=timeout, wait_for_ready=True), limit_s
-            )
-        except grpc.RpcError as error:
-            raise ControllerUnreachableError(
-                f"the controller at {where.address} does not list its hosts: {error.details()}"
-            ) from error
+    try:
+        with open_channel(where, timeout, wait_for_ready=True) as channel:
+            list_hosts = rpc.ControllerStub(channel).ListHosts
+            answer = in_turn(lambda: list_hosts(pb.ListHostsRequest(), timeout=timeout), limit_s)
+    except grpc.RpcError as error:
+        raise ControllerUnreachableError(
+            f"the controller at {where.address} does not list its hosts: {error.details()}"
+        ) from error
     return tuple(MemberHost(h.name, h.address, h.parameter_server) for h in answer.hosts)
 
 

@@ -20,8 +20,9 @@ import grpc
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.channels import open_channel
 from netfold.protocol.congestion import Timing
-from netfold.protocol.connection import PASSING, Connection, connection, open_channel
+from netfold.protocol.connection import PASSING, Connection, connection
 from netfold.protocol.target import Targets
 from netfold.protocol.unreachable import unreachable_reason
 from netfold.traffic.errors import (

@@ -11,7 +11,8 @@ import grpc
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.channels import open_channel
+from netfold.protocol.connection import Connection
 from netfold.protocol.listing import listing
 
 MAX_HOSTS = 16
@@ -21,7 +22,7 @@ MAX_HOSTS = 16
 def describe_stall(where: Connection, job: str, timeout_s: float) -> str:
     """A clause for an error message; empty if no controller answers within `timeout_s`."""
     try:
-        with open_channel(where) as channel:
+        with open_channel(where, timeout_s) as channel:
             return stall_of(rpc.ControllerStub(channel).GetJob(pb.JobName(name=job), timeout=timeout_s))
     except grpc.RpcError:
         return ""

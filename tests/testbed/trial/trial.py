@@ -10,8 +10,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ import grpc
 
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
-from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.channels import open_channel
+from netfold.protocol.connection import Connection
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.processes import last_line
@@ -71,10 +72,9 @@ class WorkerProcess:
 @dataclass
 class _JobRun:
     job: TrialJob
-    answer: grpc.Future | None = None
+    answer: Future[Any] | None = None
     is_admitted: bool = False
     is_canceled: bool = False
-    canceling: grpc.Future | None = None
     processes: dict[str, list[WorkerProcess]] = field(default_factory=dict)
 
     @property
@@ -120,13 +120,13 @@ class Trial:
         self._numbers = itertools.count()
         self._is_serving = True
         self._violations: list[str] = []
-        self._listings: list[grpc.Future] = []
-        self._stub: Any = None
+        self._calls = ThreadPoolExecutor(2 * MOST_JOBS)
+        self._listings: list[Future[Any]] = []
 
     def run(self, steps: Sequence[Step]) -> Outcome:
         """Raises RunError, NetworkError."""
         began = time.monotonic()
-        with self._client():
+        with self._calls:
             for step in steps:
                 self._poll_until(lambda at=step.at_s: time.monotonic() - began >= at)
                 self._on_step(f"{time.monotonic() - began:6.1f} {step.kind}{step.arguments}")
@@ -152,7 +152,7 @@ class Trial:
         self._request(run)
         if len(self._jobs) % JOBS_A_LISTING == 0:
             request = pb.ListJobsRequest(all=True)
-            self._listings.append(self._stub.ListJobs.future(request, timeout=END_S, wait_for_ready=True))
+            self._listings.append(self._calls.submit(self._call, "ListJobs", request))
 
     def start_worker(self, name: str, host: str) -> None:
         """A newcomer in place of a worker that was killed."""
@@ -174,8 +174,7 @@ class Trial:
         if run and run.is_admitted:
             run.is_canceled = True
             request = pb.CancelJobRequest(name=name)
-            # kept: gRPC cancels a call that nothing refers to
-            run.canceling = self._stub.CancelJob.future(request, timeout=END_S, wait_for_ready=True)
+            self._calls.submit(self._call, "CancelJob", request)
 
     def kill_controller(self) -> None:
         self._system.controller.kill()
@@ -215,7 +214,7 @@ class Trial:
 
     def _request(self, run: _JobRun) -> None:
         request = pb.SubmitJobRequest(spec_yaml=run.job.text, queue=True)
-        run.answer = self._stub.SubmitJob.future(request, timeout=END_S, wait_for_ready=True)
+        run.answer = self._calls.submit(self._call, "SubmitJob", request)
 
     def _poll(self) -> None:
         """Starts the workers of jobs that the controller has admitted; a submission without an answer is repeated."""
@@ -223,6 +222,8 @@ class Trial:
             if run.answer is None or not run.answer.done():
                 continue
             error, run.answer = run.answer.exception(), None
+            if error is not None and not isinstance(error, grpc.RpcError):
+                raise error
             code = None if error is None else error.code()
             if code in (None, grpc.StatusCode.ALREADY_EXISTS):
                 run.is_admitted = True
@@ -256,7 +257,7 @@ class Trial:
             return all(run.has_ended for run in self._jobs.values())
 
         def is_at_rest() -> bool:
-            status = self._stub.GetStatus(pb.StatusRequest(), timeout=END_S)
+            status = self._call("GetStatus", pb.StatusRequest())
             slots = sum(s.slots_in_use for s in status.switches)
             return not slots and not status.failed_elements and all(s.ready for s in status.switches)
 
@@ -265,9 +266,8 @@ class Trial:
             self._violations.append(f"after {END_S:g} s there are workers left, by job: {', '.join(left)}")
             self._end_workers()
         elif not self._poll_until(is_at_rest, deadline, 0.5):
-            self._violations.append(
-                f"not at rest after {END_S:g} s: {self._stub.GetStatus(pb.StatusRequest())}"
-            )
+            status = self._call("GetStatus", pb.StatusRequest())
+            self._violations.append(f"not at rest after {END_S:g} s: {status}")
 
     def _end_workers(self) -> None:
         for run in self._jobs.values():
@@ -277,7 +277,7 @@ class Trial:
 
     def _endings(self) -> dict[str, Ending]:
         answers = [f.result() for f in self._listings if f.exception() is None]
-        answers.append(self._stub.ListJobs(pb.ListJobsRequest(all=True), timeout=END_S))
+        answers.append(self._call("ListJobs", pb.ListJobsRequest(all=True)))
         found = {
             j.name: Ending(pb.JobState.Name(j.state).lower(), j.reason)
             for answer in answers
@@ -295,11 +295,11 @@ class Trial:
 
     # ---- helpers --------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _client(self) -> Iterator[None]:
-        with open_channel(Connection(self._system.controller.address)) as channel:
-            self._stub = rpc.ControllerStub(channel)
-            yield
+    def _call(self, method: str, request: Any) -> Any:
+        """The answer of a controller, also of one that starts. Raises RpcError."""
+        where = Connection(self._system.controller.address)
+        with open_channel(where, END_S, wait_for_ready=True) as channel:
+            return getattr(rpc.ControllerStub(channel), method)(request, timeout=END_S)
 
     def _poll_until(
         self, condition: Callable[[], bool], deadline: float = float("inf"), pause_s: float = POLL_S
