@@ -40,6 +40,7 @@ struct nr_call {
     const void *from; /* NULL: zeros */
     void *to;
     struct nr_rows *rows; /* of NR_CALL_QUARTER */
+    struct nr_calls *log;
     /* found in the sums, alike at all workers */
     bool overflow, not_finite;
 };
