@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "../engine/numerics/quantize.h"
 #include "calls.h"
@@ -27,12 +26,6 @@ struct stream {
     uint64_t ahead, data, total, sent, received;
     int scale_bits[NR_MAX_CREDIT][MAX_BLOCKS]; /* of message m at m % ahead */
 };
-
-double nr_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 static bool is_block(const struct nr_call *call) { return call->type == NR_CALL_BLOCK_FLOAT || call->type == NR_CALL_REPEAT; }

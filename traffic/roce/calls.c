@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "../engine/call/call.h"
-#include "call.h"
 
 struct nr_calls {
     pthread_mutex_t lock; /* of all but `outstanding` */
@@ -21,6 +21,12 @@ static const enum nf_status statuses[] = {
     [NR_DEVICE] = NF_ABORTED,  [NR_ASSIGNMENT] = NF_ABORTED, [NR_MISMATCH] = NF_MISMATCH, [NR_OVERFLOW] = NF_SUM_OVERFLOW,
     [NR_NUMBERS] = NF_ABORTED, [NR_MEMORY] = NF_NO_MEMORY,   [NR_LEFT] = NF_WORKERS_LEFT,
 };
+
+double nr_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 struct nr_calls *nr_calls_create(void) {
     struct nr_calls *c = calloc(1, sizeof *c);

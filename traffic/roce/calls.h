@@ -23,4 +23,7 @@ void nr_calls_report(struct nr_calls *calls, struct na_report *report);
 /* Returns how many of the last calls it has copied, the oldest first. */
 int64_t nr_calls_copy(struct nr_calls *calls, struct nf_call_record *to, int64_t capacity);
 
+/* Seconds of CLOCK_MONOTONIC. */
+double nr_now(void);
+
 #endif
