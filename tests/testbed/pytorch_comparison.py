@@ -113,7 +113,7 @@ class Suite:
         environment = {
             **os.environ, "NETFOLD_CONTROLLER": self._system.controller.address, "GLOO_SOCKET_IFNAME": "eth0",
             "PYTHONPATH": str(REPOSITORY), "TEMP_DIR": str(folder), "WORLD_SIZE": str(len(hosts)),
-            "NETFOLD_LEASE_MS": "30000",
+            "NETFOLD_LEASE_MS": "25000",  # below the 30 s of groups of the tests for fault tolerance
         }  # fmt: skip
         pids = ",".join(str(self._system.net.hosts[host].pid) for host in hosts)
         command: list[object] = [
