@@ -88,6 +88,9 @@ endif
 train: $(VENV)/.ready $(TORCH_VENV)/.ready ## PyTorch's DistributedDataParallel on eight hosts, over netfold and over Gloo
 	$(BIN)/python -m examples.ddp --target $(TARGET)
 
+train-%: $(VENV)/.ready $(TORCH_VENV)-%/.ready
+	$(BIN)/python -m examples.ddp --target $(TARGET) --python $(TORCH_VENV)-$*/bin/python
+
 .PHONY: roce
 roce: $(VENV)/.ready-roce ## four virtual machines with Linux's own RDMA endpoints as hosts: RoCE added up by the leaves
 	$(BIN)/netfold roce run $(ROCE_ARGS)

@@ -3,7 +3,7 @@
 """`make train`: examples/train.py on eight hosts of a leaf-spine in Mininet, over netfold, with numerics `half`, and
 over Gloo on the same links. Needs namespaces, and PyTorch in .venv-torch.
 
-    python -m examples.ddp [--epochs 6] [--out out]
+    python -m examples.ddp [--epochs 6] [--out out] [--python .venv-torch-2.13.0/bin/python]
 
 Writes train.json, and train.png and train.svg, a picture of step times.
 """
@@ -57,10 +57,11 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds, of each training")
     parser.add_argument("--out", type=Path, default=Path("out"))
+    parser.add_argument("--python", type=Path, help="the interpreter with PyTorch; default: .venv-torch's")
     options = parser.parse_args()
     try:
         run_isolated(options.name)
-        torch_python()
+        options.python = options.python.absolute() if options.python else torch_python()
         reports = train(options)
         with as_sudo_user():
             options.out.mkdir(parents=True, exist_ok=True)
@@ -90,6 +91,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
                 port=_PORT + number,
                 environment=environment,
                 result_option="--out",
+                python=options.python,
             ) as group:
                 reports = group.wait(options.timeout, system.check)
             found[transport] = {**reports[system.workers[0]], "link_mbps": system.link_mbps}

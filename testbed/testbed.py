@@ -327,6 +327,7 @@ class Testbed(ManagedResource):
         name: str = "torchrun",
         port: int = 29500,
         result_option: str = "",
+        python: Path | None = None,
     ) -> ProcessGroup:
         """Starts a PyTorch script by `torchrun` on all workers, or these hosts; a group, which is a context manager.
 
@@ -334,11 +335,12 @@ class Testbed(ManagedResource):
         environment    added to torchrun's
         name           of the folder of its logs in `directory`, which must be new
         result_option  the script's option for the file of its result (JSON), which the group's `wait` returns
+        python         the interpreter with PyTorch; default: this one, else the checkout's
 
         Raises RunError without PyTorch."""
         chosen = list(hosts or self.workers)
         addresses = {host: self.address(host) for host in chosen}
-        program = TorchProgram(Path(script), arguments, ranks, dict(environment or {}), result_option)
+        program = TorchProgram(Path(script), arguments, ranks, dict(environment or {}), result_option, python)
         folder = self.directory / name
         tasks = torchrun_tasks(program, addresses, folder, port)
         folder.mkdir()

@@ -26,13 +26,15 @@ _EXIT_CODE = re.compile(r"^ *exitcode *: (.*)$", re.MULTILINE)
 @dataclass(frozen=True)
 class TorchProgram:
     """A script and its arguments; `ranks` processes on each host. `environment`: added to that of torchrun;
-    `result_option`: of the script, names the file of the first rank's JSON result; "": it has no result."""
+    `result_option`: of the script, names the file of the first rank's JSON result; "": it has no result. `python`: the
+    interpreter with PyTorch; None: `torch_python`."""
 
     script: Path
     arguments: Sequence[object] = ()
     ranks: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
     result_option: str = ""
+    python: Path | None = None
 
 
 def torch_python() -> Path:
@@ -58,7 +60,7 @@ def torchrun_tasks(
         "HOME": os.environ.get("HOME", "/root"),
         **program.environment,
     }
-    python, first = torch_python(), next(iter(addresses.values()))
+    python, first = program.python or torch_python(), next(iter(addresses.values()))
     tasks = []
     for number, host in enumerate(addresses):
         result = folder / f"{host}.json"

@@ -120,7 +120,8 @@ static void end_job_soon(void) {
 static void hear(int worker, const struct na_message *message) {
     CHECK(!control.has_left[worker], "message %u behind the last one", message->type);
     switch (message->type) {
-    case NA_ALIVE:
+    case NA_REPORT:
+        CHECK(message->size == sizeof(struct na_report), "%zu bytes of a report", message->size);
         end_job_soon();
         break;
     case NA_HELLO:

@@ -150,7 +150,7 @@ def test_a_worker_is_told_and_heard(controller, worker):
     pairs = QueuePairsMessage(epoch=3, calls=2, tree_count=1)
     pairs.trees[0] = QueuePair(tree=9, send_qpn=17, recv_qpn=18, first_psn=42)
     worker.send(MessageType.QUEUE_PAIRS, bytes(pairs))
-    worker.send(MessageType.ALIVE)
+    worker.send(MessageType.REPORT, report(11))
     worker.send(MessageType.NEW_EPOCH, bytes(NewEpochMessage(epoch=3)))
     worker.send(MessageType.LEAVE, report(12, 77))
     assert controller.left.wait(DEADLINE_S)
@@ -168,7 +168,7 @@ def test_a_worker_that_has_left_hears_when_the_job_is_over(controller, worker):
     controller.farewell = [pb.ControllerUpdate(ended=pb.JobEnded(state=pb.DONE, reason="every worker left"))]
     controller.has_notices.set()
     worker.send(MessageType.LEAVE, report(0))
-    worker.send(MessageType.ALIVE)
+    worker.send(MessageType.REPORT, report(0))
     assert worker.expect(MessageType.ENDED).text == "job j is done: every worker left"
     assert [word.leave for word in controller.heard][-1:] == [True]
 
@@ -223,7 +223,7 @@ UNSUPPORTED_NUMBER = QueuePairsMessage(epoch=-1)
         b"a line of words of the first version\n",
         bytes(Header(type=MessageType.QUEUE_PAIRS, size=3)) + b"abc",
         bytes(Header(type=MessageType.JOB, size=0)),
-        bytes(Header(type=MessageType.ALIVE, size=1 << 30)),
+        bytes(Header(type=MessageType.REPORT, size=1 << 30)),
         bytes(Header(type=MessageType.QUEUE_PAIRS, size=len(bytes(UNSUPPORTED_NUMBER))))
         + bytes(UNSUPPORTED_NUMBER),
     ],

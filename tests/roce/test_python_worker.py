@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import json
 import os
 import pty
 import threading
 import tty
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +27,12 @@ from netfold.topologies.addressing import addresses
 from netfold.topologies.spec import load_fabric
 from netfold.traffic.agent.messages import Header, MessageType
 from netfold.traffic.engine.native import build
-from netfold.traffic.errors import JobFailedError, UnsupportedDtypeError, WorkersLeftError
+from netfold.traffic.errors import (
+    AllReduceTimeoutError,
+    JobFailedError,
+    UnsupportedDtypeError,
+    WorkersLeftError,
+)
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.roce.recipe import HERE
 from netfold.traffic.roce.worker import SOURCES, RoceWorker, _Options, library
@@ -153,6 +160,60 @@ async def test_a_worker_that_leaves_stops_no_call_of_the_others(
         assert stayed == [[111, later, later]] * 2
         await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
     assert code.fake_left_over() == 0
+
+
+async def test_the_worker_that_has_not_called_is_named_and_the_calls_of_the_others_are_dumped(
+    code: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("NETFOLD_DUMP_DIR", str(tmp_path / "dumps"))
+    start_network(code, ONE_LEAF)
+    where, late, is_named = Connection(f"unix:{tmp_path}/s"), ONE_LEAF[-1], threading.Event()
+    have_called = threading.Barrier(len(ONE_LEAF))
+
+    def work(host: str) -> None:
+        with RoceWorker(where, "j", host, 60.0, code) as worker:
+            array = np.ones(7000, np.int32)
+            if host == late:
+                is_named.wait(60.0)
+            worker.all_reduce(array, 60.0)
+            if host != late:
+                with pytest.raises(AllReduceTimeoutError):
+                    worker.all_reduce(array, 0.5)
+            have_called.wait(60.0)
+
+    async with (
+        deployed(load_fabric("leaf-spine-2x2"), tmp_path, lanes=256) as deployment,
+        asked(deployment) as stub,
+    ):
+        spec = (
+            f"name: j\nworkers: [{', '.join(ONE_LEAF)}]\nparameter_servers: 0\ntransport: roce\n"
+            "numerics: {mode: integer}\nlease_ms: 30000\n"
+        )
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+        with ThreadPoolExecutor(len(ONE_LEAF)) as pool:
+            loop = asyncio.get_running_loop()
+            works = [loop.run_in_executor(pool, work, host) for host in ONE_LEAF]
+            try:
+                found: dict[str, Any] = {}
+                async with asyncio.timeout(50):
+                    while (found.get("cause"), found.get("elements")) != ("rank never called", [late]):
+                        found = json.loads((await stub.DebugJob(pb.JobName(name="j"))).document_json)
+            finally:
+                is_named.set()
+            await asyncio.gather(*works)
+    assert len(list((tmp_path / "dumps").iterdir())) == 2
+    for host in ONE_LEAF[:2]:
+        [file] = (tmp_path / "dumps").glob(f"netfold-calls-j-{host}-*.jsonl")
+        header, first, last = map(json.loads, file.read_text().splitlines())
+        assert (header["host"], header["calls"]) == (host, 2)
+        assert (first["number"], first["bytes"], first["dtype"], first["status"]) == (
+            0,
+            28000,
+            "int32",
+            "done",
+        )
+        assert (last["number"], last["status"], last["outstanding"] > 0) == (1, "timeout", True)
+        assert first["submitted"] <= first["started"] <= first["ended"] <= last["submitted"] <= header["time"]
 
 
 async def test_a_refused_worker_hears_why(code: ctypes.CDLL, tmp_path: Path):

@@ -59,6 +59,12 @@ NOT_APPLICABLE_FROM_2_14 = {
     "test_send_recv_any_source_torch_profiler": _HOLDER,
 }
 
+NOT_APPLICABLE_BEFORE_2_14 = {
+    "test_manual_reshard_with_reshard_after_forward_false": (
+        "PyTorch counts calls as they pass its dispatcher, and those of a process group in Python pass by"
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -105,7 +111,11 @@ class Suite:
         passed = [name for name, outcome in gloo.items() if outcome == PASSED]
         ours = self._outcomes("netfold", *passed) if passed else {}
         is_backend = tuple(map(int, version(self._folder).split(".")[:2])) >= (2, 14)
-        return Comparison(gloo, ours, {**NOT_APPLICABLE, **(NOT_APPLICABLE_FROM_2_14 if is_backend else {})})
+        return Comparison(
+            gloo,
+            ours,
+            {**NOT_APPLICABLE, **(NOT_APPLICABLE_FROM_2_14 if is_backend else NOT_APPLICABLE_BEFORE_2_14)},
+        )
 
     def _outcomes(self, backend: str, *names: str) -> dict[str, str]:
         folder, hosts = self._system.directory, self._system.workers
@@ -113,7 +123,7 @@ class Suite:
         environment = {
             **os.environ, "NETFOLD_CONTROLLER": self._system.controller.address, "GLOO_SOCKET_IFNAME": "eth0",
             "PYTHONPATH": str(REPOSITORY), "TEMP_DIR": str(folder), "WORLD_SIZE": str(len(hosts)),
-            "NETFOLD_LEASE_MS": "30000",
+            "NETFOLD_LEASE_MS": "25000",  # below the 30 s of groups of the tests for fault tolerance
         }  # fmt: skip
         pids = ",".join(str(self._system.net.hosts[host].pid) for host in hosts)
         command: list[object] = [

@@ -42,7 +42,7 @@ from netfold.testbed.network.namespaces import enter
 FORK = torch.multiprocessing.get_context("fork")
 PIDS: list[int] = []
 BACKEND = "netfold"
-DEVICES = 4
+DEVICES = int(os.environ["WORLD_SIZE"])
 """Ranks of the tests that want one for each device, as FSDP2's do."""
 ON_PROCESSORS = (
     ("torch.cuda.device_count()", f"{DEVICES}"),

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +16,7 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 
 import torch.distributed as dist  # noqa: E402
 
+from netfold.traffic.pytorch.session import Session  # noqa: E402
 from tests.torch.world import World, packets, world  # noqa: E402
 
 RANKS = 3
@@ -147,3 +151,22 @@ def seen_by_autograd(size: int) -> list[str]:
 def test_autograd_does_not_see_what_a_call_writes(ranks: World, size: int):
     """As with NCCL, and with Gloo's reductions in place. FSDP2's `test_unshard_async` reduces what `backward` needs."""
     assert not any(ranks.run(seen_by_autograd, size))
+
+
+def test_a_collective_of_gloo_is_over_when_gloos_work_is():
+    """Gloo's thread writes the record of the profiler after the Future; a profiler that ended before crashed."""
+    future, is_over, has_returned = torch.futures.Future(), threading.Event(), threading.Event()
+    session = Session(Mock(), Mock(waiting=nullcontext), None, Mock())
+    work = session.watch(Mock(get_future=lambda: future, wait=lambda: is_over.wait(60)), "scatter by Gloo")
+
+    def wait() -> None:
+        work.wait()
+        has_returned.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    future.set_result([])
+    assert not has_returned.wait(0.2)
+    is_over.set()
+    thread.join(60)
+    assert has_returned.is_set()

@@ -12,7 +12,7 @@
 #include "../engine/transport/assignment.h"
 
 enum {
-    NA_VERSION = 4, /* of these messages */
+    NA_VERSION = 5, /* of these messages */
     NA_BODY_BYTES = 131072, /* at most */
     NA_SOCKETS_MAX = 64,
     NA_RINGS_MAX = 16, /* trees of a RoCE worker */
@@ -30,8 +30,7 @@ struct na_header {
 /* W: sent by the worker. A: sent by the agent. */
 enum na_message_type {
     NA_HELLO = 1, /* W, struct na_hello: the first message, from a worker that the agent has not started */
-    NA_ALIVE, /* W: a heartbeat */
-    NA_HOST, /* A, text: this machine's host in the fabric */
+    NA_HOST = 3, /* A, text: this machine's host in the fabric */
     NA_SUBMIT, /* W, text: the job's hosts, separated by commas; answered by NA_JOB */
     NA_JOB, /* A, text: the job's name */
     NA_JOIN, /* W, text: the job's name */
@@ -101,6 +100,7 @@ struct na_report {
     int64_t calls, elements, bytes; /* of calls that succeeded */
     int64_t chunks; /* whose sums have come */
     double seconds; /* spent in calls */
+    double now; /* of the worker's clock, which may be another machine's */
     int64_t socket_errors, tree_count;
     struct nf_totals totals;
     struct nf_tree_report trees[NF_TREES_MAX];

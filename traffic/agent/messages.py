@@ -27,11 +27,11 @@ from netfold.traffic.engine.engine import (
 )
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import Stats
-from netfold.traffic.membership.calls import CallRecord
+from netfold.traffic.membership.calls import CALL_TIMES, CallRecord
 from netfold.traffic.numerics import Fixed, Scheme
 
 _HEADERS = Headers(Path(__file__).parent / "messages.h", *(recipe.FOLDER / name for name in recipe.HEADERS))
-VERSION = 4
+VERSION = 5
 CALLS_MAX = 1024
 BODY_BYTES = 131072
 RINGS_MAX = 16
@@ -42,7 +42,6 @@ class MessageType(IntEnum):
     """enum na_message_type."""
 
     HELLO = 1
-    ALIVE = 2
     HOST = 3
     SUBMIT = 4
     JOB = 5
@@ -136,21 +135,33 @@ def listed(hosts: Sequence[str]) -> str:
     return f"{whole},..."
 
 
-def calls_of(body: bytes) -> list[CallRecord]:
-    """The calls of a CALLS message. Raises ValueError."""
+def calls_of(body: bytes, later_s: float) -> list[CallRecord]:
+    """The calls of a CALLS message. `later_s`: this machine's clock less the worker's. Raises ValueError."""
     size = ctypes.sizeof(RawCallRecord)
     if len(body) % size:
         raise ValueError(f"CALLS of {len(body)} bytes; expected a multiple of {size}")
-    return [record_of(RawCallRecord.from_buffer_copy(body, at), Status) for at in range(0, len(body), size)]
+    raws = (RawCallRecord.from_buffer_copy(body, at) for at in range(0, len(body), size))
+    return [_record_here(raw, later_s) for raw in raws]
 
 
-def stats_of_report(report: ReportMessage, silent_s: Callable[[], float] = float) -> Stats:
+def _record_here(raw: RawCallRecord, later_s: float) -> CallRecord:
+    """The record with times of this machine's clock."""
+    try:
+        record = record_of(raw, Status)
+    except IndexError:
+        raise ValueError("a call of unknown dtype or state") from None
+    return record._replace(**{name: then + later_s for name in CALL_TIMES if (then := getattr(record, name))})
+
+
+def stats_of_report(report: ReportMessage, silent_s: Callable[[], float], later_s: float) -> Stats:
+    """`later_s`: this machine's clock less the worker's."""
     totals = report.totals
+    totals.call_submitted += later_s
     trees = tuple(stats_of(tree) for tree in report.trees[: report.tree_count])
     count = report.recent_count
 
     def recent(most: int) -> list[CallRecord]:
-        return [record_of(raw, Status) for raw in report.recent[max(0, count - most) : count]]
+        return [_record_here(raw, later_s) for raw in report.recent[max(0, count - most) : count]]
 
     return Stats(
         calls=report.calls,

@@ -17,7 +17,6 @@ import select
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -26,26 +25,21 @@ from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.protocol.job_token import job_of_token
 from netfold.protocol.wire import packet_bytes
 from netfold.traffic.agent.messages import (
-    CALLS_MAX,
     MessageType,
     NewEpochMessage,
-    ReportMessage,
     assign_message,
-    calls_of,
     departures_message,
-    stats_of_report,
 )
+from netfold.traffic.agent.worker_calls import WorkerCalls
 from netfold.traffic.agent.worker_stream import (
     MembershipNews,
     Message,
     WorkerEndedError,
     WorkerLostError,
-    WorkerMessageError,
     WorkerStream,
 )
 from netfold.traffic.errors import AllReduceTimeoutError, TrafficError
 from netfold.traffic.membership.assignment import Assignment
-from netfold.traffic.membership.calls import CallRecord
 from netfold.traffic.membership.host import MemberHost, bindable, own_host
 from netfold.traffic.membership.job_options import LEASE_MS, JobOptions
 from netfold.traffic.membership.jobs import cancel_job, submit_job
@@ -63,7 +57,6 @@ from netfold.traffic.numerics import (
 )
 from netfold.traffic.packets.job_port import EpochSockets
 from netfold.traffic.packets.transport import TransportError
-from netfold.traffic.worker.call_dump import CALL_DUMPS, write_calls
 
 STREAM_FD: Final = 3
 SUBMIT_TIMEOUT_S: Final = 300.0
@@ -109,7 +102,7 @@ class MemberAgent:
         self._options = options
         self._lease_s = (options.lease_ms or LEASE_MS) / 1000
         self._job: _Job | None = None
-        self._calls: list[CallRecord] = []  # of CALLS messages, so far
+        self._calls = WorkerCalls(host.name, os.getppid())
         self._left = False
 
     def run(self) -> None:
@@ -165,8 +158,8 @@ class MemberAgent:
                 self._attempt(lambda: self._join(message.text))
             case MessageType.REPORT:
                 self._report(message)
-            case MessageType.CALLS:
-                self._take_calls(message)
+            case MessageType.CALLS if self._job is not None:
+                self._calls.take(message, self._job.name)
             case MessageType.NEW_EPOCH if self._job is not None:
                 self._job.membership.request_new_epoch(message.to(NewEpochMessage).epoch, 0.0)
             case MessageType.ENDED:
@@ -177,25 +170,7 @@ class MemberAgent:
 
     def _report(self, message: Message) -> None:
         if self._job is not None:
-            self._job.membership.report(stats_of_report(message.to(ReportMessage), self._worker.silence_s))
-
-    def _take_calls(self, message: Message) -> None:
-        """Writes the calls to a file when the last part is there. Raises WorkerMessageError."""
-        try:
-            part = calls_of(message.body)
-        except ValueError as error:
-            raise WorkerMessageError(f"{error}") from error
-        self._calls += part
-        if len(part) == CALLS_MAX or self._job is None:
-            return
-        CALL_DUMPS.dump(self, "a call failed, or SIGUSR1")
-        self._calls = []
-
-    def dump_to(self, folder: Path, reason: str) -> None:
-        assert self._job is not None
-        header = {"job": self._job.name, "host": self._host.name, "reason": reason, "program": os.getppid()}
-        path = folder / f"netfold-calls-{self._job.name}-{self._host.name}-{os.getppid()}.jsonl"
-        write_calls(path, header, self._calls)
+            self._job.membership.report(self._calls.stats_of(message, self._worker.silence_s))
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Ends the worker's calls if the action fails."""

@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../agent/dump.h"
 #include "agent_process.h"
 #include "progress.h"
 
@@ -144,6 +144,7 @@ static struct na_report build_report(struct nm_member *m) {
     pthread_mutex_lock(&m->lock);
     struct na_report report = m->report;
     pthread_mutex_unlock(&m->lock);
+    report.now = nm_now();
     report.socket_errors = nf_engine_socket_errors(m->engine);
     nf_engine_totals(m->engine, &report.totals);
     report.tree_count = nf_engine_reports(m->engine, report.trees, NF_TREES_MAX);
@@ -152,39 +153,14 @@ static struct na_report build_report(struct nm_member *m) {
     return report;
 }
 
-/* ---- the last calls, which the agent writes to a file ---- */
-
-static volatile sig_atomic_t dump_requested;
-
-static void request_dump(int number) {
-    (void)number;
-    dump_requested = 1;
-}
-
-/* Takes SIGUSR1 if the user wants dumps, and the program has no handler of its own. */
-static void take_signal(void) {
-    const char *folder = getenv("NETFOLD_DUMP_DIR");
-    struct sigaction present;
-    if (!folder || !*folder || sigaction(SIGUSR1, NULL, &present) || present.sa_handler != SIG_DFL) return;
-    struct sigaction own = {.sa_handler = request_dump, .sa_flags = SA_RESTART};
-    sigaction(SIGUSR1, &own, NULL);
-}
-
-/* Sends the last calls. A message with fewer than NA_CALLS_MAX is the last one. */
-static void send_calls(struct nm_member *m) {
-    struct nf_call_record *records = malloc(NF_CALL_LOG * sizeof *records);
-    if (!records) return;
-    int64_t count = nf_engine_call_log(m->engine, records, NF_CALL_LOG);
-    for (int64_t at = 0; at <= count; at += NA_CALLS_MAX) {
-        int64_t part = count - at < NA_CALLS_MAX ? count - at : NA_CALLS_MAX;
-        na_send(m->channel, NA_CALLS, records + at, (size_t)part * sizeof *records);
-    }
-    free(records);
+static int64_t copy_calls(void *member, struct nf_call_record *to, int64_t capacity) {
+    return nf_engine_call_log(((struct nm_member *)member)->engine, to, capacity);
 }
 
 static void *serve_agent(void *member) {
     struct nm_member *m = member;
     double heartbeat_at = 0;
+    int dumps = 0;
     for (;;) {
         pthread_mutex_lock(&m->lock);
         int is_closing = m->is_closing;
@@ -196,9 +172,9 @@ static void *serve_agent(void *member) {
             na_send(m->channel, NA_REPORT, &report, sizeof report);
             heartbeat_at = now + HEARTBEAT_SECONDS;
         }
-        if (dump_requested) {
-            dump_requested = 0;
-            send_calls(m);
+        if (dumps != na_dump_requests()) {
+            dumps = na_dump_requests();
+            na_send_calls(m->channel, copy_calls, m);
         }
         struct na_message message;
         int found = na_receive(m->channel, &message, heartbeat_at - now);
@@ -240,7 +216,7 @@ static int request_epoch(struct nm_member *m, int64_t epoch) {
 
 int nm_member_join(struct nm_member *m, const char *job, char reason[NM_REASON_BYTES]) {
     na_send_text(m->channel, NA_JOIN, job);
-    take_signal();
+    na_take_dump_signal();
     m->has_thread = pthread_create(&m->thread, NULL, serve_agent, m) == 0;
     if (m->has_thread && await_epoch(m, 0, JOB_SECONDS)) return 0;
     pthread_mutex_lock(&m->lock);
@@ -347,7 +323,7 @@ struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elem
         m->report.seconds += nm_now() - started;
         pthread_mutex_unlock(&m->lock);
     } else {
-        if (outcome.status != NF_SUM_OVERFLOW && getenv("NETFOLD_DUMP_DIR")) dump_requested = 1;
+        if (outcome.status != NF_SUM_OVERFLOW && na_wants_dumps()) na_request_dump();
         if (has_ended(m)) return ended_outcome(m);
         explain(&outcome);
     }

@@ -111,7 +111,7 @@ class Session:
             future = theirs.get_future()
         except RuntimeError:  # some of Gloo's have none, and are waited for
             return theirs
-        work = NetfoldWork([], where, self.reporter.waiting)
+        work = NetfoldWork([], where, self.reporter.waiting, theirs)
 
         def on_done(future: Any) -> None:
             with self._lock:

@@ -69,15 +69,17 @@ CALLBACKS = CallbackThreads()
 
 class NetfoldWork(dist.Work):  # type: ignore[misc]
     """Done after `finish`, of which the first counts. Waiting sleeps inside `waiting()`, without the interpreter's
-    lock."""
+    lock. `theirs`: the work of Gloo whose Future finishes this one."""
 
     def __init__(
         self,
         tensors: Sequence[torch.Tensor],
         where: str,
         waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+        theirs: Any = None,
     ) -> None:
         super().__init__()
+        self._theirs = theirs
         self._waiting = waiting
         self._tensors = list(tensors)
         self._where = where
@@ -152,6 +154,8 @@ class NetfoldWork(dist.Work):  # type: ignore[misc]
             raise dist.DistBackendError(f"netfold: {self._where}: timeout after {seconds:g} s")
         if self._error is not None:
             raise self._error
+        if self._theirs is not None:
+            self._theirs.wait()  # its thread writes to PyTorch's profiler after its Future is done
         if self._devices:
             self._result.wait()  # makes this thread's streams wait for the copies to the devices
         return True

@@ -9,6 +9,7 @@ It sends no heartbeats of its own: the lease of a silent worker expires.
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import threading
@@ -23,13 +24,12 @@ from netfold.traffic.agent.messages import (
     MessageType,
     NewEpochMessage,
     QueuePairsMessage,
-    ReportMessage,
     RingMessage,
     RingNeighbors,
     assign_message,
     departures_message,
-    stats_of_report,
 )
+from netfold.traffic.agent.worker_calls import WorkerCalls
 from netfold.traffic.agent.worker_stream import (
     MembershipNews,
     Message,
@@ -39,7 +39,6 @@ from netfold.traffic.agent.worker_stream import (
 )
 from netfold.traffic.errors import AllReduceTimeoutError, InvalidAssignmentError, TrafficError
 from netfold.traffic.membership.assignment import Assignment, Ring
-from netfold.traffic.membership.base import Stats
 from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.numerics import BlockFloat, Float32Sum, IntegerSum, RotatedQuarter
 
@@ -56,6 +55,7 @@ class Agent:
         self._job = job
         self._host = host
         self._worker = WorkerStream(stream)
+        self._calls = WorkerCalls(host, os.getpid())
         self._sent: Assignment | None = None
         self._has_left = False
         self._has_ended = False
@@ -107,15 +107,17 @@ class Agent:
 
     def _act_on(self, message: Message, member: ControllerMembership) -> None:
         match message.kind:
-            case MessageType.ALIVE:
-                member.report(Stats())
+            case MessageType.REPORT:
+                member.report(self._calls.stats_of(message, self._worker.silence_s))
+            case MessageType.CALLS:
+                self._calls.take(message, self._job)
             case MessageType.QUEUE_PAIRS:
                 member.register(_queue_pairs(message.to(QueuePairsMessage)))
             case MessageType.NEW_EPOCH:
                 member.request_new_epoch(message.to(NewEpochMessage).epoch, 0.0)
             case MessageType.LEAVE:
                 self._has_left = True
-                member.report(stats_of_report(message.to(ReportMessage)))
+                member.report(self._calls.stats_of(message, self._worker.silence_s))
                 member.leave()
             case _:
                 raise WorkerMessageError(f"{message.kind.name}, which no RoCE worker sends")

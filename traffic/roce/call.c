@@ -7,9 +7,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "../engine/numerics/quantize.h"
+#include "calls.h"
 #include "message_header.h"
 #include "rows.h"
 
@@ -26,12 +26,6 @@ struct stream {
     uint64_t ahead, data, total, sent, received;
     int scale_bits[NR_MAX_CREDIT][MAX_BLOCKS]; /* of message m at m % ahead */
 };
-
-double nr_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 static bool is_block(const struct nr_call *call) { return call->type == NR_CALL_BLOCK_FLOAT || call->type == NR_CALL_REPEAT; }
@@ -251,6 +245,7 @@ static enum nr_outcome receive_next(struct stream *s, uint32_t bytes, char reaso
         read_data(s, buffer + s->assignment->lanes, message);
     read_bytes(s, buffer, message + s->ahead);
     s->received++;
+    nr_calls_receive(s->call->log);
     s->connection->received++;
     return NR_DONE;
 }
@@ -328,7 +323,12 @@ enum nr_outcome nr_call_run(struct nr_call *call, const struct nr_assignment *a,
                             struct nr_connection *connections, const struct nr_watch *watch, double until,
                             char reason[NR_REASON_BYTES]) {
     struct stream streams[NR_TREES];
-    for (uint32_t i = 0; i < a->trees; i++) init_stream(&streams[i], call, a, connections, i);
+    uint64_t messages = 0;
+    for (uint32_t i = 0; i < a->trees; i++) {
+        init_stream(&streams[i], call, a, connections, i);
+        messages += streams[i].total;
+    }
+    nr_calls_attempt(call->log, call->number, a, messages);
     return run_streams(streams, a->trees, has_sums, device, watch, until, reason);
 }
 

@@ -40,6 +40,7 @@ struct nr_call {
     const void *from; /* NULL: zeros */
     void *to;
     struct nr_rows *rows; /* of NR_CALL_QUARTER */
+    struct nr_calls *log;
     /* found in the sums, alike at all workers */
     bool overflow, not_finite;
 };
@@ -62,6 +63,5 @@ enum nr_outcome nr_call_run(struct nr_call *call, const struct nr_assignment *as
 /* Between calls: waits until the successor has acknowledged all messages. */
 enum nr_outcome nr_flush(const struct nr_assignment *assignment, struct nr_device *device, struct nr_connection *connections,
                          const struct nr_watch *watch, double until, char reason[NR_REASON_BYTES]);
-double nr_now(void);
 
 #endif

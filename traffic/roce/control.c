@@ -18,12 +18,16 @@
 #include <unistd.h>
 
 #include "../agent/channel.h"
+#include "../agent/dump.h"
 #include "../engine/numerics/codec.h"
+#include "calls.h"
 
-enum { FIRST_HEARTBEAT_MS = 500 };
+enum { HEARTBEAT_MS = 300 }; /* at most */
 
 struct nr_control {
     struct na_channel *channel;
+    struct nr_calls *calls;
+    pthread_mutex_t dumping; /* one dump at a time */
     int wake, stop;
     pthread_t thread;
     pthread_mutex_t lock; /* of all below */
@@ -103,7 +107,7 @@ static bool keep_message(struct nr_control *c, const struct na_message *message)
     case NA_ASSIGN:
         if (message->size != sizeof *assign || !read_assignment(assign, &assignment)) return false;
         c->assignment = assignment;
-        c->heartbeat_ms = (int)(assign->lease_ms / 3);
+        if (assign->lease_ms / 3 < HEARTBEAT_MS) c->heartbeat_ms = (int)(assign->lease_ms / 3);
         return true;
     case NA_DEPARTURES:
         if (message->size != sizeof *departures || !read_departures(departures, &left)) return false;
@@ -135,14 +139,35 @@ static void take_message(struct nr_control *c, const struct na_message *message)
     announce(c);
 }
 
+static enum nr_error send_report(struct nr_control *c, enum na_message_type type) {
+    struct na_report report;
+    nr_calls_report(c->calls, &report);
+    return nr_control_send(c, type, &report, sizeof report);
+}
+
+static int64_t copy_calls(void *calls, struct nf_call_record *to, int64_t capacity) {
+    return nr_calls_copy(calls, to, capacity);
+}
+
+static void send_calls(struct nr_control *c) {
+    pthread_mutex_lock(&c->dumping);
+    na_send_calls(c->channel, copy_calls, c->calls);
+    pthread_mutex_unlock(&c->dumping);
+}
+
 static void *serve_agent(void *context) {
     struct nr_control *c = context;
+    int dumps = na_dump_requests();
     for (;;) {
         struct pollfd watched[2] = {{na_channel_descriptor(c->channel), POLLIN, 0}, {c->stop, POLLIN, 0}};
         int ready = poll(watched, 2, c->heartbeat_ms);
         if (ready < 0 && errno != EINTR) break;
         if (watched[1].revents) return NULL;
-        if (nr_control_send(c, NA_ALIVE, NULL, 0) != NR_OK) break;
+        if (send_report(c, NA_REPORT) != NR_OK) break;
+        if (dumps != na_dump_requests()) {
+            dumps = na_dump_requests();
+            send_calls(c);
+        }
         struct na_message message;
         int found;
         while ((found = na_receive(c->channel, &message, 0)) > 0) take_message(c, &message);
@@ -210,16 +235,21 @@ static void close_all(struct nr_control *c) {
     if (c->wake >= 0) close(c->wake);
     if (c->stop >= 0) close(c->stop);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->dumping);
     free(c);
 }
 
-enum nr_error nr_control_open(struct nr_control **control, const char *agent, char reason[NR_REASON_BYTES]) {
+enum nr_error nr_control_open(struct nr_control **control, const char *agent, struct nr_calls *calls,
+                              char reason[NR_REASON_BYTES]) {
     struct nr_control *c = calloc(1, sizeof *c);
     struct na_hello hello = {NA_VERSION};
     *control = NULL;
     if (c == NULL) return NR_MEMORY;
-    c->heartbeat_ms = FIRST_HEARTBEAT_MS;
+    c->calls = calls;
+    c->heartbeat_ms = HEARTBEAT_MS;
     pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->dumping, NULL);
+    na_take_dump_signal();
     int stream = open_stream(agent);
     if (stream >= 0 && (c->channel = na_channel_open(stream)) == NULL) close(stream);
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -249,6 +279,12 @@ int nr_control_descriptor(struct nr_control *c) { return c->wake; }
 
 enum nr_error nr_control_send(struct nr_control *c, enum na_message_type type, const void *body, size_t size) {
     return na_send(c->channel, type, body, size) == 0 ? NR_OK : NR_AGENT;
+}
+
+enum nr_error nr_control_leave(struct nr_control *c) { return send_report(c, NA_LEAVE); }
+
+void nr_control_dump(struct nr_control *c) {
+    if (na_wants_dumps()) send_calls(c);
 }
 
 enum nr_error nr_control_poll(struct nr_control *c, struct nr_assignment *assignment, struct na_ring *ring,

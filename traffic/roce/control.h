@@ -33,15 +33,21 @@ struct nr_assignment {
     struct nr_departures left;
 };
 
+struct nr_calls;
 struct nr_control;
 
-enum nr_error nr_control_open(struct nr_control **control, const char *agent, char reason[NR_REASON_BYTES]);
+/* Heartbeats report `calls`. */
+enum nr_error nr_control_open(struct nr_control **control, const char *agent, struct nr_calls *calls,
+                              char reason[NR_REASON_BYTES]);
 void nr_control_close(struct nr_control *control);
 /* Readable after a message was received. */
 int nr_control_descriptor(struct nr_control *control);
-/* Nothing is sent after NA_LEAVE: the agent may be gone as soon as the job has ended, and a serial port of QEMU never recovers from
- * bytes without a reader. */
 enum nr_error nr_control_send(struct nr_control *control, enum na_message_type type, const void *body, size_t size);
+/* Nothing is sent after it: the agent may be gone as soon as the job has ended, and a serial port of QEMU never recovers from
+ * bytes without a reader. */
+enum nr_error nr_control_leave(struct nr_control *control);
+/* Sends the last calls, if the user wants dumps. */
+void nr_control_dump(struct nr_control *control);
 /* The newest of each; an epoch of 0 if there is none. NR_JOB_ENDED, NR_AGENT, NR_ASSIGNMENT with `reason`. */
 enum nr_error nr_control_poll(struct nr_control *control, struct nr_assignment *assignment, struct na_ring *ring,
                               char reason[NR_REASON_BYTES]);

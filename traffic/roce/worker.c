@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "call.h"
+#include "calls.h"
 #include "gradient.h"
 #include "message_header.h"
 
@@ -26,6 +27,7 @@ enum {
 struct nr_worker {
     struct nr_options options;
     struct nr_control *control;
+    struct nr_calls *log;
     struct nr_assignment assignment;
     struct nr_device device;
     struct nr_connection connections[NR_TREES];
@@ -160,6 +162,7 @@ static enum nr_outcome run(struct nr_worker *w, struct nr_call *call, double unt
     uint64_t packets = nr_call_packets(call, &w->assignment, w->connections);
     w->packets += packets;
     w->statistics.packets += packets;
+    call->log = w->log;
     struct nr_watch watch = {nr_control_descriptor(w->control),
                              call->type == NR_CALL_HANDOVER ? handover_is_over : call_is_over, w};
     return nr_call_run(call, &w->assignment, &w->device, w->connections, &watch, until, w->reason);
@@ -283,7 +286,8 @@ enum nr_error nr_join(struct nr_worker **worker, const struct nr_options *option
     struct nr_worker *w = *worker = calloc(1, sizeof *w);
     if (w == NULL) return NR_MEMORY;
     w->options = *options;
-    enum nr_error failed = nr_control_open(&w->control, options->agent, w->reason);
+    if ((w->log = nr_calls_create()) == NULL) return NR_MEMORY;
+    enum nr_error failed = nr_control_open(&w->control, options->agent, w->log, w->reason);
     bool has_result = false;
     if (failed == NR_OK) failed = ensure_connected(w, NULL, &has_result, nr_now() + seconds);
     w->contributors = w->assignment.workers;
@@ -329,12 +333,11 @@ static enum nr_error finished(struct nr_worker *w, const struct nr_call *call, v
     return NR_OK;
 }
 
-static enum nr_error all_reduce(struct nr_worker *w, void *array, size_t elements, enum nr_dtype dtype, enum nr_op op,
-                                bool is_gradient, double seconds) {
+static enum nr_error run_call(struct nr_worker *w, void *array, size_t elements, enum nr_dtype dtype, enum nr_op op,
+                              bool is_gradient, double seconds) {
     double until = nr_now() + seconds;
     uint64_t most = w->options.epoch_packets;
     if (most == 0 || most > EPOCH_PACKETS) most = EPOCH_PACKETS;
-    if (w->control == NULL) return NR_AGENT;
     for (;;) {
         enum nr_error failed = check(w, dtype, op);
         if (failed != NR_OK) return failed;
@@ -395,6 +398,16 @@ static enum nr_error all_reduce(struct nr_worker *w, void *array, size_t element
     }
 }
 
+static enum nr_error all_reduce(struct nr_worker *w, void *array, size_t elements, enum nr_dtype dtype, enum nr_op op,
+                                bool is_gradient, double seconds) {
+    if (w->control == NULL) return NR_AGENT;
+    nr_calls_begin(w->log, elements, dtype);
+    enum nr_error failed = run_call(w, array, elements, dtype, op, is_gradient, seconds);
+    nr_calls_end(w->log, failed, w->calls, w->statistics.packets);
+    if (failed != NR_OK && failed != NR_OVERFLOW) nr_control_dump(w->control);
+    return failed;
+}
+
 enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, enum nr_dtype dtype, enum nr_op op,
                             double seconds) {
     return all_reduce(w, array, elements, dtype, op, false, seconds);
@@ -431,11 +444,11 @@ static void flush(struct nr_worker *w) {
 void nr_leave(struct nr_worker *w) {
     if (w == NULL) return;
     if (w->control != NULL) {
-        struct na_report report = {.chunks = (int64_t)w->statistics.packets, .totals.next_call = (int64_t)w->calls};
-        if (nr_control_send(w->control, NA_LEAVE, &report, sizeof report) == NR_OK) flush(w);
+        if (nr_control_leave(w->control) == NR_OK) flush(w);
     }
     close_connections(w);
     nr_control_close(w->control);
+    nr_calls_free(w->log);
     nr_forget_ranges(&w->ranges);
     free(w->last);
     free(w->next);
