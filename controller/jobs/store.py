@@ -8,6 +8,7 @@ kept before the switches receive it. One process at a time writes (service/leade
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sqlite3
 import zlib
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from netfold.controller.jobs.engine import FileEngine, StoreEngine, StoreError
+from netfold.controller.jobs.engine import FileEngine, Progress, StoreEngine, StoreError
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
@@ -171,8 +172,33 @@ class Store:
         self._set("primary_tokens", tokens)
 
     def version(self) -> int:
-        """A number that differs whenever another process has changed the store."""
-        return int(self._rows("PRAGMA data_version")[0][0])
+        """A number that differs whenever another process has changed the store. Raises StoreError."""
+        try:
+            return self.engine.version(self._db)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.name}: {error}") from error
+
+    async def follow(self) -> bool:
+        """Bring the store to what another process has changed. Return whether no process leads. Raises StoreError."""
+        change = await asyncio.to_thread(self.engine.changes)
+        return change(self._db)
+
+    def try_lead(self, progress: Progress) -> bool:
+        """Keep other processes from leading, as `StoreEngine.try_lead`."""
+        return self.engine.try_lead(self._db, progress)
+
+    @property
+    def leads_since(self) -> float:
+        """When the leader of the current term began to lead, by its wall clock; 0 if a version before did not write
+        it."""
+        return float(self._fact("leads_since", 0))
+
+    def begin_term(self, now: float) -> int:
+        """Make the next term, within a change."""
+        term = max(self.number("term") + 1, int(now))
+        self.set_number("term", term)
+        self._set("leads_since", now)
+        return term
 
     # ---- the fabric ------------------------------------------------------------------------------
 
@@ -391,7 +417,7 @@ class Store:
         rows = self._rows("SELECT value FROM facts WHERE name = ?", name)
         return rows[0][0] if rows else default
 
-    def _set(self, name: str, value: str | int) -> None:
+    def _set(self, name: str, value: str | float) -> None:
         self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def _default(self, name: str, value: str | int) -> None:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `netfold controller run`: stand by until the leadership is free, then lead until a signal. Where the fabric
-changes, another controller leads in the same process."""
+"""Runs `netfold controller run`: stand by until the leadership is free, then lead until it is lost, or a signal comes.
+Where the fabric changes, another controller leads in the same process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from grpc_health.v1.health import aio as health_service  # type: ignore[attr-def
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from netfold.controller.core import Controller
-from netfold.controller.jobs.engine import NotLeaderError, StoreEngine, StoreError
+from netfold.controller.jobs.engine import NotLeaderError, StoreEngine, StoreError, StoreUnavailableError
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import check_same, fabric_text
 from netfold.controller.recording.recording_file import RecordingFile
@@ -39,6 +39,7 @@ from netfold.controller.service.watchdog import Watchdog, watched_loop
 from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.finsy_adapter import FinsyConnection
 from netfold.controller.switches.programs import check_lanes, programs_of, with_programs
 from netfold.controller.switches.stored_programs import ProgramFiles, note_programs, with_stored_programs
 from netfold.protocol.congestion import MARK_FRACTION
@@ -114,7 +115,7 @@ async def _run(
     _with_programs(fabric, options)
     store = Store(options.engine, fabric_text(fabric))
     watchdog.progress = lambda: store.ended_changes
-    leadership = Leadership(store)
+    leadership = Leadership(store, progress=watchdog.counts)
     if options.credentials is not None:
         reload = functools.partial(_reload, options.credentials, leadership, store, report)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
@@ -125,17 +126,32 @@ async def _run(
             events = EventFiles(options.files.with_name(f"{options.files.name}.events"))
             stack.callback(events.close)
             listener = Listener(stack, options, events)
-            term = leadership.try_lead()
-            if term is None:
-                term = await _stand_by(equip, options, store, leadership, listener, report, stop)
-            while term is not None:
-                has_new_fabric = await _lead(
-                    equip, store, leadership, term, listener, report, stop, watchdog.idle_s
-                )
-                term = leadership.try_lead() if has_new_fabric else None
+            has_new_fabric = True
+            while not stop.is_set():
+                term = _term(leadership) if has_new_fabric else None
+                if term is None:
+                    term = await _stand_by(equip, options, store, leadership, listener, report, stop)
+                if term is None:
+                    break
+                try:
+                    has_new_fabric = await _lead(
+                        equip, store, leadership, term, listener, report, stop, watchdog.idle_s
+                    )
+                except (NotLeaderError, StoreUnavailableError) as error:
+                    report(f"stands by: {error}")
+                    has_new_fabric = False
+                    leadership.release()
     finally:
         store.close()
         leadership.release()
+
+
+def _term(leadership: Leadership) -> int | None:
+    """The next term; None while another process leads, or the store cannot be reached."""
+    try:
+        return leadership.try_lead()
+    except (NotLeaderError, StoreUnavailableError):
+        return None
 
 
 def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions]:
@@ -242,6 +258,8 @@ async def _stand_by(
     service = StandbyService(lambda: _configured(store, equip)[0], options.controller.packet_model, store)
     try:
         await listener.serve(service, leads=False)
+        with contextlib.suppress(NotLeaderError, StoreUnavailableError):  # it waits for the store below
+            await store.follow()
         primary = store.primary or "an address that is not published yet"
         report(f"standby at {listener.address}; the primary is at {primary}")
     except ListenError as error:
@@ -264,7 +282,7 @@ async def _lead(
     idle_s: Callable[[], float],
 ) -> bool:
     """Lead with the store's fabric until a signal, or until the store has another one. Return whether it has. Raises
-    NotLeaderError if another process takes the store over."""
+    NotLeaderError if this process does not lead any more."""
     config, options = _configured(store, equip)
     lanes = options.controller.packet_model.lanes
     own = replace(
@@ -276,7 +294,8 @@ async def _lead(
     with store.change():
         note_programs(store, {s: config.device(s).pipeline or own.pipeline for s in switches})
     plans = PlanProcess(config.fabric)
-    controller = Controller(config, store, own, term, plans)
+    connect = functools.partial(FinsyConnection, may_write=lambda: store.engine.is_held)
+    controller = Controller(config, store, own, term, plans, connect=connect)
     changes = controller.planning.fabric_changes
     if options.record is not None:
         controller.observation.recorder.file = RecordingFile(options.record)
@@ -291,7 +310,7 @@ async def _lead(
             report(f"serving at {listener.address}")
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
             if store.engine.lost.is_set():
-                raise NotLeaderError(f"{store.name}: another controller leads with the store")
+                raise NotLeaderError(f"{store.name}: this controller has lost its lease, or the store")
             return changes.applied.is_set() and not stop.is_set()
     finally:
         for task in ends:

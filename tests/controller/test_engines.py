@@ -12,7 +12,7 @@ import pytest
 
 from netfold.controller.jobs import etcd_client, etcd_engine
 from netfold.controller.jobs.engine import NotLeaderError, StoreError
-from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
+from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Keys
 from netfold.controller.jobs.etcd_engine import DATA, GROUPS, HEAD, EtcdEngine, engine_of
 from netfold.controller.jobs.records import JobRecord, JobState, Member
 from netfold.controller.jobs.slot_allocator import Range
@@ -168,7 +168,7 @@ class _MemoryEngine(EtcdEngine):
         super().__init__(EtcdAddress(("127.0.0.1:1",), "none"))
 
     def open(self, tables):
-        self._client.load = dict
+        self._client.load_since = lambda revision: Keys({}, revision)
         return super().open(tables)
 
     def commit(self, database):
@@ -214,7 +214,7 @@ def test_an_older_writer_commits_nothing_in_etcd(etcd: EtcdServer):
     old, new = Store(engine_of(state), "f"), Store(engine_of(state), "f")
     assert Leadership(new).try_lead() is not None
     for number in (1, 2):
-        with pytest.raises(NotLeaderError, match="another process has written to the store"), old.change():
+        with pytest.raises(NotLeaderError, match="another one has written to the store"), old.change():
             old.set_number("seq", number)
     assert (old.number("seq"), old.engine.lost.is_set(), new.engine.lost.is_set()) == (0, True, False)
     with new.change():
