@@ -123,6 +123,11 @@ class JobRegistry:
         return self._store.primary
 
     @property
+    def leads_since(self) -> float:
+        """When the leader began to lead, by its wall clock."""
+        return self._store.leads_since
+
+    @property
     def withdrawals(self) -> list[Withdrawal]:
         """The elements that operators and rollouts have withdrawn, by name."""
         return self._store.withdrawals()

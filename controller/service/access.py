@@ -64,6 +64,7 @@ RULES: Mapping[str, Rule] = {
     "ChangeFabric": Rule(Right.FABRIC, changes=True),
     "RollOutProgram": Rule(Right.FABRIC, changes=True),
     "CancelRollout": Rule(Right.FABRIC, changes=True),
+    "StepDown": Rule(Right.FABRIC, changes=True),
 }
 """Each call of the service. A call without a rule is an operator's alone."""
 

@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 from grpc_health.v1.health import aio as health_service  # type: ignore[attr-defined]  # its stubs lack it
@@ -27,7 +28,7 @@ from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.events import EventFiles
-from netfold.controller.service.leadership import Leadership, has_tokens_of
+from netfold.controller.service.leadership import STEP_DOWN_S, Leadership, has_tokens_of
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
 from netfold.controller.service.security import Credentials, Security, SecurityFileError
@@ -84,6 +85,15 @@ class DaemonOptions:
     devices: Mapping[str, Device] = field(default_factory=dict)
 
 
+class _End(Enum):
+    """Why a controller of this process does not lead any more."""
+
+    NEW_FABRIC = "the store has another fabric"
+    STEPPED_DOWN = "an operator requested it"
+    LOST = "another controller leads, or the store cannot be reached"
+    STOPPED = "a signal, or its own end"
+
+
 Equip = Callable[[Fabric], tuple[Fabric, DaemonOptions]]
 """Returns a fabric as its switches are, and the options for it. Raises FabricError."""
 
@@ -126,20 +136,20 @@ async def _run(
             events = EventFiles(options.files.with_name(f"{options.files.name}.events"))
             stack.callback(events.close)
             listener = Listener(stack, options, events)
-            has_new_fabric = True
+            end = _End.NEW_FABRIC
             while not stop.is_set():
-                term = _term(leadership) if has_new_fabric else None
+                term = _term(leadership) if end is _End.NEW_FABRIC else None
                 if term is None:
-                    term = await _stand_by(equip, options, store, leadership, listener, report, stop)
+                    pause_s = STEP_DOWN_S if end is _End.STEPPED_DOWN else 0.0
+                    term = await _stand_by(equip, options, store, leadership, listener, report, stop, pause_s)
                 if term is None:
                     break
                 try:
-                    has_new_fabric = await _lead(
-                        equip, store, leadership, term, listener, report, stop, watchdog.idle_s
-                    )
+                    end = await _lead(equip, store, leadership, term, listener, report, stop, watchdog.idle_s)
                 except (NotLeaderError, StoreUnavailableError) as error:
                     report(f"stands by: {error}")
-                    has_new_fabric = False
+                    end = _End.LOST
+                if end is not _End.NEW_FABRIC:
                     leadership.release()
     finally:
         store.close()
@@ -253,8 +263,10 @@ async def _stand_by(
     listener: Listener,
     report: Callable[[str], None],
     stop: asyncio.Event,
+    pause_s: float,
 ) -> int | None:
-    """Answer reads from the store until this process leads. Return its term; None if it stops before."""
+    """Answer reads from the store until this process leads, at the earliest after `pause_s`. Return its term; None if
+    it stops before."""
     service = StandbyService(lambda: _configured(store, equip)[0], options.controller.packet_model, store)
     try:
         await listener.serve(service, leads=False)
@@ -266,7 +278,7 @@ async def _stand_by(
         report(f"standby without an address of its own: {error}")
     if not has_tokens_of(_security(options), store.primary_tokens):
         report(_OTHER_TOKENS)
-    term = await leadership.wait_until_leader(stop)
+    term = await leadership.wait_until_leader(stop, pause_s)
     service.retire()
     return term
 
@@ -280,8 +292,8 @@ async def _lead(
     report: Callable[[str], None],
     stop: asyncio.Event,
     idle_s: Callable[[], float],
-) -> bool:
-    """Lead with the store's fabric until a signal, or until the store has another one. Return whether it has. Raises
+) -> _End:
+    """Lead with the store's fabric until a signal or a request ends it, or until the store has another one. Raises
     NotLeaderError if this process does not lead any more."""
     config, options = _configured(store, equip)
     lanes = options.controller.packet_model.lanes
@@ -302,7 +314,9 @@ async def _lead(
     collector = ControllerCollector(controller.state, controller.switches, controller.planning)
     await plans.start()
     running = asyncio.create_task(controller.run())
-    ends = [asyncio.create_task(event.wait()) for event in (stop, changes.applied, store.engine.lost)]
+    steps_down = controller.state.steps_down
+    events = (stop, changes.applied, steps_down, store.engine.lost)
+    ends = [asyncio.create_task(event.wait()) for event in events]
     try:
         with metrics_server(collector, options.metrics_port, idle_s, options.metrics_descriptor):
             await listener.serve(service_of(controller))
@@ -311,7 +325,9 @@ async def _lead(
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
             if store.engine.lost.is_set():
                 raise NotLeaderError(f"{store.name}: this controller has lost its lease, or the store")
-            return changes.applied.is_set() and not stop.is_set()
+            if changes.applied.is_set():
+                return _End.NEW_FABRIC
+            return _End.STEPPED_DOWN if steps_down.is_set() else _End.STOPPED
     finally:
         for task in ends:
             task.cancel()

@@ -207,6 +207,7 @@ class Service(JobsService):
             primary_address=state.registry.primary,
             links=link_messages(state.fabric, self._switches.loads.all()),
             withdrawn_elements=state.failures.withdrawn.names,
+            leads_since=state.registry.leads_since,
         )
 
     @refusing
@@ -247,6 +248,10 @@ class Service(JobsService):
     async def CancelRollout(self, request: pb.CancelRolloutRequest, context: Context) -> pb.FabricStatus:
         self._rollouts.cancel()
         return self._fabric_status()
+
+    async def StepDown(self, request: pb.StepDownRequest, context: Context) -> pb.StepDownResponse:
+        self._state.steps_down.set()
+        return pb.StepDownResponse()
 
     def _fabric_status(self) -> pb.FabricStatus:
         state = self._state

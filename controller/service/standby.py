@@ -119,6 +119,7 @@ class StandbyService(JobsService):
             switches=rows,
             primary_address=self._primary(),
             withdrawn_elements=withdrawn,
+            leads_since=self._store.leads_since,
         )
 
     @refusing
@@ -150,7 +151,7 @@ class StandbyService(JobsService):
     SubmitJob = SubmitJobFor = PlanJob = CancelJob = ReconfigureJob = AddWorkers = Replan = DebugJob = (
         _refused
     )
-    WithdrawElements = GiveBackElements = ChangeFabric = RollOutProgram = CancelRollout = _refused
+    WithdrawElements = GiveBackElements = ChangeFabric = RollOutProgram = CancelRollout = StepDown = _refused
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
@@ -332,6 +333,7 @@ for _name in (
     "ChangeFabric",
     "RollOutProgram",
     "CancelRollout",
+    "StepDown",
     "ListHosts",
 ):
     setattr(ServiceProxy, _name, _forwarded(_name))

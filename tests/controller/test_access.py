@@ -163,6 +163,7 @@ MAY_CALL = {
     "Replan": OPERATORS,
     "RollOutProgram": OPERATORS,
     "CancelRollout": OPERATORS,
+    "StepDown": OPERATORS,
     "WithdrawElements": OPERATORS,
     "GiveBackElements": OPERATORS,
     "ChangeFabric": OPERATORS,
