@@ -10,6 +10,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +29,24 @@ class NotLeaderError(StoreError):
 
 Progress = Callable[[], object]
 """Returns another value once the process has done something. One that hangs must not keep others from leading."""
+
+
+@dataclass(frozen=True)
+class StoreMember:
+    """A server that keeps a store. `fault`: why it does not answer, or its alarms."""
+
+    address: str
+    version: str
+    leads: bool
+    fault: str
+
+
+@dataclass(frozen=True)
+class StoreUsers:
+    """The addresses of the controllers that stand by, as far as they are known, and the servers of the store."""
+
+    standbys: tuple[str, ...] = ()
+    members: tuple[StoreMember, ...] = ()
 
 
 class StoreEngine(Protocol):
@@ -59,6 +78,13 @@ class StoreEngine(Protocol):
 
     def version(self, database: sqlite3.Connection) -> int:
         """A number that differs whenever another process has changed the database."""
+
+    def stand_by(self, address: str, progress: Progress) -> None:
+        """Note that this process stands by, and where it serves ("": nowhere), until it leads or is released. Raises
+        StoreError."""
+
+    def users(self) -> StoreUsers:
+        """Find out what `StoreUsers` has, which a thread may do. Raises StoreError."""
 
     def try_lead(self, database: sqlite3.Connection, progress: Progress) -> bool:
         """Keep other processes from leading, until `release`, or until there is no `progress`. False while another one
@@ -101,6 +127,11 @@ class FileEngine:
     def version(self, database: sqlite3.Connection) -> int:
         [(found,)] = database.execute("PRAGMA data_version").fetchall()
         return int(found)
+
+    def stand_by(self, address: str, progress: Progress) -> None: ...
+
+    def users(self) -> StoreUsers:
+        return StoreUsers()
 
     def try_lead(self, database: sqlite3.Connection, progress: Progress) -> bool:
         lock = lock_of(self.path)

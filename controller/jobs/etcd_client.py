@@ -19,7 +19,7 @@ import grpc
 from google.protobuf.message import Message
 
 from netfold.controller.jobs import etcd_pb2 as pb
-from netfold.controller.jobs.engine import StoreError, StoreUnavailableError
+from netfold.controller.jobs.engine import StoreError, StoreMember, StoreUnavailableError
 
 PORT = 2379
 EXPECTED = "expected etcd://HOST[:PORT],HOST,.../PREFIX?ca=FILE&cert=FILE&key=FILE"
@@ -74,6 +74,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]|[A-Za-z0-9_.-]+)(?::([0-9
 _FILES = ("ca", "cert", "key")
 
 _RANGE, _TXN = "KV/Range", "KV/Txn"
+_STATUS = "Maintenance/Status"
 _GRANT, _REVOKE, _KEEP_ALIVE = "Lease/LeaseGrant", "Lease/LeaseRevoke", "Lease/LeaseKeepAlive"
 
 Answer = TypeVar("Answer", bound=Message)
@@ -264,6 +265,11 @@ class EtcdClient:
         answer = self._call(_GRANT, request, pb.LeaseGrantResponse, self._limit_s, ATTEMPT_S)
         return answer.ID, answer.TTL
 
+    def put(self, leased: Leased) -> None:
+        """Write a key that is deleted when its lease ends."""
+        put = _put(self._prefix + leased.key.encode(), leased.value, leased.lease)
+        self._call(_TXN, pb.TxnRequest(success=[put]), pb.TxnResponse, self._limit_s, ATTEMPT_S)
+
     def revoke(self, lease: int) -> None:
         """End a lease, and delete its keys."""
         request = pb.LeaseRevokeRequest(ID=lease)
@@ -288,6 +294,25 @@ class EtcdClient:
         finally:
             answers.cancel()
         return max(0, answer.TTL)
+
+    # ---- members ---------------------------------------------------------------------------------
+
+    def members(self) -> tuple[StoreMember, ...]:
+        """The members of the address, one after the other."""
+        return tuple(map(self._member, self._members, self._channels))
+
+    def _member(self, address: str, channel: grpc.Channel) -> StoreMember:
+        call: Callable[..., pb.StatusResponse] = channel.unary_unary(
+            f"/etcdserverpb.{_STATUS}",
+            request_serializer=pb.StatusRequest.SerializeToString,
+            response_deserializer=pb.StatusResponse.FromString,
+        )
+        try:
+            status = call(pb.StatusRequest(), timeout=ATTEMPT_S)
+        except grpc.RpcError as error:
+            return StoreMember(address, "", leads=False, fault=_cause(error))
+        leads = status.leader == status.header.member_id
+        return StoreMember(address, status.version, leads, ", ".join(status.errors))
 
     # ---- calls -----------------------------------------------------------------------------------
 

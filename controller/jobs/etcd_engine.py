@@ -5,6 +5,7 @@ the rows that the transaction has changed.
 
     head                 TERM:PROCESS:NUMBER, another one with each write; each compares it with the one before
     leader               MACHINE:PROCESS, with the lease of the process that leads
+    standby/PROCESS      the address of a process that stands by, with its lease
     data/KEY/PART        the rows of a key, compressed, in parts
     new/KEY/PART         what a commit that does not fit one transaction of etcd is going to write
     decided              exists while what is under new/ has been committed, and is moved to data/
@@ -21,7 +22,6 @@ import socket
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,6 +32,7 @@ from netfold.controller.jobs.engine import (
     Progress,
     StoreError,
     StoreUnavailableError,
+    StoreUsers,
 )
 from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Keys, Leased
 from netfold.controller.jobs.etcd_lease import EtcdLease, boot_time
@@ -42,7 +43,7 @@ MAX_BYTES = 1_000_000
 """Values in a transaction; etcd takes 1.5 MiB."""
 PART_BYTES = 400_000
 
-HEAD, LEADER, DECIDED, DATA, NEW = "head", "leader", "decided", "data/", "new/"
+HEAD, LEADER, STANDBY, DECIDED, DATA, NEW = "head", "leader", "standby/", "decided", "data/", "new/"
 _WRITTEN, _DELETED = b"=", b"-"
 """First bytes of values under new/."""
 
@@ -111,6 +112,7 @@ class EtcdEngine:
         self._client = EtcdClient(address)
         self._lease_client = EtcdClient(address)
         self._lease: EtcdLease | None = None
+        self._standby: EtcdLease | None = None
         self._process = secrets.token_hex(4)
         self._number = 0
         self._head: bytes | None = None
@@ -322,6 +324,16 @@ class EtcdEngine:
     def is_held(self) -> bool:
         return self._lease is not None and self._lease.is_held
 
+    def stand_by(self, address: str, progress: Progress) -> None:
+        if self._standby is None or not self._standby.is_held:
+            self._standby = EtcdLease(self._lease_client, progress, lambda _: None, self._now)
+            self._client.put(Leased(STANDBY + self._process, address.encode(), self._standby.number))
+
+    def users(self) -> StoreUsers:
+        members = self._lease_client.members()
+        standbys = self._lease_client.load_few(STANDBY).values()
+        return StoreUsers(tuple(sorted(s.decode(errors="replace") for s in standbys)), members)
+
     def try_lead(self, database: sqlite3.Connection, progress: Progress) -> bool:
         return self.changes()(database) and self.take(database, progress)
 
@@ -340,6 +352,7 @@ class EtcdEngine:
             if self._client.replace(HEAD, self._head, after, {}, own) != after:
                 return False
             self._head, self._lease = after, lease
+            self._end_standby()
             self.lost.clear()
             return True
         finally:
@@ -348,11 +361,17 @@ class EtcdEngine:
 
     def release(self) -> None:
         """Nothing is committed any more. Memory may have what etcd has not, and is read anew."""
+        self._end_standby()
         lease, self._lease = self._lease, None
         self.lost.set()
         self._revision = 0
         if lease is not None:
             lease.release()
+
+    def _end_standby(self) -> None:
+        standby, self._standby = self._standby, None
+        if standby is not None:
+            standby.release()
 
     def close(self) -> None:
         self.release()
@@ -367,9 +386,15 @@ def _in_loop(call: Callable[[], None]) -> Callable[[], None]:
     except RuntimeError:
         return call
 
+    async def made() -> None:
+        call()
+
     def from_thread() -> None:
-        with suppress(RuntimeError):  # the loop is over
-            loop.call_soon_threadsafe(call)
+        pending = made()
+        try:
+            asyncio.run_coroutine_threadsafe(pending, loop)
+        except RuntimeError:  # the loop is over
+            pending.close()
 
     return from_thread
 

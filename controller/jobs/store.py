@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from netfold.controller.jobs.engine import FileEngine, Progress, StoreEngine, StoreError
+from netfold.controller.jobs.engine import FileEngine, Progress, StoreEngine, StoreError, StoreUsers
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
@@ -166,8 +166,9 @@ class Store:
         """The digest of the tokens that the leader accepts, or the last one accepted; "" if none has published it."""
         return str(self._fact("primary_tokens") or "")
 
-    def set_primary(self, address: str, tokens: str) -> None:
-        """Publish the address of the leader and the digest of its `tokens`, within a change."""
+    def set_primary(self, address: str, tokens: str, leads_since: float = 0.0) -> None:
+        """Publish the address of the leader, the digest of its `tokens`, and when it began to lead, within a change."""
+        self._set("leads_since", leads_since)
         self._set("primary", address)
         self._set("primary_tokens", tokens)
 
@@ -183,22 +184,22 @@ class Store:
         change = await asyncio.to_thread(self.engine.changes)
         return change(self._db)
 
+    def stand_by(self, address: str, progress: Progress) -> None:
+        """Note that this process stands by, as `StoreEngine.stand_by`."""
+        self.engine.stand_by(address, progress)
+
+    async def users(self) -> StoreUsers:
+        """The other controllers and the servers of the store. Raises StoreError."""
+        return await asyncio.to_thread(self.engine.users)
+
     def try_lead(self, progress: Progress) -> bool:
         """Keep other processes from leading, as `StoreEngine.try_lead`."""
         return self.engine.try_lead(self._db, progress)
 
     @property
     def leads_since(self) -> float:
-        """When the leader of the current term began to lead, by its wall clock; 0 if a version before did not write
-        it."""
+        """When the leader at `primary` began to lead, by its wall clock; 0 if a version before did not write it."""
         return float(self._fact("leads_since", 0))
-
-    def begin_term(self, now: float) -> int:
-        """Make the next term, within a change."""
-        term = max(self.number("term") + 1, int(now))
-        self.set_number("term", term)
-        self._set("leads_since", now)
-        return term
 
     # ---- the fabric ------------------------------------------------------------------------------
 

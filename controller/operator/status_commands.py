@@ -37,6 +37,7 @@ STATUS_POLL_S = 0.1
 """Seconds between two requests of the status, which has no notification."""
 
 status = typer.Typer()
+members = typer.Typer()
 step_down = typer.Typer()
 top = typer.Typer()
 usage = typer.Typer()
@@ -64,10 +65,37 @@ def show_status(where: ControllerOptions, as_json: AsJson = False) -> None:
         note_standby(answer.primary_address)
     Console().print(table)
     if answer.leads_since:
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(answer.leads_since))
-        typer.echo(f"the controller at {answer.primary_address} leads since {since}")
+        typer.echo(f"the controller at {answer.primary_address} leads since {_time(answer.leads_since)}")
     if answer.withdrawn_elements:
         typer.echo(f"withdrawn: {', '.join(answer.withdrawn_elements)} (netfold fabric status)")
+
+
+@members.command()
+@reaches_controller
+def show_members(where: ControllerOptions, as_json: AsJson = False) -> None:
+    """Show which controller leads and which stand by, and of a store in etcd its members and their alarms.
+
+    Exit codes: 0 shown, 4 no controller answers, or no majority of etcd.
+    """
+    answer = call_controller(
+        where, lambda stub: stub.ListControllers(pb.ListControllersRequest(), timeout=10)
+    )
+    if as_json:
+        print_json(plain(answer))
+        return
+    table = Table("member", "address", "role", "version", "fault")
+    since = f"leads since {_time(answer.leads_since)}" if answer.leads_since else "leads"
+    table.add_row("controller", answer.leader, since)
+    for address in answer.standbys:
+        table.add_row("controller", address or "none of its own", "stands by")
+    for member in answer.members:
+        role = "leads" if member.leads else "follows" if member.version else "?"
+        table.add_row("etcd", member.address, role, member.version, member.fault)
+    Console().print(table)
+
+
+def _time(since: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
 
 
 @step_down.command()
@@ -86,7 +114,7 @@ def step_down_controller(where: ControllerOptions) -> None:
             while True:
                 with contextlib.suppress(grpc.aio.AioRpcError):
                     now = await stub.GetStatus(pb.StatusRequest(), timeout=10)
-                    if now.leads_since != before.leads_since and now.primary_address:
+                    if now.leads_since != before.leads_since:
                         return before, now
                 await asyncio.sleep(STATUS_POLL_S)
 

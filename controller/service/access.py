@@ -48,6 +48,7 @@ RULES: Mapping[str, Rule] = {
     "WatchJob": Rule(Right.READ, "name"),
     "ExplainJob": Rule(Right.READ, "name"),
     "GetStatus": Rule(Right.READ),
+    "ListControllers": Rule(Right.FABRIC),
     "GetFabricStatus": Rule(Right.READ),
     "GetUsage": Rule(Right.READ),
     "WatchRecording": Rule(Right.READ),

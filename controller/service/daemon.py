@@ -278,7 +278,7 @@ async def _stand_by(
         report(f"standby without an address of its own: {error}")
     if not has_tokens_of(_security(options), store.primary_tokens):
         report(_OTHER_TOKENS)
-    term = await leadership.wait_until_leader(stop, pause_s)
+    term = await leadership.wait_until_leader(stop, pause_s, published_address(listener.address))
     service.retire()
     return term
 

@@ -45,32 +45,40 @@ class Leadership:
         self._now = now
         self._progress = progress
         self._leads = False
+        self._since = 0.0
         self._address: str | None = None
 
     def try_lead(self) -> int | None:
         """Become the leader and return the new term; None while another process leads. Terms follow the clock: the
         first leader of a restored store has a greater one than all leaders that came after the backup. Raises
         StoreError, also if another version has finalized the store."""
-        self._leads = self._leads or self._store.try_lead(self._progress)
+        if not self._leads:
+            self._leads, self._since = self._store.try_lead(self._progress), self._now()
         if not self._leads:
             return None
         try:
             with self._store.change():
                 self._store.expect_schema()  # another version may have finalized it while this one stood by
-                return self._store.begin_term(self._now())
+                term = max(self._store.number("term") + 1, int(self._now()))
+                self._store.set_number("term", term)
+                return term
         except StoreError:
             self.release()
             raise
 
-    async def wait_until_leader(self, stop: asyncio.Event, pause_s: float = 0.0) -> int | None:
+    async def wait_until_leader(
+        self, stop: asyncio.Event, pause_s: float = 0.0, address: str = ""
+    ) -> int | None:
         """Follow the store until this process leads, at the earliest after `pause_s`, and return its term; None if
-        `stop` is set before. Raises StoreError for a store that this version cannot use."""
+        `stop` is set before. `address`: where it serves meanwhile. Raises StoreError for a store that this version
+        cannot use."""
         began, cause = time.monotonic(), ""
         while not stop.is_set():
             try:
                 is_vacant = await self._store.follow() and time.monotonic() - began >= pause_s
                 if is_vacant and (term := self.try_lead()) is not None:
                     return term
+                self._store.stand_by(address, self._progress)
                 cause = ""
             except (StoreUnavailableError, NotLeaderError) as error:
                 if cause != (cause := str(error)):
@@ -85,7 +93,7 @@ class Leadership:
         self._address = address
         digest = token_digest(security)
         with self._store.change():
-            self._store.set_primary(address, digest)
+            self._store.set_primary(address, digest, self._since)
 
     def publish_tokens(self, security: Security | None) -> None:
         """Publish other tokens at the same address. A standby publishes them once it leads."""

@@ -26,6 +26,7 @@ from netfold.controller.service.messages import (
     Context,
     StandbyError,
     StandbyJoinError,
+    controllers_message,
     hosts_message,
     job_message,
     jobs_message,
@@ -132,6 +133,12 @@ class StandbyService(JobsService):
             rollout=self._store.rollout,
             standby_of=self._primary(),
         )
+
+    @refusing
+    async def ListControllers(
+        self, request: pb.ListControllersRequest, context: Context
+    ) -> pb.ControllerList:
+        return await controllers_message(self._current())
 
     async def GetUsage(self, request: pb.UsageRequest, context: Context) -> pb.Usage:
         return usage_message(self._current(), standby_of=self._primary())
@@ -334,6 +341,7 @@ for _name in (
     "RollOutProgram",
     "CancelRollout",
     "StepDown",
+    "ListControllers",
     "ListHosts",
 ):
     setattr(ServiceProxy, _name, _forwarded(_name))

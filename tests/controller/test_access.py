@@ -164,6 +164,7 @@ MAY_CALL = {
     "RollOutProgram": OPERATORS,
     "CancelRollout": OPERATORS,
     "StepDown": OPERATORS,
+    "ListControllers": OPERATORS,
     "WithdrawElements": OPERATORS,
     "GiveBackElements": OPERATORS,
     "ChangeFabric": OPERATORS,

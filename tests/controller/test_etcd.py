@@ -213,6 +213,10 @@ async def test_a_standby_leads_with_the_store_and_the_leader_before_stands_by(et
         second_address = operator.address = f"unix:{operator.folder}/d.sock"
         async with operator.controller("--state", state, prelude=PATIENT) as second:
             await operator.says(second, f"the primary is at {first_address}")
+            code, out, _ = await operator.run("controller", "members", "--json")
+            shown = json.loads(out)
+            assert (code, shown["leader"], shown["standbys"]) == (0, first_address, [second_address])
+            assert [(member["leads"], member["fault"]) for member in shown["members"]] == [(True, "")]
             first.send_signal(signal.SIGSTOP)
             await operator.serves(second)
             code, out, _ = await operator.run("job", "show", "job", "--json")
@@ -232,7 +236,7 @@ async def test_a_standby_leads_with_the_store_and_the_leader_before_stands_by(et
 
 
 async def test_a_leader_that_was_stopped_writes_nothing_where_ids_are_forgotten(etcd: EtcdServer, tmp_path):
-    """It goes on when the newer one is dead: neither etcd nor the switch has anybody who leads."""
+    """It goes on when the newer one is dead: neither etcd nor the switch has a leader."""
     state = etcd.state()
     client = EtcdClient(EtcdAddress.of(state))
     async with (
@@ -242,8 +246,8 @@ async def test_a_leader_that_was_stopped_writes_nothing_where_ids_are_forgotten(
         switch = operator.switch
         switch.forgets_ids = True
         await operator.serves(first)
-        empty = switch.entries()
         assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+        held = switch.entries()
         operator.address = f"unix:{operator.folder}/d.sock"
         async with operator.controller("--state", state, prelude=PATIENT) as second:
             await operator.says(second, "standby at")
@@ -251,19 +255,19 @@ async def test_a_leader_that_was_stopped_writes_nothing_where_ids_are_forgotten(
             await operator.serves(second)
             assert (await operator.run("job", "cancel", "job"))[0] == 0
             async with asyncio.timeout(DEADLINE_S):
-                while switch.entries() != empty:
+                while switch.entries() == held:
                     await asyncio.sleep(0.05)
             second.kill()
             await second.wait()
             async with asyncio.timeout(DEADLINE_S):
                 while len(switch.clients) > 1:
                     await asyncio.sleep(0.05)
-            last, head = max(switch.writers), client.load()[HEAD]
+            last, head, left = max(switch.writers), client.load()[HEAD], switch.entries()
             switch.writers.clear()
             first.send_signal(signal.SIGCONT)
             await operator.says(first, "stands by")
             assert client.load()[HEAD] == head
-            assert (switch.writers, switch.entries()) == ([], empty)
+            assert (switch.writers, switch.entries()) == ([], left)
             operator.address = f"unix:{operator.folder}/c.sock"
             await operator.serves(first)
             assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0

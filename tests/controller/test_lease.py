@@ -199,14 +199,15 @@ def test_one_leads_until_it_steps_down_and_terms_grow(etcd: EtcdServer):
     with pytest.raises(NotLeaderError):
         _set(first, 6)
     assert standby.try_lead() == 2
-    assert (second.number("seq"), second.leads_since) == (5, 1.0)
+    standby.publish("b", None)
+    assert (second.number("seq"), second.primary, second.leads_since) == (5, "b", 1.0)
     assert leader.try_lead() is None
     standby.release()
     assert leader.try_lead() == 3
 
 
 @pytest.mark.usefixtures("_long")
-def test_who_does_not_get_the_leadership_keeps_no_lease(etcd: EtcdServer, monkeypatch):
+def test_a_process_that_does_not_get_the_leadership_keeps_no_lease(etcd: EtcdServer, monkeypatch):
     """Another process has been faster between its look at the store and its attempt."""
     state = etcd.state()
     first, second = _store(state), _store(state)
