@@ -106,7 +106,7 @@ class Operator:
     async def says(self, process: asyncio.subprocess.Process, what: str) -> str:
         """The line of its errors that has `what`."""
         assert process.stderr is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while what not in (line := (await process.stderr.readline()).decode()):
                 assert line, f"the controller ended with {await process.wait()}"
         return line
