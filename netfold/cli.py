@@ -80,6 +80,18 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="status",
         extra="controller",
     ),
+    "controller members": Command(
+        "controller.operator.status_commands",
+        "Show which controller leads, which stand by, and the members of etcd.",
+        attribute="members",
+        extra="controller",
+    ),
+    "controller step-down": Command(
+        "controller.operator.status_commands",
+        "Let a standby lead in place of the controller.",
+        attribute="step_down",
+        extra="controller",
+    ),
     "controller top": Command(
         "controller.operator.status_commands",
         "Watch jobs, trees, switches and links.",

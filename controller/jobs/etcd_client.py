@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import grpc
+from google.protobuf.message import Message
 
 from netfold.controller.jobs import etcd_pb2 as pb
-from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.engine import StoreError, StoreMember, StoreUnavailableError
 
 PORT = 2379
 EXPECTED = "expected etcd://HOST[:PORT],HOST,.../PREFIX?ca=FILE&cert=FILE&key=FILE"
@@ -37,6 +38,8 @@ LOAD_ATTEMPT_S = 3.0
 PAUSE_S = 0.02
 PAGE = 100
 """Keys in an answer: 40 MB at most."""
+NAMES = 10_000
+"""Keys without their values in an answer."""
 
 _OPTIONS = [
     ("grpc.enable_http_proxy", 0),
@@ -70,8 +73,11 @@ _ADDRESS = re.compile(r"etcd://([^/?#]*)/([A-Za-z0-9_.-]{1,64})(?:\?([^#\x00-\x1
 _HOST = re.compile(r"(\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
 _FILES = ("ca", "cert", "key")
 
-Request = pb.RangeRequest | pb.TxnRequest
-Answer = TypeVar("Answer", pb.RangeResponse, pb.TxnResponse)
+_RANGE, _TXN = "KV/Range", "KV/Txn"
+_STATUS = "Maintenance/Status"
+_GRANT, _REVOKE, _KEEP_ALIVE = "Lease/LeaseGrant", "Lease/LeaseRevoke", "Lease/LeaseKeepAlive"
+
+Answer = TypeVar("Answer", bound=Message)
 
 
 @dataclass(frozen=True)
@@ -144,8 +150,26 @@ def _is_here(member: str) -> bool:
         return host == "localhost"
 
 
+@dataclass(frozen=True)
+class Leased:
+    """A key that is deleted when its lease ends."""
+
+    key: str
+    value: bytes
+    lease: int
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Values by name, and the revision of etcd at which they were so."""
+
+    values: Mapping[str, bytes]
+    revision: int
+
+
 class EtcdClient:
-    """The keys below the prefix of an address. Raises StoreError where no member answers in time."""
+    """The keys below the prefix of an address. Raises StoreUnavailableError where no member answers in time, or one
+    refuses."""
 
     def __init__(self, address: EtcdAddress) -> None:
         self.name = str(address)
@@ -165,6 +189,8 @@ class EtcdClient:
         self._is_away = False
         self._away_until = 0.0
         self._why_away = ""
+        self.attempts = 0
+        """Calls at a member that have begun. Each one ends in time, so a process that makes them does not hang."""
 
     def close(self) -> None:
         for channel in self._channels:
@@ -172,45 +198,123 @@ class EtcdClient:
 
     def load(self) -> dict[str, bytes]:
         """All keys, as they were at one moment."""
-        return self._load("", LOAD_S, LOAD_ATTEMPT_S)
+        return dict(self.load_since(0).values)
+
+    def load_since(self, revision: int) -> Keys:
+        """The keys that were written at the revision or later."""
+        return self._load("", LOAD_S, LOAD_ATTEMPT_S, pb.RangeRequest(limit=PAGE, min_mod_revision=revision))
+
+    def names(self, revision: int) -> frozenset[str]:
+        """The names of all keys, as they were at a revision. It is refused once etcd has compacted its history."""
+        request = pb.RangeRequest(limit=NAMES, keys_only=True, revision=revision)
+        return frozenset(self._load("", LOAD_S, LOAD_ATTEMPT_S, request).values)
 
     def load_few(self, prefix: str) -> dict[str, bytes]:
         """The keys with a prefix, within the time of a write."""
-        return self._load(prefix, self._limit_s, ATTEMPT_S)
+        return dict(self._load(prefix, self._limit_s, ATTEMPT_S, pb.RangeRequest(limit=PAGE)).values)
 
-    def _load(self, prefix: str, limit_s: float, attempt_s: float) -> dict[str, bytes]:
+    def _load(self, prefix: str, limit_s: float, attempt_s: float, request: pb.RangeRequest) -> Keys:
         first = self._prefix + prefix.encode()
-        request = pb.RangeRequest(key=first, range_end=_end(first), limit=PAGE)
+        request.key, request.range_end = first, _end(first)
         found: dict[str, bytes] = {}
         until = time.monotonic() + limit_s
         while True:
-            answer = self._call("Range", request, pb.RangeResponse, until - time.monotonic(), attempt_s)
+            answer = self._call(_RANGE, request, pb.RangeResponse, until - time.monotonic(), attempt_s)
             found |= {self._name(kv.key): kv.value for kv in answer.kvs}
-            if not answer.more or not answer.kvs:
-                return found
-            request.key = answer.kvs[-1].key + b"\0"
             request.revision = request.revision or answer.header.revision
+            if not answer.more or not answer.kvs:
+                return Keys(found, request.revision)
+            request.key = answer.kvs[-1].key + b"\0"
 
     def replace(
-        self, key: str, before: bytes | None, after: bytes, changes: Mapping[str, bytes | None]
+        self,
+        key: str,
+        before: bytes | None,
+        after: bytes,
+        changes: Mapping[str, bytes | None],
+        leased: Leased | None = None,
     ) -> bytes | None:
         """Make the changes (None: the key goes) and write `after` to `key`, if that has the value `before` (None: it
-        does not exist). Return its value: `after`, or else the one that it had, and nothing was changed. The call is
-        repeated where no answer comes, so no `after` may be used twice."""
+        does not exist), and if the key of `leased`, which is then made, does not exist. Return the value of `key`:
+        `after`, or else the one that it had, and nothing was changed. The call is repeated where no answer comes, so no
+        `after` may be used twice."""
         own = self._prefix + key.encode()
         compare = pb.Compare(key=own, target=pb.Compare.VALUE, value=before)
         if before is None:
-            compare = pb.Compare(key=own, target=pb.Compare.CREATE, create_revision=0)
+            compare = _missing(own)
         request = pb.TxnRequest(
             compare=[compare],
             success=[_put(own, after), *(self._change(k, v) for k, v in changes.items())],
             failure=[pb.RequestOp(request_range=pb.RangeRequest(key=own))],
         )
-        answer = self._call("Txn", request, pb.TxnResponse, self._limit_s, ATTEMPT_S)
+        if leased is not None:
+            new = self._prefix + leased.key.encode()
+            request.compare.append(_missing(new))
+            request.success.append(_put(new, leased.value, leased.lease))
+        answer = self._call(_TXN, request, pb.TxnResponse, self._limit_s, ATTEMPT_S)
         if answer.succeeded:
             return after
         found = answer.responses[0].response_range.kvs if answer.responses else ()
         return found[0].value if found else None
+
+    # ---- leases ----------------------------------------------------------------------------------
+
+    def grant(self, ttl_s: int) -> tuple[int, int]:
+        """Make a lease. Return its number, and the seconds for which it lasts from the call on."""
+        request = pb.LeaseGrantRequest(TTL=ttl_s)
+        answer = self._call(_GRANT, request, pb.LeaseGrantResponse, self._limit_s, ATTEMPT_S)
+        return answer.ID, answer.TTL
+
+    def put(self, leased: Leased) -> None:
+        """Write a key that is deleted when its lease ends."""
+        put = _put(self._prefix + leased.key.encode(), leased.value, leased.lease)
+        self._call(_TXN, pb.TxnRequest(success=[put]), pb.TxnResponse, self._limit_s, ATTEMPT_S)
+
+    def revoke(self, lease: int) -> None:
+        """End a lease, and delete its keys."""
+        request = pb.LeaseRevokeRequest(ID=lease)
+        self._call(_REVOKE, request, pb.LeaseRevokeResponse, self._limit_s, ATTEMPT_S)
+
+    def renew(self, lease: int) -> int | None:
+        """Renew a lease at one member; the next call goes to another one if it does not answer. Return the seconds for
+        which it lasts from the call on; 0: it is over; None: no answer."""
+        self.attempts += 1
+        call: Callable[..., Any] = self._channel.stream_stream(
+            f"/etcdserverpb.{_KEEP_ALIVE}",
+            request_serializer=pb.LeaseKeepAliveRequest.SerializeToString,
+            response_deserializer=pb.LeaseKeepAliveResponse.FromString,
+        )
+        requests = iter([pb.LeaseKeepAliveRequest(ID=lease)])
+        answers = call(requests, timeout=ATTEMPT_S, metadata=_HAS_LEADER)
+        try:
+            answer: pb.LeaseKeepAliveResponse = next(answers)
+        except (grpc.RpcError, StopIteration):
+            self._at += 1
+            return None
+        finally:
+            answers.cancel()
+        return max(0, answer.TTL)
+
+    # ---- members ---------------------------------------------------------------------------------
+
+    def members(self) -> tuple[StoreMember, ...]:
+        """The members of the address, one after the other."""
+        return tuple(map(self._member, self._members, self._channels))
+
+    def _member(self, address: str, channel: grpc.Channel) -> StoreMember:
+        call: Callable[..., pb.StatusResponse] = channel.unary_unary(
+            f"/etcdserverpb.{_STATUS}",
+            request_serializer=pb.StatusRequest.SerializeToString,
+            response_deserializer=pb.StatusResponse.FromString,
+        )
+        try:
+            status = call(pb.StatusRequest(), timeout=ATTEMPT_S)
+        except grpc.RpcError as error:
+            return StoreMember(address, "", leads=False, fault=_cause(error))
+        leads = status.leader == status.header.member_id
+        return StoreMember(address, status.version, leads, ", ".join(status.errors))
+
+    # ---- calls -----------------------------------------------------------------------------------
 
     @property
     def _limit_s(self) -> float:
@@ -228,16 +332,21 @@ class EtcdClient:
         except UnicodeDecodeError as error:
             raise StoreError(f"{self.name}: {key!r} is no key of a store of netfold") from error
 
+    @property
+    def _channel(self) -> grpc.Channel:
+        return self._channels[self._at % len(self._channels)]
+
     def _call(
-        self, method: str, request: Request, kind: type[Answer], limit_s: float, attempt_s: float
+        self, method: str, request: Message, kind: type[Answer], limit_s: float, attempt_s: float
     ) -> Answer:
         if time.monotonic() < self._away_until:
-            raise StoreError(self._why_away)
+            raise StoreUnavailableError(self._why_away)
         until = time.monotonic() + limit_s
         while True:
-            at = self._at % len(self._channels)
-            call: Callable[..., Answer] = self._channels[at].unary_unary(
-                f"/etcdserverpb.KV/{method}",
+            self.attempts += 1
+            member = self._members[self._at % len(self._members)]
+            call: Callable[..., Answer] = self._channel.unary_unary(
+                f"/etcdserverpb.{method}",
                 request_serializer=type(request).SerializeToString,
                 response_deserializer=kind.FromString,
             )
@@ -245,15 +354,15 @@ class EtcdClient:
             try:
                 answer = call(request, timeout=min(left_s, attempt_s), metadata=_HAS_LEADER)
             except grpc.RpcError as error:
-                why = f"{self._members[at]}: {_cause(error)}"
+                why = f"{member}: {_cause(error)}"
                 if error.code() not in _OTHER_MEMBER:
-                    raise StoreError(f"{self.name}: etcd refuses the call: {why}") from error
+                    raise StoreUnavailableError(f"{self.name}: etcd refuses the call: {why}") from error
                 self._at += 1
                 if time.monotonic() >= until:
                     self._is_away = True
                     self._away_until = time.monotonic() + AWAY_S
                     self._why_away = f"{self.name}: no member of etcd answers: {why}"
-                    raise StoreError(self._why_away) from error
+                    raise StoreUnavailableError(self._why_away) from error
             else:
                 self._is_away = False
                 return answer
@@ -268,8 +377,12 @@ def _cause(error: grpc.RpcError) -> str:
     return next((cause for sign, cause in _CAUSES.items() if sign in details), "it cannot be reached")
 
 
-def _put(key: bytes, value: bytes) -> pb.RequestOp:
-    return pb.RequestOp(request_put=pb.PutRequest(key=key, value=value))
+def _put(key: bytes, value: bytes, lease: int = 0) -> pb.RequestOp:
+    return pb.RequestOp(request_put=pb.PutRequest(key=key, value=value, lease=lease))
+
+
+def _missing(key: bytes) -> pb.Compare:
+    return pb.Compare(key=key, target=pb.Compare.CREATE, create_revision=0)
 
 
 def _end(prefix: bytes) -> bytes:

@@ -4,6 +4,8 @@
 the rows that the transaction has changed.
 
     head                 TERM:PROCESS:NUMBER, another one with each write; each compares it with the one before
+    leader               MACHINE:PROCESS, with the lease of the process that leads
+    standby/PROCESS      the address of a process that stands by, with its lease
     data/KEY/PART        the rows of a key, compressed, in parts
     new/KEY/PART         what a commit that does not fit one transaction of etcd is going to write
     decided              exists while what is under new/ has been committed, and is moved to data/
@@ -16,15 +18,24 @@ import base64
 import json
 import re
 import secrets
+import socket
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from netfold.controller.jobs.engine import FileEngine, NotLeaderError, StoreError
-from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
+from netfold.controller.jobs.engine import (
+    FileEngine,
+    NotLeaderError,
+    Progress,
+    StoreError,
+    StoreUnavailableError,
+    StoreUsers,
+)
+from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Keys, Leased
+from netfold.controller.jobs.etcd_lease import EtcdLease, boot_time
 
 MAX_KEYS = 120
 """Keys that a transaction writes beside `head`; etcd takes 128 operations."""
@@ -32,7 +43,7 @@ MAX_BYTES = 1_000_000
 """Values in a transaction; etcd takes 1.5 MiB."""
 PART_BYTES = 400_000
 
-HEAD, DECIDED, DATA, NEW = "head", "decided", "data/", "new/"
+HEAD, LEADER, STANDBY, DECIDED, DATA, NEW = "head", "leader", "standby/", "decided", "data/", "new/"
 _WRITTEN, _DELETED = b"=", b"-"
 """First bytes of values under new/."""
 
@@ -92,12 +103,16 @@ def engine_of(state: str | Path) -> FileEngine | EtcdEngine:
 
 class EtcdEngine:
     """Keeps a store under the prefix of an address. Each write compares what was there before: of two processes,
-    the one that wrote last commits, and the other one has lost the store."""
+    the one that wrote last commits, and the other one has lost the store. One process leads, by a lease."""
 
-    def __init__(self, address: EtcdAddress) -> None:
+    def __init__(self, address: EtcdAddress, now: Callable[[], float] = boot_time) -> None:
         self.name = str(address)
+        self._now = now
         self.lost = asyncio.Event()
         self._client = EtcdClient(address)
+        self._lease_client = EtcdClient(address)
+        self._lease: EtcdLease | None = None
+        self._standby: EtcdLease | None = None
         self._process = secrets.token_hex(4)
         self._number = 0
         self._head: bytes | None = None
@@ -107,6 +122,9 @@ class EtcdEngine:
         """Keys of commits that failed: etcd may have them. The next commit writes them as they are in memory."""
         self._is_settled = True
         """Whether `head` is known, and nothing is left under new/."""
+        self._revision = 0
+        """Of etcd, when all keys were read; 0: memory may differ from them."""
+        self._version = 0
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -114,19 +132,12 @@ class EtcdEngine:
         """`is_replaced`: without rows, and the first commit replaces all that is stored, readable or not."""
         database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         database.executescript(tables)
-        found = self._client.load()
-        self._head = found.get(HEAD)
-        changes = _changes(found)
-        self._is_settled = not changes and DECIDED not in found
-        if DECIDED in found:
-            found |= {n: v for n, v in changes.items() if v is not None}
-            found = {n: v for n, v in found.items() if changes.get(n, v) is not None}
-        parts = {n.removeprefix(DATA): v for n, v in found.items() if n.startswith(DATA)}
-        if is_replaced:
-            self._replace(parts)
-        else:
-            self._insert(database, parts)
         database.executescript(_triggers())
+        found = self._client.load_since(0)
+        if is_replaced:
+            self._replace(found)
+        else:
+            self._read(database, found, found.values.keys(), is_whole=True)
         return database
 
     @property
@@ -134,29 +145,81 @@ class EtcdEngine:
         """Whether nothing was stored when this was opened."""
         return not self._parts
 
-    def _replace(self, names: Iterable[str]) -> None:
-        for name in names:
-            key = name.rpartition("/")[0]
-            prefix, _, rest = key.partition("/")
-            if prefix in _PREFIXES:
-                self._parts[key] = self._parts.get(key, 0) + 1
-                self._in_doubt.add((prefix, *rest.rpartition("/")[::2]))
+    def _replace(self, found: Keys) -> None:
+        self._head = found.values.get(HEAD)
+        self._is_settled = not any(name.startswith((NEW, DECIDED)) for name in found.values)
+        names = {*found.values, *(_changes(found.values) if DECIDED in found.values else ())}
+        for name in (n.removeprefix(DATA).rpartition("/")[0] for n in names if n.startswith(DATA)):
+            self._parts[name] = self._parts.get(name, 0) + 1
+            if (key := _key(name))[0] in _PREFIXES:
+                self._in_doubt.add(key)
 
-    def _insert(self, database: sqlite3.Connection, parts: Mapping[str, bytes]) -> None:
-        values: dict[str, list[bytes]] = {}
-        for name in sorted(parts):
-            values.setdefault(name.rpartition("/")[0], []).append(parts[name])
+    def changes(self) -> Callable[[sqlite3.Connection], bool]:
+        """The keys that were written since the last reading, and the names of all, which show those that are gone: no
+        history of etcd is needed."""
+        is_vacant = LEADER not in self._client.load_few(LEADER)
+        is_whole = self._revision == 0
+        if not is_whole and self._client.load_few(HEAD).get(HEAD) == self._head:
+            return lambda _: is_vacant
+        found = self._client.load_since(0 if is_whole else self._revision + 1)
+        names = found.values.keys() if is_whole else self._client.names(found.revision)
+        if DECIDED in names and not is_whole:  # its keys may have been written before
+            found, is_whole = self._client.load_since(0), True
+            names = found.values.keys()
+
+        def apply(database: sqlite3.Connection) -> bool:
+            self._read(database, found, names, is_whole=is_whole)
+            return is_vacant
+
+        return apply
+
+    def version(self, database: sqlite3.Connection) -> int:
+        return self._version
+
+    def _read(
+        self, database: sqlite3.Connection, found: Keys, names: Collection[str], *, is_whole: bool
+    ) -> None:
+        """Bring the database to the keys that were found of all `names`. Raises StoreError."""
+        if self._head is not None and HEAD not in names:
+            raise StoreError(f"{self.name}: the store is gone, as after a loss of etcd's data")
+        values = dict(found.values)
+        if DECIDED in values:
+            changes = _changes(values)
+            values |= {n: v for n, v in changes.items() if v is not None}
+            values = {n: v for n, v in values.items() if changes.get(n, v) is not None}
+            names = values.keys()
+        written: dict[str, list[bytes]] = {}
+        for name in sorted(n for n in values if n.startswith(DATA)):
+            written.setdefault(name.removeprefix(DATA).rpartition("/")[0], []).append(values[name])
+        kept = {n.removeprefix(DATA).rpartition("/")[0] for n in names if n.startswith(DATA)}
         database.execute("BEGIN")
-        for name, value in values.items():
-            self._parts[name] = len(value)
-            if name.partition("/")[0] not in _PREFIXES:
-                continue
-            try:
-                for table, rows in json.loads(zlib.decompress(b"".join(value)), object_hook=_blob).items():
-                    _insert_rows(database, table, rows)
-            except _UNREADABLE as error:
-                raise StoreError(f"{self.name}: the key {DATA}{name} cannot be read: {error}") from error
-        database.execute("COMMIT")
+        try:
+            for table in GROUPS if is_whole else ():
+                database.execute(f"DELETE FROM main.{table}")
+            for name in () if is_whole else {*written, *(self._parts.keys() - kept)}:
+                _delete_rows(database, _key(name))
+            for name, value in written.items():
+                self._insert(database, name, value)
+            database.execute("DELETE FROM temp.changed")
+            database.execute("COMMIT")
+        except BaseException:
+            database.execute("ROLLBACK")
+            raise
+        known = {} if is_whole else {name: count for name, count in self._parts.items() if name in kept}
+        self._parts = known | {name: len(value) for name, value in written.items()}
+        self._in_doubt = set()
+        self._is_settled = not any(name.startswith((NEW, DECIDED)) for name in {*names, *found.values})
+        self._head, self._revision, self._version = values.get(HEAD), found.revision, self._version + 1
+
+    def _insert(self, database: sqlite3.Connection, name: str, value: list[bytes]) -> None:
+        """Insert the rows of a key, but those of a later schema. Raises StoreError."""
+        if _key(name)[0] not in _PREFIXES:
+            return
+        try:
+            for table, rows in json.loads(zlib.decompress(b"".join(value)), object_hook=_blob).items():
+                _insert_rows(database, table, rows)
+        except _UNREADABLE as error:
+            raise StoreError(f"{self.name}: the key {DATA}{name} cannot be read: {error}") from error
 
     # ---- writing ---------------------------------------------------------------------------------
 
@@ -172,8 +235,9 @@ class EtcdEngine:
     def _keep(self, database: sqlite3.Connection, keys: set[Key]) -> None:
         if self.lost.is_set():
             raise NotLeaderError(self._taken_over())
-        term = database.execute("SELECT value FROM main.facts WHERE name = 'term'").fetchone()
-        term = term[0] if term else 0
+        if self._lease is not None and not self.is_held:
+            raise StoreUnavailableError(f"{self.name}: the lease of this controller was not renewed in time")
+        term = _term(database)
         if not self._is_settled:
             self._settle(term)
         values = {_name(key): _value(database, key) for key in sorted(keys)}
@@ -225,8 +289,7 @@ class EtcdEngine:
 
     def _send(self, term: int, changes: Mapping[str, bytes | None]) -> None:
         """Make some changes in one transaction of etcd. Raises NotLeaderError if another process has made one since."""
-        self._number += 1
-        after = f"{term}:{self._process}:{self._number}".encode()
+        after = self._next_head(term)
         found = self._client.replace(HEAD, self._head, after, changes)
         if found == after:
             self._head = after
@@ -234,6 +297,10 @@ class EtcdEngine:
             raise StoreError(f"{self.name}: an earlier change, which had no answer, was made now; try again")
         else:
             self._lose()
+
+    def _next_head(self, term: int) -> bytes:
+        self._number += 1
+        return f"{term}:{self._process}:{self._number}".encode()
 
     def _is_own(self, head: bytes | None) -> bool:
         """Whether this process has written it without an answer. An older one is of an etcd that was set back."""
@@ -249,19 +316,92 @@ class EtcdEngine:
         raise NotLeaderError(self._taken_over())
 
     def _taken_over(self) -> str:
-        return (
-            f"{self.name}: another process has written to the store, so that this one commits nothing any more. One "
-            "controller at a time may run with it"
-        )
+        return f"{self.name}: this process does not lead any more, or another one has written to the store"
 
     # ---- leading ---------------------------------------------------------------------------------
 
-    def try_lead(self) -> Callable[[], None]:
-        """The process that starts last leads: its first commit, of its term, ends those of the one before."""
-        return lambda: None
+    @property
+    def is_held(self) -> bool:
+        return self._lease is not None and self._lease.is_held
+
+    def stand_by(self, address: str, progress: Progress) -> None:
+        if self._standby is None or not self._standby.is_held:
+            self._standby = EtcdLease(self._lease_client, progress, lambda _: None, self._now)
+            self._client.put(Leased(STANDBY + self._process, address.encode(), self._standby.number))
+
+    def users(self) -> StoreUsers:
+        members = self._lease_client.members()
+        standbys = self._lease_client.load_few(STANDBY).values()
+        return StoreUsers(tuple(sorted(s.decode(errors="replace") for s in standbys)), members)
+
+    def try_lead(self, database: sqlite3.Connection, progress: Progress) -> bool:
+        return self.changes()(database) and self.take(database, progress)
+
+    def take(self, database: sqlite3.Connection, progress: Progress) -> bool:
+        """Lead with a store as it was read last. False if another process leads, or has changed it since."""
+        lost = _in_loop(self.lost.set)
+        lease = EtcdLease(
+            self._lease_client,
+            lambda: (progress(), self._client.attempts),
+            lambda lease: lost() if lease is self._lease else None,
+            self._now,
+        )
+        try:
+            own = Leased(LEADER, f"{socket.gethostname()}:{self._process}".encode(), lease.number)
+            after = self._next_head(_term(database))
+            if self._client.replace(HEAD, self._head, after, {}, own) != after:
+                return False
+            self._head, self._lease = after, lease
+            self._end_standby()
+            self.lost.clear()
+            return True
+        finally:
+            if self._lease is not lease:
+                lease.release()
+
+    def release(self) -> None:
+        """Nothing is committed any more. Memory may have what etcd has not, and is read anew."""
+        self._end_standby()
+        lease, self._lease = self._lease, None
+        self.lost.set()
+        self._revision = 0
+        if lease is not None:
+            lease.release()
+
+    def _end_standby(self) -> None:
+        standby, self._standby = self._standby, None
+        if standby is not None:
+            standby.release()
 
     def close(self) -> None:
-        self._client.close()
+        self.release()
+        for client in (self._client, self._lease_client):
+            client.close()
+
+
+def _in_loop(call: Callable[[], None]) -> Callable[[], None]:
+    """The call for a thread: it is made in the running event loop, if there is one."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return call
+
+    async def made() -> None:
+        call()
+
+    def from_thread() -> None:
+        pending = made()
+        try:
+            asyncio.run_coroutine_threadsafe(pending, loop)
+        except RuntimeError:  # the loop is over
+            pending.close()
+
+    return from_thread
+
+
+def _term(database: sqlite3.Connection) -> int:
+    found = database.execute("SELECT value FROM main.facts WHERE name = 'term'").fetchone()
+    return int(found[0]) if found else 0
 
 
 def _triggers() -> str:
@@ -291,6 +431,14 @@ def _value(database: sqlite3.Connection, key: Key) -> bytes:
     return zlib.compress(text.encode(), 1) if tables else b""
 
 
+def _delete_rows(database: sqlite3.Connection, key: Key) -> None:
+    prefix, name, part = key
+    for table, group in GROUPS.items():
+        if group.prefix == prefix:
+            where = f"{group.column} = ? AND {group.part.format(row='')} = ?"
+            database.execute(f"DELETE FROM main.{table} WHERE {where}", (name, part))
+
+
 def _insert_rows(database: sqlite3.Connection, table: str, rows: list[list[Any]]) -> None:
     """Raises LookupError, TypeError, ValueError and sqlite3.Error for what are no rows of a table."""
     if table not in GROUPS:
@@ -313,6 +461,11 @@ def _blob(found: dict[str, Any]) -> Any:
 
 def _name(key: Key) -> str:
     return "/".join(key)
+
+
+def _key(name: str) -> Key:
+    prefix, _, rest = name.partition("/")
+    return (prefix, *rest.rpartition("/")[::2])
 
 
 def _staged(name: str) -> str:

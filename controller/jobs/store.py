@@ -8,6 +8,7 @@ kept before the switches receive it. One process at a time writes (service/leade
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sqlite3
 import zlib
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from netfold.controller.jobs.engine import FileEngine, StoreEngine, StoreError
+from netfold.controller.jobs.engine import FileEngine, Progress, StoreEngine, StoreError, StoreUsers
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
@@ -165,14 +166,40 @@ class Store:
         """The digest of the tokens that the leader accepts, or the last one accepted; "" if none has published it."""
         return str(self._fact("primary_tokens") or "")
 
-    def set_primary(self, address: str, tokens: str) -> None:
-        """Publish the address of the leader and the digest of its `tokens`, within a change."""
+    def set_primary(self, address: str, tokens: str, leads_since: float = 0.0) -> None:
+        """Publish the address of the leader, the digest of its `tokens`, and when it began to lead, within a change."""
+        self._set("leads_since", leads_since)
         self._set("primary", address)
         self._set("primary_tokens", tokens)
 
     def version(self) -> int:
-        """A number that differs whenever another process has changed the store."""
-        return int(self._rows("PRAGMA data_version")[0][0])
+        """A number that differs whenever another process has changed the store. Raises StoreError."""
+        try:
+            return self.engine.version(self._db)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.name}: {error}") from error
+
+    async def follow(self) -> bool:
+        """Bring the store to what another process has changed. Return whether no process leads. Raises StoreError."""
+        change = await asyncio.to_thread(self.engine.changes)
+        return change(self._db)
+
+    def stand_by(self, address: str, progress: Progress) -> None:
+        """Note that this process stands by, as `StoreEngine.stand_by`."""
+        self.engine.stand_by(address, progress)
+
+    async def users(self) -> StoreUsers:
+        """The other controllers and the servers of the store. Raises StoreError."""
+        return await asyncio.to_thread(self.engine.users)
+
+    def try_lead(self, progress: Progress) -> bool:
+        """Keep other processes from leading, as `StoreEngine.try_lead`."""
+        return self.engine.try_lead(self._db, progress)
+
+    @property
+    def leads_since(self) -> float:
+        """When the leader at `primary` began to lead, by its wall clock; 0 if a version before did not write it."""
+        return float(self._fact("leads_since", 0))
 
     # ---- the fabric ------------------------------------------------------------------------------
 
@@ -391,7 +418,7 @@ class Store:
         rows = self._rows("SELECT value FROM facts WHERE name = ?", name)
         return rows[0][0] if rows else default
 
-    def _set(self, name: str, value: str | int) -> None:
+    def _set(self, name: str, value: str | float) -> None:
         self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def _default(self, name: str, value: str | int) -> None:

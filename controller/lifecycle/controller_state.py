@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
 from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.lifecycle.events import ChangeNotifier, EventBus
@@ -39,6 +41,8 @@ class ControllerState:
         self.events = EventBus()
         self.changes = ChangeNotifier()
         self.tasks = BackgroundTasks()
+        self.steps_down = asyncio.Event()
+        """Set once another controller is to lead."""
 
     @property
     def fabric(self) -> Fabric:

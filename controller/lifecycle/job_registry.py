@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.engine import StoreError, StoreUsers
 from netfold.controller.jobs.file import JobHosts, OnWorkerLoss, ResolvedJob, resolve_job, slowest_link
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
@@ -121,6 +121,15 @@ class JobRegistry:
     def primary(self) -> str:
         """The address where the leader serves, or served last."""
         return self._store.primary
+
+    async def store_users(self) -> StoreUsers:
+        """The other controllers and the servers of the store. Raises StoreError."""
+        return await self._store.users()
+
+    @property
+    def leads_since(self) -> float:
+        """When the leader began to lead, by its wall clock."""
+        return self._store.leads_since
 
     @property
     def withdrawals(self) -> list[Withdrawal]:

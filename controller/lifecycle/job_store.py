@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from netfold.controller.jobs.engine import StoreUsers
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.stored_fabric import FabricStore
@@ -21,6 +22,11 @@ class JobStore(FabricStore, ProgramStore, Protocol):
 
     @property
     def primary(self) -> str: ...
+
+    @property
+    def leads_since(self) -> float: ...
+
+    async def users(self) -> StoreUsers: ...
 
     @property
     def key(self) -> bytes: ...

@@ -71,9 +71,8 @@ def run_controller(
     ] = FIRST_GRPC_PORT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every step.")] = False,
 ) -> None:
-    """Control the switches of a fabric until interrupted. A second controller with the same file as --state is the
-    standby; one with the same etcd takes the place of the first. SIGHUP reads the certificate and the files of tokens
-    again.
+    """Control the switches of a fabric until interrupted. A second controller with the same --state is the standby: on
+    this machine with a file, and on any with etcd. SIGHUP reads the certificate and the files of tokens again.
 
     Exit codes: 0 stopped, 1 its event loop stood still, 2 bad fabric or option, 4 the state, the address or the
     recording cannot be used.

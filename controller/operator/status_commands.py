@@ -11,13 +11,17 @@ import json
 import time
 from typing import Annotated
 
+import grpc
 import typer
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from netfold.controller.operator.controller_client import (
+    NO_CONTROLLER,
+    REFUSED,
     call_controller,
+    fail,
     note_standby,
     plain,
     print_json,
@@ -28,7 +32,13 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
 
+STEP_DOWN_TIMEOUT_S = 30.0
+STATUS_POLL_S = 0.1
+"""Seconds between two requests of the status, which has no notification."""
+
 status = typer.Typer()
+members = typer.Typer()
+step_down = typer.Typer()
 top = typer.Typer()
 usage = typer.Typer()
 
@@ -54,8 +64,70 @@ def show_status(where: ControllerOptions, as_json: AsJson = False) -> None:
     if not answer.primary:
         note_standby(answer.primary_address)
     Console().print(table)
+    if answer.leads_since:
+        typer.echo(f"the controller at {answer.primary_address} leads since {_time(answer.leads_since)}")
     if answer.withdrawn_elements:
         typer.echo(f"withdrawn: {', '.join(answer.withdrawn_elements)} (netfold fabric status)")
+
+
+@members.command()
+@reaches_controller
+def show_members(where: ControllerOptions, as_json: AsJson = False) -> None:
+    """Show which controller leads and which stand by, and of a store in etcd its members and their alarms.
+
+    Exit codes: 0 shown, 4 no controller answers, or no majority of etcd.
+    """
+    answer = call_controller(
+        where, lambda stub: stub.ListControllers(pb.ListControllersRequest(), timeout=10)
+    )
+    if as_json:
+        print_json(plain(answer))
+        return
+    table = Table("member", "address", "role", "version", "fault")
+    since = f"leads since {_time(answer.leads_since)}" if answer.leads_since else "leads"
+    table.add_row("controller", answer.leader, since)
+    for address in answer.standbys:
+        table.add_row("controller", address or "none of its own", "stands by")
+    for member in answer.members:
+        role = "leads" if member.leads else "follows" if member.version else "?"
+        table.add_row("etcd", member.address, role, member.version, member.fault)
+    Console().print(table)
+
+
+def _time(since: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
+
+
+@step_down.command()
+@reaches_controller
+def step_down_controller(where: ControllerOptions) -> None:
+    """Let a standby lead in place of the controller, which then stands by. Jobs run on, and members return by
+    themselves. Without another controller it leads again after seconds.
+
+    Exit codes: 0 another one leads, 3 it leads again itself, 4 no controller answers, or a standby does.
+    """
+
+    async def stepped_down(stub: pb_grpc.ControllerStub) -> tuple[pb.Status, pb.Status]:
+        before = await stub.GetStatus(pb.StatusRequest(), timeout=10)
+        await stub.StepDown(pb.StepDownRequest(), timeout=10)
+        async with asyncio.timeout(STEP_DOWN_TIMEOUT_S):
+            while True:
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    now = await stub.GetStatus(pb.StatusRequest(), timeout=10)
+                    if now.leads_since != before.leads_since:
+                        return before, now
+                await asyncio.sleep(STATUS_POLL_S)
+
+    try:
+        before, now = call_controller(where, stepped_down)
+    except TimeoutError:
+        fail(NO_CONTROLLER, f"no controller leads within {STEP_DOWN_TIMEOUT_S:g} s")
+    if now.primary:
+        fail(
+            REFUSED,
+            f"no other controller led within seconds; the one at {before.primary_address} leads again",
+        )
+    typer.echo(f"the controller at {now.primary_address} leads")
 
 
 @usage.command()

@@ -48,6 +48,7 @@ RULES: Mapping[str, Rule] = {
     "WatchJob": Rule(Right.READ, "name"),
     "ExplainJob": Rule(Right.READ, "name"),
     "GetStatus": Rule(Right.READ),
+    "ListControllers": Rule(Right.FABRIC),
     "GetFabricStatus": Rule(Right.READ),
     "GetUsage": Rule(Right.READ),
     "WatchRecording": Rule(Right.READ),
@@ -64,6 +65,7 @@ RULES: Mapping[str, Rule] = {
     "ChangeFabric": Rule(Right.FABRIC, changes=True),
     "RollOutProgram": Rule(Right.FABRIC, changes=True),
     "CancelRollout": Rule(Right.FABRIC, changes=True),
+    "StepDown": Rule(Right.FABRIC, changes=True),
 }
 """Each call of the service. A call without a rule is an operator's alone."""
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `netfold controller run`: stand by until the leadership is free, then lead until a signal. Where the fabric
-changes, another controller leads in the same process."""
+"""Runs `netfold controller run`: stand by until the leadership is free, then lead until it is lost, or a signal comes.
+Where the fabric changes, another controller leads in the same process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 from grpc_health.v1.health import aio as health_service  # type: ignore[attr-defined]  # its stubs lack it
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from netfold.controller.core import Controller
-from netfold.controller.jobs.engine import NotLeaderError, StoreEngine, StoreError
+from netfold.controller.jobs.engine import NotLeaderError, StoreEngine, StoreError, StoreUnavailableError
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import check_same, fabric_text
 from netfold.controller.recording.recording_file import RecordingFile
@@ -27,7 +28,7 @@ from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.events import EventFiles
-from netfold.controller.service.leadership import Leadership, has_tokens_of
+from netfold.controller.service.leadership import STEP_DOWN_S, Leadership, has_tokens_of
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
 from netfold.controller.service.security import Credentials, Security, SecurityFileError
@@ -39,6 +40,7 @@ from netfold.controller.service.watchdog import Watchdog, watched_loop
 from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.finsy_adapter import FinsyConnection
 from netfold.controller.switches.programs import check_lanes, programs_of, with_programs
 from netfold.controller.switches.stored_programs import ProgramFiles, note_programs, with_stored_programs
 from netfold.protocol.congestion import MARK_FRACTION
@@ -83,6 +85,15 @@ class DaemonOptions:
     devices: Mapping[str, Device] = field(default_factory=dict)
 
 
+class _End(Enum):
+    """Why a controller of this process does not lead any more."""
+
+    NEW_FABRIC = "the store has another fabric"
+    STEPPED_DOWN = "an operator requested it"
+    LOST = "another controller leads, or the store cannot be reached"
+    STOPPED = "a signal, or its own end"
+
+
 Equip = Callable[[Fabric], tuple[Fabric, DaemonOptions]]
 """Returns a fabric as its switches are, and the options for it. Raises FabricError."""
 
@@ -114,7 +125,7 @@ async def _run(
     _with_programs(fabric, options)
     store = Store(options.engine, fabric_text(fabric))
     watchdog.progress = lambda: store.ended_changes
-    leadership = Leadership(store)
+    leadership = Leadership(store, progress=watchdog.counts)
     if options.credentials is not None:
         reload = functools.partial(_reload, options.credentials, leadership, store, report)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
@@ -125,17 +136,32 @@ async def _run(
             events = EventFiles(options.files.with_name(f"{options.files.name}.events"))
             stack.callback(events.close)
             listener = Listener(stack, options, events)
-            term = leadership.try_lead()
-            if term is None:
-                term = await _stand_by(equip, options, store, leadership, listener, report, stop)
-            while term is not None:
-                has_new_fabric = await _lead(
-                    equip, store, leadership, term, listener, report, stop, watchdog.idle_s
-                )
-                term = leadership.try_lead() if has_new_fabric else None
+            end = _End.NEW_FABRIC
+            while not stop.is_set():
+                term = _term(leadership) if end is _End.NEW_FABRIC else None
+                if term is None:
+                    pause_s = STEP_DOWN_S if end is _End.STEPPED_DOWN else 0.0
+                    term = await _stand_by(equip, options, store, leadership, listener, report, stop, pause_s)
+                if term is None:
+                    break
+                try:
+                    end = await _lead(equip, store, leadership, term, listener, report, stop, watchdog.idle_s)
+                except (NotLeaderError, StoreUnavailableError) as error:
+                    report(f"stands by: {error}")
+                    end = _End.LOST
+                if end is not _End.NEW_FABRIC:
+                    leadership.release()
     finally:
         store.close()
         leadership.release()
+
+
+def _term(leadership: Leadership) -> int | None:
+    """The next term; None while another process leads, or the store cannot be reached."""
+    try:
+        return leadership.try_lead()
+    except (NotLeaderError, StoreUnavailableError):
+        return None
 
 
 def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions]:
@@ -237,18 +263,22 @@ async def _stand_by(
     listener: Listener,
     report: Callable[[str], None],
     stop: asyncio.Event,
+    pause_s: float,
 ) -> int | None:
-    """Answer reads from the store until this process leads. Return its term; None if it stops before."""
+    """Answer reads from the store until this process leads, at the earliest after `pause_s`. Return its term; None if
+    it stops before."""
     service = StandbyService(lambda: _configured(store, equip)[0], options.controller.packet_model, store)
     try:
         await listener.serve(service, leads=False)
+        with contextlib.suppress(NotLeaderError, StoreUnavailableError):  # it waits for the store below
+            await store.follow()
         primary = store.primary or "an address that is not published yet"
         report(f"standby at {listener.address}; the primary is at {primary}")
     except ListenError as error:
         report(f"standby without an address of its own: {error}")
     if not has_tokens_of(_security(options), store.primary_tokens):
         report(_OTHER_TOKENS)
-    term = await leadership.wait_until_leader(stop)
+    term = await leadership.wait_until_leader(stop, pause_s, published_address(listener.address))
     service.retire()
     return term
 
@@ -262,9 +292,9 @@ async def _lead(
     report: Callable[[str], None],
     stop: asyncio.Event,
     idle_s: Callable[[], float],
-) -> bool:
-    """Lead with the store's fabric until a signal, or until the store has another one. Return whether it has. Raises
-    NotLeaderError if another process takes the store over."""
+) -> _End:
+    """Lead with the store's fabric until a signal or a request ends it, or until the store has another one. Raises
+    NotLeaderError if this process does not lead any more."""
     config, options = _configured(store, equip)
     lanes = options.controller.packet_model.lanes
     own = replace(
@@ -276,14 +306,17 @@ async def _lead(
     with store.change():
         note_programs(store, {s: config.device(s).pipeline or own.pipeline for s in switches})
     plans = PlanProcess(config.fabric)
-    controller = Controller(config, store, own, term, plans)
+    connect = functools.partial(FinsyConnection, may_write=lambda: store.engine.is_held)
+    controller = Controller(config, store, own, term, plans, connect=connect)
     changes = controller.planning.fabric_changes
     if options.record is not None:
         controller.observation.recorder.file = RecordingFile(options.record)
     collector = ControllerCollector(controller.state, controller.switches, controller.planning)
     await plans.start()
     running = asyncio.create_task(controller.run())
-    ends = [asyncio.create_task(event.wait()) for event in (stop, changes.applied, store.engine.lost)]
+    steps_down = controller.state.steps_down
+    events = (stop, changes.applied, steps_down, store.engine.lost)
+    ends = [asyncio.create_task(event.wait()) for event in events]
     try:
         with metrics_server(collector, options.metrics_port, idle_s, options.metrics_descriptor):
             await listener.serve(service_of(controller))
@@ -291,8 +324,10 @@ async def _lead(
             report(f"serving at {listener.address}")
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
             if store.engine.lost.is_set():
-                raise NotLeaderError(f"{store.name}: another controller leads with the store")
-            return changes.applied.is_set() and not stop.is_set()
+                raise NotLeaderError(f"{store.name}: this controller has lost its lease, or the store")
+            if changes.applied.is_set():
+                return _End.NEW_FABRIC
+            return _End.STEPPED_DOWN if steps_down.is_set() else _End.STOPPED
     finally:
         for task in ends:
             task.cancel()

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides which controller of a store leads.
 
-With a file, a lock next to it makes one process the leader; the kernel releases it when the process dies, and a
-standby that polls for it becomes the leader. With etcd, the process that starts last leads, and the one before commits
-nothing any more. Each leader has a greater term than the one before, which is its election id at the switches. The
-leader publishes its address in the store, and a digest of its tokens, from which no token can be read."""
+With a file, a lock next to it makes one process the leader, and the kernel releases it when the process dies. With
+etcd it is a lease, which the process renews while it goes on. A standby follows the store, and leads once no other
+process does. Each leader has a greater term than the one before, which is its election id at the switches. The leader
+publishes its address in the store, and a digest of its tokens, from which no token can be read."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
+import logging
 import secrets
 import time
 from collections.abc import Callable
 
+from netfold.controller.jobs.engine import NotLeaderError, Progress, StoreError, StoreUnavailableError
 from netfold.controller.jobs.store import Store
 from netfold.controller.service.security import Security
 
 POLL_S = 0.2
 """Seconds between two attempts to lead: the kernel has no event for the release of the lock of another process."""
+STEP_DOWN_S = 3.0
+"""Seconds in which a leader that stepped down leaves it to others to lead."""
+
+log = logging.getLogger(__name__)
+
 
 _SALT_BYTES = 16
 _COST = {"n": 2**14, "r": 8, "p": 1}
@@ -29,34 +36,53 @@ _COST = {"n": 2**14, "r": 8, "p": 1}
 
 
 class Leadership:
-    """Leadership of the controllers of `store`. `now`: wall clock."""
+    """Leadership of the controllers of `store`. `now`: wall clock. `progress`: of this process."""
 
-    def __init__(self, store: Store, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, store: Store, now: Callable[[], float] = time.time, progress: Progress = object
+    ) -> None:
         self._store = store
         self._now = now
-        self._release: Callable[[], None] | None = None
+        self._progress = progress
+        self._leads = False
+        self._since = 0.0
         self._address: str | None = None
 
     def try_lead(self) -> int | None:
         """Become the leader and return the new term; None while another process leads. Terms follow the clock: the
         first leader of a restored store has a greater one than all leaders that came after the backup. Raises
-        StoreError if another version has finalized the store."""
-        if self._release is None:
-            self._release = self._store.engine.try_lead()
-        if self._release is None:
+        StoreError, also if another version has finalized the store."""
+        if not self._leads:
+            self._leads, self._since = self._store.try_lead(self._progress), self._now()
+        if not self._leads:
             return None
-        with self._store.change():
-            self._store.expect_schema()  # another version may have finalized it while this one stood by
-            term = max(self._store.number("term") + 1, int(self._now()))
-            self._store.set_number("term", term)
-        return term
-
-    async def wait_until_leader(self, stop: asyncio.Event) -> int | None:
-        """Wait until this process leads, and return its term; None if `stop` is set before."""
-        while not stop.is_set():
-            term = self.try_lead()
-            if term is not None:
+        try:
+            with self._store.change():
+                self._store.expect_schema()  # another version may have finalized it while this one stood by
+                term = max(self._store.number("term") + 1, int(self._now()))
+                self._store.set_number("term", term)
                 return term
+        except StoreError:
+            self.release()
+            raise
+
+    async def wait_until_leader(
+        self, stop: asyncio.Event, pause_s: float = 0.0, address: str = ""
+    ) -> int | None:
+        """Follow the store until this process leads, at the earliest after `pause_s`, and return its term; None if
+        `stop` is set before. `address`: where it serves meanwhile. Raises StoreError for a store that this version
+        cannot use."""
+        began, cause = time.monotonic(), ""
+        while not stop.is_set():
+            try:
+                is_vacant = await self._store.follow() and time.monotonic() - began >= pause_s
+                if is_vacant and (term := self.try_lead()) is not None:
+                    return term
+                self._store.stand_by(address, self._progress)
+                cause = ""
+            except (StoreUnavailableError, NotLeaderError) as error:
+                if cause != (cause := str(error)):
+                    log.error("%s", cause)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_S):
                     await stop.wait()
@@ -67,7 +93,7 @@ class Leadership:
         self._address = address
         digest = token_digest(security)
         with self._store.change():
-            self._store.set_primary(address, digest)
+            self._store.set_primary(address, digest, self._since)
 
     def publish_tokens(self, security: Security | None) -> None:
         """Publish other tokens at the same address. A standby publishes them once it leads."""
@@ -75,9 +101,10 @@ class Leadership:
             self.publish(self._address, security)
 
     def release(self) -> None:
-        if self._release is not None:
-            self._release()
-            self._release = None
+        """Let other processes lead."""
+        if self._leads:
+            self._leads, self._address = False, None
+            self._store.engine.release()
 
 
 def token_digest(security: Security | None) -> str:

@@ -178,6 +178,17 @@ def jobs_message(
     return pb.ListJobsResponse(jobs=shown, standby_of=standby_of)
 
 
+async def controllers_message(registry: JobRegistry) -> pb.ControllerList:
+    """The controllers of the store, and its servers. Raises StoreError."""
+    users = await registry.store_users()
+    return pb.ControllerList(
+        leader=registry.primary,
+        leads_since=registry.leads_since,
+        standbys=users.standbys,
+        members=[pb.StoreMember(**asdict(member)) for member in users.members],
+    )
+
+
 def usage_message(registry: JobRegistry, *, standby_of: str = "") -> pb.Usage:
     """The usage of all tenants that hold or have held something, and of those with queued jobs."""
     usage, whole, jobs = registry.usage(), registry.ledger.whole, registry.all()

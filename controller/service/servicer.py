@@ -22,6 +22,7 @@ from netfold.controller.service.fabric_status import INTENTS, change_message, fa
 from netfold.controller.service.member_service import MemberService
 from netfold.controller.service.messages import (
     Context,
+    controllers_message,
     hosts_message,
     job_message,
     jobs_message,
@@ -207,6 +208,7 @@ class Service(JobsService):
             primary_address=state.registry.primary,
             links=link_messages(state.fabric, self._switches.loads.all()),
             withdrawn_elements=state.failures.withdrawn.names,
+            leads_since=state.registry.leads_since,
         )
 
     @refusing
@@ -247,6 +249,16 @@ class Service(JobsService):
     async def CancelRollout(self, request: pb.CancelRolloutRequest, context: Context) -> pb.FabricStatus:
         self._rollouts.cancel()
         return self._fabric_status()
+
+    @refusing
+    async def ListControllers(
+        self, request: pb.ListControllersRequest, context: Context
+    ) -> pb.ControllerList:
+        return await controllers_message(self._state.registry)
+
+    async def StepDown(self, request: pb.StepDownRequest, context: Context) -> pb.StepDownResponse:
+        self._state.steps_down.set()
+        return pb.StepDownResponse()
 
     def _fabric_status(self) -> pb.FabricStatus:
         state = self._state

@@ -26,6 +26,7 @@ from netfold.controller.service.messages import (
     Context,
     StandbyError,
     StandbyJoinError,
+    controllers_message,
     hosts_message,
     job_message,
     jobs_message,
@@ -119,6 +120,7 @@ class StandbyService(JobsService):
             switches=rows,
             primary_address=self._primary(),
             withdrawn_elements=withdrawn,
+            leads_since=self._store.leads_since,
         )
 
     @refusing
@@ -131,6 +133,12 @@ class StandbyService(JobsService):
             rollout=self._store.rollout,
             standby_of=self._primary(),
         )
+
+    @refusing
+    async def ListControllers(
+        self, request: pb.ListControllersRequest, context: Context
+    ) -> pb.ControllerList:
+        return await controllers_message(self._current())
 
     async def GetUsage(self, request: pb.UsageRequest, context: Context) -> pb.Usage:
         return usage_message(self._current(), standby_of=self._primary())
@@ -150,7 +158,7 @@ class StandbyService(JobsService):
     SubmitJob = SubmitJobFor = PlanJob = CancelJob = ReconfigureJob = AddWorkers = Replan = DebugJob = (
         _refused
     )
-    WithdrawElements = GiveBackElements = ChangeFabric = RollOutProgram = CancelRollout = _refused
+    WithdrawElements = GiveBackElements = ChangeFabric = RollOutProgram = CancelRollout = StepDown = _refused
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
@@ -332,6 +340,8 @@ for _name in (
     "ChangeFabric",
     "RollOutProgram",
     "CancelRollout",
+    "StepDown",
+    "ListControllers",
     "ListHosts",
 ):
     setattr(ServiceProxy, _name, _forwarded(_name))

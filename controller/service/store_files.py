@@ -110,8 +110,7 @@ def back_up(state: State, copy: Path) -> VerifiedStore:
 
 def restore(backup: Path, state: State, *, is_new: bool = False) -> VerifiedStore:
     """Put a backup in the place of a store, which may be missing; `is_new`: one in etcd has to be. A backup with faults
-    is refused. Raises StoreError; StoreInUseError while a controller leads with the file of a store. One that leads
-    with etcd ends at its next change."""
+    is refused. Raises StoreError; StoreInUseError while a controller leads with the store."""
     engine = engine_of(state)
     if isinstance(engine, FileEngine) and _is_same(backup, engine.path):
         raise StoreError(f"{backup} is the store itself")
@@ -146,6 +145,8 @@ def _replace_keys(engine: EtcdEngine, backup: Path, verdict: VerifiedStore, *, i
         with closing(engine), closing(engine.open(TABLES, is_replaced=True)) as database:
             if is_new and not engine.was_empty:
                 raise StoreError(f"{engine.name} {_EXISTS}")
+            if not engine.take(database, object):
+                raise _in_use(engine.name)
             database.execute("ATTACH ? AS backup", (str(backup),))
             database.execute("BEGIN")
             for table in GROUPS:
@@ -195,11 +196,15 @@ def _without_leader(state: Path) -> Iterator[None]:
     except OSError as error:
         raise StoreError(f"{state}: {error.strerror}") from error
     if lock is None:
-        raise StoreInUseError(f"a controller leads with {state}: stop it and its standby first")
+        raise _in_use(state)
     try:
         yield
     finally:
         os.close(lock)
+
+
+def _in_use(state: State) -> StoreInUseError:
+    return StoreInUseError(f"a controller leads with {state}: stop it and its standbys first")
 
 
 def _is_database(path: Path) -> bool:

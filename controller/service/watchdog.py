@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from netfold.controller.jobs.progress import ProgressChecks
 from netfold.controller.service.systemd import SystemdNotifier, systemd_watchdog_s
 
 WATCHDOG_S = 30.0
@@ -24,10 +25,10 @@ HUNG = 1
 """Exit code of a process that the watchdog ended."""
 
 CHECKS = 10
-"""Number of consecutive checks without a beat. A clock would count the time in which the whole process was stopped,
-too."""
+"""Number of consecutive checks without a beat."""
 
-MAX_PERIOD_S = 1.0
+MAX_PERIOD_S = 0.25
+"""Seconds between two beats. The checks of a lease are more frequent than those of a watchdog."""
 DUMP_S = 1.0
 """Seconds for writing the trace: the log may be what blocks the loop."""
 
@@ -71,12 +72,11 @@ class Watchdog:
             await asyncio.sleep(min((MAX_PERIOD_S, *waits)))
 
     def check(self) -> None:
-        missed, seen = 0, self._counts()
-        while missed < CHECKS:
+        checks = ProgressChecks(self.counts)
+        while checks.missed < CHECKS:
             if self.ended.wait(self._limit_s / CHECKS):
                 return
-            missed = missed + 1 if seen == self._counts() else 0
-            seen = self._counts()
+            checks.check()
         try:
             dump = threading.Thread(target=_write, args=(self._trace(),), daemon=True)
             dump.start()
@@ -84,7 +84,8 @@ class Watchdog:
         finally:  # without memory, descriptors or threads, too
             os._exit(HUNG)
 
-    def _counts(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, int]:
+        """A value that differs once the loop has gone on."""
         return self._beats, self.progress()
 
     def _trace(self) -> bytes:

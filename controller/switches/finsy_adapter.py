@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,16 @@ from netfold.controller.switches.connection import CallTimeouts, ConnectionReque
 from netfold.controller.switches.endpoint import Endpoint, Tls
 from netfold.controller.switches.entries import Codec, Contents, Entity
 from netfold.controller.switches.install import Op, WriteBatch
+from netfold.controller.switches.management import is_reset
 from netfold.controller.switches.port_counters import PortCounts, PortReader
 from netfold.controller.switches.server_forms import pad_packet_to_width, pad_to_width
 
 _PUSH = "SetForwardingPipelineConfig"
 _LOST = "Internal error from Core"
 """Message of gRPC with the code INTERNAL, raised by a write to a stream whose call is over."""
+
+LATE_POLL_S = 0.05
+"""Seconds between two looks at a lease, which a thread renews."""
 
 MAX_TEXTS = 16
 """Maximum number of programs whose P4Info is kept."""
@@ -46,9 +50,10 @@ def log_state_changes_only() -> None:
 
 
 class FinsyConnection:
-    """A SwitchConnection over gRPC."""
+    """A SwitchConnection over gRPC. What changes the switch waits for `may_write`: another controller may lead, and a
+    switch that forgets election ids takes the writes of both (docs/decisions/0080)."""
 
-    def __init__(self, request: ConnectionRequest) -> None:
+    def __init__(self, request: ConnectionRequest, may_write: Callable[[], bool] = lambda: True) -> None:
         endpoint = self._endpoint = request.endpoint
         options = fy.SwitchOptions(
             p4force=request.must_push,
@@ -59,8 +64,9 @@ class FinsyConnection:
         )
         schema = read_schema(request.pipeline.p4info, request.pipeline.blob)
         switch = self._switch = TimeoutSwitch(
-            endpoint.name, endpoint.address, options, schema, request.timeouts
+            endpoint.name, endpoint.address, options, schema, request.timeouts, may_write
         )
+        self._may_write = may_write
         self._codec = Codec(switch.p4info)
         self._decoded: dict[bytes, Entity | None] = {}
         """The entities of the last reading. Most are as they were, and to decode one takes as long as to read many."""
@@ -169,6 +175,8 @@ class FinsyConnection:
         return FinsyPortCounters(self._switch, self._endpoint, rx_ports, tx_ports)
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
+        if is_reset(payload):
+            await until(self._may_write)
         packet = fy.P4PacketOut(payload, egress_port=egress_port, padding=0)
         request = packet.encode_update(self._switch.p4info)
         assert isinstance(request, p4r.StreamMessageRequest)
@@ -207,10 +215,12 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
         options: fy.SwitchOptions,
         schema: fy.P4Schema,
         timeouts: CallTimeouts,
+        may_write: Callable[[], bool],
     ) -> None:
         super().__init__(name, address, options)
         self._p4schema = schema
         self._timeouts = timeouts
+        self._may_write = may_write
         self._client: _TimeoutClient | None = None
         self.rpc_lock = asyncio.Lock()
 
@@ -223,7 +233,7 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
         """Replace the client; finsy calls this after it has made its own."""
         credentials = self.options.channel_credentials
         self._p4client = self._client = _TimeoutClient(self.address, credentials, wait_for_ready=False)
-        self._client.timeouts = self._timeouts
+        self._client.timeouts, self._client.may_write = self._timeouts, self._may_write
         super()._switch_start()  # type: ignore[no-untyped-call]
 
     def cancel_stream(self) -> None:
@@ -247,6 +257,7 @@ class _TimeoutClient(P4Client):
     write that begins before another is over, as probes and slot readings do on a busy machine."""
 
     timeouts: CallTimeouts
+    may_write: Callable[[], bool]
     push_error: fy.P4ClientError | None = None
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -258,6 +269,8 @@ class _TimeoutClient(P4Client):
             await super().send(msg)
 
     async def request(self, msg: Any) -> Any:
+        if isinstance(msg, p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest):
+            await until(self.may_write)
         try:
             return await super().request(msg)
         except fy.P4ClientError as error:
@@ -285,6 +298,12 @@ class _TimeoutStub:
             return method(*arguments, **named | ({"timeout": seconds} if "timeout" in named else {}))
 
         return call
+
+
+async def until(may_write: Callable[[], bool]) -> None:
+    """Wait for the lease of this controller. It ends the connection if it does not get it back."""
+    while not may_write():
+        await asyncio.sleep(LATE_POLL_S)
 
 
 def credentials(tls: Tls) -> fy.GRPCCredentialsTLS:

@@ -64,6 +64,11 @@ def management_packet(
     return slot_packet(kind, tree=tree, slot=slot, request=request, sender=own, lanes=lanes)
 
 
+def is_reset(payload: bytes) -> bool:
+    """Whether a packet of `slot_packet` changes the switch."""
+    return payload[_ETHERNET.size + _IPV4.size + _UDP.size] & 0xF == Kind.RESET
+
+
 def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
     """The answer in a packet-in; None for any other packet."""
     data = packet.payload

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec, Contents
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
-from netfold.controller.switches.finsy_adapter import read_schema
+from netfold.controller.switches.finsy_adapter import FinsyConnection, read_schema
 from netfold.controller.switches.fleet import FleetOptions
 from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
 from netfold.controller.switches.server_forms import expand_action_sets
@@ -102,6 +103,7 @@ class Deployment:
         fleet = FleetOptions(audit_s, rpc_timeout_s=rpc_timeout_s)
         self.options = Options(PacketModel(lanes), self.pipeline, timeouts, fleet, probe_s)
         self.cut: set[frozenset[str]] = set()
+        self.may_write = lambda: True
         self.slot: Callable[[str, int], tuple[int, int]] = lambda switch, slot: (0, 0)
         for name, switch in self.switches.items():
             switch.on_packet_out = lambda packet, name=name: self._carry(name, packet)
@@ -169,7 +171,8 @@ class Deployment:
             note_programs(self.store, own)
         config = FabricConfig(self.fabric, self.addressing(), self.store.mark, devices=devices)
         options = dataclasses.replace(self.options, pipeline_of=files.pipeline)
-        self.controller = Controller(config, self.store, options, term, self.plans)
+        connect = functools.partial(FinsyConnection, may_write=lambda: self.may_write())  # noqa: PLW0108 (tests replace it)
+        self.controller = Controller(config, self.store, options, term, self.plans, connect=connect)
         self._running = asyncio.create_task(self.controller.run())
         return self.controller
 

@@ -67,7 +67,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     """`before_update(n)` is called before the nth update ever (from 1) and may raise; what it raises is
     that update's error. `updates` counts them. A stream that is opened while it is `mute` is never answered; one that
     is opened while it `refuses` ends with that message, and `refused` counts them. While it `forgets_no_stream`, it
-    keeps each client whose stream has ended."""
+    keeps each client whose stream has ended. If it `forgets_ids`, as BMv2, a lower id is primary again once the stream
+    of the highest has ended. `writers`: the ids of what was written."""
 
     def __init__(self, device_id: int = 1) -> None:
         self.device_id = device_id
@@ -90,6 +91,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.clients: list[Client] = []
         self.forgets_no_stream = False
         self.highest_id = 0
+        self.forgets_ids = False
+        self.writers: list[int] = []
         self.credentials: grpc.ServerCredentials | None = None
         self._server: grpc.aio.Server | None = None
 
@@ -186,6 +189,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             if client is not None and client in self.clients and not self.forgets_no_stream:
                 pump.cancel()
                 self.clients.remove(client)
+                if self.forgets_ids:
+                    self.highest_id = max((c.election_id for c in self.clients), default=0)
                 self._arbitrate()
 
     async def _pump(self, requests, client: Client) -> None:
@@ -322,6 +327,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         sent = U128.decode(request.election_id)
         if sent != self._primary_id() or sent < self.highest_id:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "not primary")
+        self.writers.append(sent)
 
     def _arbitrate(self) -> None:
         """P4Runtime spec 5.1.1: all clients of the device learn which is primary."""

@@ -163,6 +163,8 @@ MAY_CALL = {
     "Replan": OPERATORS,
     "RollOutProgram": OPERATORS,
     "CancelRollout": OPERATORS,
+    "StepDown": OPERATORS,
+    "ListControllers": OPERATORS,
     "WithdrawElements": OPERATORS,
     "GiveBackElements": OPERATORS,
     "ChangeFabric": OPERATORS,

@@ -5,6 +5,7 @@ answer."""
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ import pytest
 
 from netfold.controller.jobs import etcd_client, etcd_engine
 from netfold.controller.jobs.engine import NotLeaderError, StoreError
-from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
+from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Keys
 from netfold.controller.jobs.etcd_engine import DATA, GROUPS, HEAD, EtcdEngine, engine_of
 from netfold.controller.jobs.records import JobRecord, JobState, Member
 from netfold.controller.jobs.slot_allocator import Range
@@ -119,6 +120,7 @@ def test_a_process_may_die_at_each_write(kept: Kept, is_made: bool):
 def _die(kept: Kept, at: int, *, is_made: bool) -> bool:
     """Die at a write, and let the next process make the other changes. Return whether there was such a write."""
     first = Store(kept(), "f", mark=7)
+    standby = Store(kept(), "f")
     with first.change():
         for table in GROUPS.keys() - {"facts"}:
             first._db.execute(f"DELETE FROM {table}")
@@ -133,11 +135,13 @@ def _die(kept: Kept, at: int, *, is_made: bool) -> bool:
             for step in STEPS:
                 _change(first, step)
                 done += 1
+                assert _followed(standby) == wanted[done]
         except DiedError:
             pass
     first.close()
-    second = Store(kept(), "f")
-    assert _rows(second) in wanted[done : done + 2], (at, done)
+    assert _followed(standby) in wanted[done : done + 2], (at, done)
+    second = standby if at % 2 else Store(kept(), "f")
+    assert _rows(second) == _rows(standby)
     for step in STEPS[wanted.index(_rows(second)) :]:
         _change(second, step)
     second.close()
@@ -148,6 +152,12 @@ def _die(kept: Kept, at: int, *, is_made: bool) -> bool:
         assert [n for n in left if not n.startswith((DATA, HEAD))] == []
     third.close()
     return done < len(STEPS)
+
+
+def _followed(standby: Store) -> Rows:
+    """What a standby has of the store once it has followed it. Its next change is refused where it has not all."""
+    assert asyncio.run(standby.follow())
+    return _rows(standby)
 
 
 def _expected(before: Rows, step: Callable[[Store], None]) -> Rows:
@@ -168,7 +178,7 @@ class _MemoryEngine(EtcdEngine):
         super().__init__(EtcdAddress(("127.0.0.1:1",), "none"))
 
     def open(self, tables):
-        self._client.load = dict
+        self._client.load_since = lambda revision: Keys({}, revision)
         return super().open(tables)
 
     def commit(self, database):
@@ -214,7 +224,7 @@ def test_an_older_writer_commits_nothing_in_etcd(etcd: EtcdServer):
     old, new = Store(engine_of(state), "f"), Store(engine_of(state), "f")
     assert Leadership(new).try_lead() is not None
     for number in (1, 2):
-        with pytest.raises(NotLeaderError, match="another process has written to the store"), old.change():
+        with pytest.raises(NotLeaderError, match="another one has written to the store"), old.change():
             old.set_number("seq", number)
     assert (old.number("seq"), old.engine.lost.is_set(), new.engine.lost.is_set()) == (0, True, False)
     with new.change():
@@ -236,6 +246,39 @@ def test_a_writer_commits_nothing_in_an_etcd_that_was_set_back(etcd: EtcdServer)
         with pytest.raises(NotLeaderError), store.change():
             store.set_number("other", 3)
     assert client.load() == snapshot
+
+
+def test_a_standby_reads_what_has_changed_and_no_history(etcd: EtcdServer, monkeypatch):
+    """etcd has compacted it, and a key that it does not read anew is gone."""
+    state = etcd.state()
+    leader, standby = Store(engine_of(state), "f"), Store(engine_of(state), "f")
+    load, read = EtcdClient.load_since, []
+
+    def counted(client, revision):
+        found = load(client, revision)
+        read.append(found.values.keys())
+        return found
+
+    monkeypatch.setattr(EtcdClient, "load_since", counted)
+    for step in (_submit, _join, _shrink, _give_back):
+        _change(leader, step)
+        version = standby.version()
+        assert _followed(standby) == _rows(leader)
+        assert standby.version() != version
+    assert _followed(standby) == _rows(leader)
+    assert standby.version() == version + 1, "nothing has changed"
+    assert len(read) == len(STEPS)
+    assert {name.split("/")[1] for name in read[1] - {HEAD}} == {"members"}
+
+
+def test_a_standby_ends_with_a_store_that_is_gone(etcd: EtcdServer):
+    state = etcd.state()
+    standby, client = Store(engine_of(state), "f"), EtcdClient(EtcdAddress.of(state))
+    found = client.load()
+    other = client.replace("other", None, b"1", dict.fromkeys(found))
+    assert other == b"1"
+    with pytest.raises(StoreError, match="the store is gone"):
+        _followed(standby)
 
 
 def test_reading_a_store_takes_it_from_no_one(etcd: EtcdServer):

@@ -106,7 +106,7 @@ class Operator:
     async def says(self, process: asyncio.subprocess.Process, what: str) -> str:
         """The line of its errors that has `what`."""
         assert process.stderr is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while what not in (line := (await process.stderr.readline()).decode()):
                 assert line, f"the controller ended with {await process.wait()}"
         return line
@@ -399,6 +399,28 @@ async def test_what_ends_the_controller_from_within_is_in_its_log(tmp_path):
 
 
 @pytest.mark.slow
+async def test_a_standby_leads_once_the_leader_steps_down_which_leads_again_without_one(tmp_path):
+    pauses = "from netfold.controller.service import daemon; daemon.STEP_DOWN_S = {}; "
+    async with operating(tmp_path) as operator, operator.controller(prelude=pauses.format(600)) as first:
+        await operator.serves(first)
+        assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+        first_address, second_address = operator.address, f"unix:{tmp_path}/d.sock"
+        async with operator.controller("--listen", second_address, prelude=pauses.format(0.5)) as second:
+            await operator.says(second, f"the primary is at {first_address}")
+            code, out, errors = await operator.run("controller", "step-down")
+            assert (code, out) == (0, f"the controller at {second_address} leads\n"), errors
+            await operator.says(first, "standby at")
+            assert (await operator.run("controller", "step-down"))[0] == 4, "it is none any more"
+            first.kill()
+            operator.address = second_address
+            _, out, _ = await operator.run("controller", "status")
+            assert f"the controller at {second_address} leads since 20" in out
+            code, _, errors = await operator.run("controller", "step-down")
+            assert (code, f"the one at {second_address} leads again" in errors) == (3, True), errors
+            code, out, _ = await operator.run("job", "show", "job", "--json")
+            assert (code, json.loads(out)["state"]) == (0, "running")
+
+
 async def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path):
     async with operating(tmp_path) as operator, operator.controller() as first:
         await operator.serves(first)

@@ -121,7 +121,7 @@ async def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                         "DebugJob",
                     ),
                     *("WithdrawElements", "GiveBackElements", "GetFabricStatus", "ChangeFabric"),
-                    *("RollOutProgram", "CancelRollout"),
+                    *("RollOutProgram", "CancelRollout", "StepDown", "ListControllers"),
                 }
                 assert {h.name for h in (await stub.ListHosts(pb.ListHostsRequest())).hosts} >= {"h1"}
                 assert (await stub.GetJob(pb.JobName(name="job"))).name == "job"

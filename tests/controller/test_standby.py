@@ -104,6 +104,7 @@ async def test_changes_are_refused_and_the_primary_is_named(tmp_path):
             stub.ChangeFabric(pb.ChangeFabricRequest(spec_yaml="name: a")),
             stub.RollOutProgram(pb.RollOutProgramRequest(name="a")),
             stub.CancelRollout(pb.CancelRolloutRequest()),
+            stub.StepDown(pb.StepDownRequest()),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call
