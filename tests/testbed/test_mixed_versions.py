@@ -54,7 +54,7 @@ def test_ranks_of_two_versions_make_the_same_calls(old: Path):
 
 
 def _look(system: Testbed, is_explained: Path) -> None:
-    """Touches the file when the explanation of the running job names who does not know targets."""
+    """Touches the file when the explanation of the running job names the worker that does not know targets."""
     system.check()
     for name, job in system.jobs().items():
         text = "\n".join(system.controller.explain(name)) if job.state == "running" else ""
