@@ -158,13 +158,15 @@ class EtcdEngine:
         """The keys that were written since the last reading, and the names of all, which show those that are gone: no
         history of etcd is needed."""
         is_vacant = LEADER not in self._client.load_few(LEADER)
-        is_whole = self._revision == 0
-        if not is_whole and self._client.load_few(HEAD).get(HEAD) == self._head:
-            return lambda _: is_vacant
-        found = self._client.load_since(0 if is_whole else self._revision + 1)
-        names = found.values.keys() if is_whole else self._client.names(found.revision)
-        if DECIDED in names and not is_whole:  # its keys may have been written before
-            found, is_whole = self._client.load_since(0), True
+        names: Collection[str] = (DECIDED,)
+        if self._revision != 0:
+            if self._client.load_few(HEAD).get(HEAD) == self._head:
+                return lambda _: is_vacant
+            found = self._client.load_since(self._revision + 1)
+            if _is_later(found.values.get(HEAD), self._head):  # else etcd may have been set back
+                names = self._client.names(found.revision)
+        if is_whole := DECIDED in names:  # its keys may have been written before
+            found = self._client.load_since(0)
             names = found.values.keys()
 
         def apply(database: sqlite3.Connection) -> bool:
@@ -377,6 +379,12 @@ class EtcdEngine:
         self.release()
         for client in (self._client, self._lease_client):
             client.close()
+
+
+def _is_later(head: bytes | None, before: bytes | None) -> bool:
+    """Whether one process has written both in one term, `head` after `before`."""
+    (writer, _, number), (same, _, least) = ((h or b"").rpartition(b":") for h in (head, before))
+    return writer == same and (len(number), number) > (len(least), least)
 
 
 def _in_loop(call: Callable[[], None]) -> Callable[[], None]:

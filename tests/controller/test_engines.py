@@ -271,6 +271,26 @@ def test_a_standby_reads_what_has_changed_and_no_history(etcd: EtcdServer, monke
     assert {name.split("/")[1] for name in read[1] - {HEAD}} == {"members"}
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_standby_reads_all_of_an_etcd_that_was_set_back(etcd: EtcdServer, is_written: bool):
+    """Keys of a restored snapshot have no revisions after the last one that the standby has read."""
+    state = etcd.state()
+    leader, client = Store(engine_of(state), "f"), EtcdClient(EtcdAddress.of(state))
+    _change(leader, lambda store: store.set_number("seq", 1))
+    snapshot, standby = client.load(), Store(engine_of(state), "f")
+    _change(leader, lambda store: store.set_number("seq", 2))
+    assert _followed(standby) == _rows(leader)
+    client.replace(HEAD, client.load()[HEAD], snapshot.pop(HEAD), snapshot)
+    standby.engine._revision = client.load_since(0).revision
+    restored = Store(engine_of(state), "f")
+    if is_written:
+        _change(restored, lambda store: store.set_number("other", 3))
+    assert _followed(standby) == _rows(restored)
+    assert standby.number("seq") == 1
+    assert standby.try_lead(object)
+    standby.close()
+
+
 def test_a_standby_ends_with_a_store_that_is_gone(etcd: EtcdServer):
     state = etcd.state()
     standby, client = Store(engine_of(state), "f"), EtcdClient(EtcdAddress.of(state))
