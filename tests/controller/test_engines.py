@@ -291,6 +291,26 @@ def test_a_standby_reads_all_of_an_etcd_that_was_set_back(etcd: EtcdServer, is_w
     standby.close()
 
 
+def test_processes_that_begin_at_once_make_one_store(etcd: EtcdServer, monkeypatch):
+    state = etcd.state()
+    make, others = EtcdEngine.open, []
+
+    def late(engine, tables):
+        database = make(engine, tables)
+        if not others:
+            others.append(engine)
+            others.append(Store(engine_of(state), "other"))
+        return database
+
+    monkeypatch.setattr(EtcdEngine, "open", late)
+    store = Store(engine_of(state), "f")
+    assert _rows(store) == _rows(others[1])
+    assert store.fabric == "other"
+    assert store.try_lead(object)
+    _change(store, lambda store: store.set_number("seq", 1))
+    store.close()
+
+
 def test_a_standby_ends_with_a_store_that_is_gone(etcd: EtcdServer):
     state = etcd.state()
     standby, client = Store(engine_of(state), "f"), EtcdClient(EtcdAddress.of(state))
