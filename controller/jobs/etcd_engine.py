@@ -296,7 +296,9 @@ class EtcdEngine:
         if found == after:
             self._head = after
         elif self._is_own(found):
-            raise StoreError(f"{self.name}: an earlier change, which had no answer, was made now; try again")
+            raise StoreUnavailableError(
+                f"{self.name}: an earlier change, which had no answer, was made now; try again"
+            )
         else:
             self._lose()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from netfold.controller.jobs import etcd_client, etcd_engine
-from netfold.controller.jobs.engine import NotLeaderError, StoreError
+from netfold.controller.jobs.engine import NotLeaderError, StoreError, StoreUnavailableError
 from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Keys
 from netfold.controller.jobs.etcd_engine import DATA, GROUPS, HEAD, EtcdEngine, engine_of
 from netfold.controller.jobs.records import JobRecord, JobState, Member
@@ -309,6 +309,26 @@ def test_processes_that_begin_at_once_make_one_store(etcd: EtcdServer, monkeypat
     assert store.try_lead(object)
     _change(store, lambda store: store.set_number("seq", 1))
     store.close()
+
+
+def test_a_change_that_arrives_late_is_no_other_process(etcd: EtcdServer, monkeypatch):
+    state = etcd.state()
+    store, write = Store(engine_of(state), "f"), EtcdClient.replace
+    underway: list[tuple[object, ...]] = []
+
+    def delayed(client, *arguments):
+        if not underway:
+            underway.append(arguments)
+            raise StoreUnavailableError("no answer")
+        write(client, *underway[0])
+        return write(client, *arguments)
+
+    monkeypatch.setattr(EtcdClient, "replace", delayed)
+    for number in (1, 2):
+        with pytest.raises(StoreUnavailableError), store.change():
+            store.set_number("seq", number)
+    _change(store, lambda store: store.set_number("seq", 3))
+    assert Store(engine_of(state), "f").number("seq") == 3
 
 
 def test_a_standby_ends_with_a_store_that_is_gone(etcd: EtcdServer):
