@@ -66,12 +66,17 @@ class EtcdLease:
 
     def _keep(self) -> None:
         pause_s = self._period_s
-        while not self._ended.wait(pause_s):
-            pause_s = self._period_s
-            if self._checks.check() < CHECKS:
-                pause_s = self._renew()
-            if not self._ended.is_set() and self._now() >= self._until + LATE_S:
+        try:
+            while not self._ended.wait(pause_s):
+                pause_s = self._period_s
+                if self._checks.check() < CHECKS:
+                    pause_s = self._renew()
+                if not self._ended.is_set() and self._now() >= self._until + LATE_S:
+                    self._lose()
+        except BaseException:  # as without memory or threads: nothing renews it any more
+            if not self._ended.is_set():
                 self._lose()
+                raise
 
     def _renew(self) -> float:
         """Renew it once, and return the time until the next attempt."""

@@ -135,6 +135,16 @@ def test_a_lease_that_stays_late_is_lost(hold):
     assert held.lost.wait(DEADLINE_S)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_lease_is_lost_when_nothing_can_renew_it_any_more(hold):
+    """As when the system gives no thread to gRPC."""
+    held = hold()
+    held.etcd.renew = None
+    assert held.lost.wait(DEADLINE_S)
+    assert not held.lease.is_held
+    held.lease._thread.join(DEADLINE_S)
+
+
 @pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S])
 def test_a_clock_that_jumps_makes_no_lease_longer(hold, step_s: float):
     held = hold()
