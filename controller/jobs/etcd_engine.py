@@ -22,6 +22,7 @@ import socket
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -330,12 +331,20 @@ class EtcdEngine:
 
     def stand_by(self, address: str, progress: Progress) -> None:
         if self._standby is None or not self._standby.is_held:
-            self._standby = EtcdLease(self._lease_client, progress, lambda _: None, self._now)
-            self._client.put(Leased(STANDBY + self._process, address.encode(), self._standby.number))
+            self._end_standby()  # one that is late may be renewed still
+            standby = EtcdLease(self._lease_client, progress, lambda _: None, self._now)
+            try:
+                self._client.put(Leased(STANDBY + self._process, address.encode(), standby.number))
+            except StoreError:
+                standby.release()
+                raise
+            self._standby = standby
 
     def users(self) -> StoreUsers:
         members = self._lease_client.members()
-        standbys = self._lease_client.load_few(STANDBY).values()
+        standbys: Collection[bytes] = ()
+        with suppress(StoreUnavailableError):  # the members show why
+            standbys = self._lease_client.load_few(STANDBY).values()
         return StoreUsers(tuple(sorted(s.decode(errors="replace") for s in standbys)), members)
 
     def try_lead(self, database: sqlite3.Connection, progress: Progress) -> bool:

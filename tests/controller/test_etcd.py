@@ -200,6 +200,19 @@ def test_a_store_outlives_each_member_of_etcd(tmp_path):
         assert Store(engine_of(state), "f").number("seq") == store.number("seq") == 2 * len(server.numbers)
 
 
+@pytest.mark.usefixtures("_short_limits")
+def test_members_are_shown_without_a_majority(tmp_path):
+    with etcd_server(tmp_path) as server:
+        store = Store(engine_of(server.state()), "f")
+        store.stand_by("a", object)
+        users = store.engine.users()
+        assert (users.standbys, [member.fault for member in users.members]) == (("a",), [""])
+        server.kill(0)
+        users = store.engine.users()
+        assert (users.standbys, [bool(member.fault) for member in users.members]) == ((), [True])
+        store.close()
+
+
 async def test_a_standby_leads_with_the_store_and_the_leader_before_stands_by(etcd: EtcdServer, tmp_path):
     """The leader is stopped for longer than its lease, goes on, and leads again once the other one is dead."""
     state = etcd.state()

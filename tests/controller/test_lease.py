@@ -278,6 +278,35 @@ class _AlwaysHeld:
     def release(self) -> None: ...
 
 
+@pytest.mark.usefixtures("_long")
+def test_a_standby_is_shown_after_each_fault_and_keeps_one_lease(etcd: EtcdServer, monkeypatch):
+    state, clock = etcd.state(), Clock()
+    store, client, made = _store(state, clock), EtcdClient(EtcdAddress.of(state)), []
+    grant = EtcdClient.grant
+
+    def granted(client, ttl_s):
+        found = grant(client, ttl_s)
+        made.append(found[0])
+        return found
+
+    def failing(client, leased):
+        raise StoreUnavailableError("no member of etcd answers")
+
+    monkeypatch.setattr(EtcdClient, "grant", granted)
+    with monkeypatch.context() as patch:
+        patch.setattr(EtcdClient, "put", failing)
+        with pytest.raises(StoreUnavailableError):
+            store.stand_by("a", object)
+    for _ in range(2):
+        clock.now_s += HOUR_S  # the lease is late
+        for _ in range(2):
+            store.stand_by("a", object)
+            assert store.engine.users().standbys == ("a",)
+    assert [client.renew(lease) > 0 for lease in made] == [False, False, True]
+    store.close()
+    assert client.renew(made[-1]) == 0
+
+
 async def test_the_loop_sees_that_etcd_has_ended_the_lease(etcd: EtcdServer):
     state = etcd.state()
     store = _store(state)
