@@ -7,8 +7,12 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
+import grpc
 import pytest
 
 from netfold.controller.jobs import etcd_client
@@ -155,6 +159,35 @@ def test_files_without_certificates_are_named(tmp_path):
         files = f"ca={tmp_path / ca}&cert={tmp_path / certificate}&key={tmp_path / key}"
         with pytest.raises(StoreError, match=wrong):
             engine_of(f"etcd://localhost/a?{files}")
+
+
+@pytest.mark.usefixtures("_short_limits")
+def test_a_certificate_that_has_expired_is_named(tmp_path):
+    made = make_certificate(tmp_path, "localhost")
+    expired = tmp_path / "expired"
+    command = [
+        "openssl",
+        "x509",
+        "-in",
+        made.certificate,
+        "-signkey",
+        made.key,
+        "-days",
+        "-1",
+        "-out",
+        expired,
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    pair = made.key.read_bytes(), expired.read_bytes()
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_secure_port("localhost:0", grpc.ssl_server_credentials([pair]))
+    server.start()
+    with (
+        closing(EtcdClient(EtcdAddress.of(f"etcd://localhost:{port}/a?ca={expired}"))) as client,
+        pytest.raises(StoreError, match=f"localhost:{port}: its certificate has expired"),
+    ):
+        client.load_few(HEAD)
+    server.stop(None)
 
 
 @pytest.fixture
