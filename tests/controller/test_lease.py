@@ -168,6 +168,11 @@ def test_a_process_that_hangs_renews_nothing(hold):
     held.until_renewed()
 
 
+def test_a_long_turn_of_the_loop_is_no_hang():
+    period_s = etcd_lease.LEASE_S / etcd_lease.RENEWALS
+    assert CHECKS * period_s >= 10.0, "one that begins to lead with many jobs takes seconds on a busy machine"
+
+
 def test_a_lease_that_was_released_is_revoked_and_not_renewed(hold):
     held = hold()
     held.until_renewed()
