@@ -124,7 +124,7 @@ class EtcdEngine:
         self._is_settled = True
         """Whether `head` is known, and nothing is left under new/."""
         self._revision = 0
-        """Of etcd, when all keys were read; 0: memory may differ from them."""
+        """The revision of etcd at which all keys were read; 0: memory may differ from them."""
         self._version = 0
 
     # ---- reading ---------------------------------------------------------------------------------
