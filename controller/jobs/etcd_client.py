@@ -59,6 +59,7 @@ _OTHER_MEMBER = {
     grpc.StatusCode.UNKNOWN,
 }
 _CAUSES = {
+    "certificate has expired": "its certificate has expired",
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not of the authority in ?ca=",
     "Hostname Verification": "its certificate is not for that name",
     "peer certificate": "its certificate is not for that name",

@@ -22,6 +22,7 @@ import socket
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -123,7 +124,7 @@ class EtcdEngine:
         self._is_settled = True
         """Whether `head` is known, and nothing is left under new/."""
         self._revision = 0
-        """Of etcd, when all keys were read; 0: memory may differ from them."""
+        """The revision of etcd at which all keys were read; 0: memory may differ from them."""
         self._version = 0
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -158,13 +159,15 @@ class EtcdEngine:
         """The keys that were written since the last reading, and the names of all, which show those that are gone: no
         history of etcd is needed."""
         is_vacant = LEADER not in self._client.load_few(LEADER)
-        is_whole = self._revision == 0
-        if not is_whole and self._client.load_few(HEAD).get(HEAD) == self._head:
-            return lambda _: is_vacant
-        found = self._client.load_since(0 if is_whole else self._revision + 1)
-        names = found.values.keys() if is_whole else self._client.names(found.revision)
-        if DECIDED in names and not is_whole:  # its keys may have been written before
-            found, is_whole = self._client.load_since(0), True
+        names: Collection[str] = (DECIDED,)
+        if self._revision != 0:
+            if self._client.load_few(HEAD).get(HEAD) == self._head:
+                return lambda _: is_vacant
+            found = self._client.load_since(self._revision + 1)
+            if _is_later(found.values.get(HEAD), self._head):  # else etcd may have been set back
+                names = self._client.names(found.revision)
+        if is_whole := DECIDED in names:  # its keys may have been written before
+            found = self._client.load_since(0)
             names = found.values.keys()
 
         def apply(database: sqlite3.Connection) -> bool:
@@ -294,7 +297,9 @@ class EtcdEngine:
         if found == after:
             self._head = after
         elif self._is_own(found):
-            raise StoreError(f"{self.name}: an earlier change, which had no answer, was made now; try again")
+            raise StoreUnavailableError(
+                f"{self.name}: an earlier change, which had no answer, was made now; try again"
+            )
         else:
             self._lose()
 
@@ -326,12 +331,20 @@ class EtcdEngine:
 
     def stand_by(self, address: str, progress: Progress) -> None:
         if self._standby is None or not self._standby.is_held:
-            self._standby = EtcdLease(self._lease_client, progress, lambda _: None, self._now)
-            self._client.put(Leased(STANDBY + self._process, address.encode(), self._standby.number))
+            self._end_standby()  # one that is late may be renewed still
+            standby = EtcdLease(self._lease_client, progress, lambda _: None, self._now)
+            try:
+                self._client.put(Leased(STANDBY + self._process, address.encode(), standby.number))
+            except StoreError:
+                standby.release()
+                raise
+            self._standby = standby
 
     def users(self) -> StoreUsers:
         members = self._lease_client.members()
-        standbys = self._lease_client.load_few(STANDBY).values()
+        standbys: Collection[bytes] = ()
+        with suppress(StoreUnavailableError):  # the members show why
+            standbys = self._lease_client.load_few(STANDBY).values()
         return StoreUsers(tuple(sorted(s.decode(errors="replace") for s in standbys)), members)
 
     def try_lead(self, database: sqlite3.Connection, progress: Progress) -> bool:
@@ -377,6 +390,12 @@ class EtcdEngine:
         self.release()
         for client in (self._client, self._lease_client):
             client.close()
+
+
+def _is_later(head: bytes | None, before: bytes | None) -> bool:
+    """Whether one process has written both in one term, `head` after `before`."""
+    (writer, _, number), (same, _, least) = ((h or b"").rpartition(b":") for h in (head, before))
+    return writer == same and (len(number), number) > (len(least), least)
 
 
 def _in_loop(call: Callable[[], None]) -> Callable[[], None]:

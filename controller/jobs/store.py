@@ -18,7 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from netfold.controller.jobs.engine import FileEngine, Progress, StoreEngine, StoreError, StoreUsers
+from netfold.controller.jobs.engine import (
+    FileEngine,
+    NotLeaderError,
+    Progress,
+    StoreEngine,
+    StoreError,
+    StoreUsers,
+)
 from netfold.controller.jobs.program_records import RolloutRecord, StoredProgram, SwitchProgram
 from netfold.controller.jobs.records import JobRecord, Member, QueuePairs
 from netfold.controller.jobs.slot_allocator import Range
@@ -92,6 +99,14 @@ class Store:
         self.engine = FileEngine(kept) if isinstance(kept, Path) else kept
         self.name = self.engine.name
         self.ended_changes = 0  # committed or not
+        mark = 1024 + secrets.randbelow(64512) if mark is None else mark
+        try:
+            self._open(fabric, mark)
+        except NotLeaderError:  # another process has made it at the same time
+            self._open(fabric, mark)
+
+    def _open(self, fabric: str, mark: int) -> None:
+        """Open the store, and make it if there is none. Raises StoreError."""
         try:
             self._db = self.engine.open(TABLES)
         except (OSError, sqlite3.Error) as error:
@@ -99,7 +114,7 @@ class Store:
         with self.change():
             self.expect_schema()
             self._default("fabric", fabric)
-            self._default("mark", 1024 + secrets.randbelow(64512) if mark is None else mark)
+            self._default("mark", mark)
             self._default("term", 0)
             self._default("key", secrets.token_hex(KEY_BYTES))
 

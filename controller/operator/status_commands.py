@@ -75,7 +75,7 @@ def show_status(where: ControllerOptions, as_json: AsJson = False) -> None:
 def show_members(where: ControllerOptions, as_json: AsJson = False) -> None:
     """Show which controller leads and which stand by, and of a store in etcd its members and their alarms.
 
-    Exit codes: 0 shown, 4 no controller answers, or no majority of etcd.
+    Exit codes: 0 shown, 4 no controller answers.
     """
     answer = call_controller(
         where, lambda stub: stub.ListControllers(pb.ListControllersRequest(), timeout=10)

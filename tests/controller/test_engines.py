@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from netfold.controller.jobs import etcd_client, etcd_engine
-from netfold.controller.jobs.engine import NotLeaderError, StoreError
+from netfold.controller.jobs.engine import NotLeaderError, StoreError, StoreUnavailableError
 from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Keys
 from netfold.controller.jobs.etcd_engine import DATA, GROUPS, HEAD, EtcdEngine, engine_of
 from netfold.controller.jobs.records import JobRecord, JobState, Member
@@ -269,6 +269,66 @@ def test_a_standby_reads_what_has_changed_and_no_history(etcd: EtcdServer, monke
     assert standby.version() == version + 1, "nothing has changed"
     assert len(read) == len(STEPS)
     assert {name.split("/")[1] for name in read[1] - {HEAD}} == {"members"}
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_standby_reads_all_of_an_etcd_that_was_set_back(etcd: EtcdServer, is_written: bool):
+    """Keys of a restored snapshot have no revisions after the last one that the standby has read."""
+    state = etcd.state()
+    leader, client = Store(engine_of(state), "f"), EtcdClient(EtcdAddress.of(state))
+    _change(leader, lambda store: store.set_number("seq", 1))
+    snapshot, standby = client.load(), Store(engine_of(state), "f")
+    _change(leader, lambda store: store.set_number("seq", 2))
+    assert _followed(standby) == _rows(leader)
+    client.replace(HEAD, client.load()[HEAD], snapshot.pop(HEAD), snapshot)
+    standby.engine._revision = client.load_since(0).revision
+    restored = Store(engine_of(state), "f")
+    if is_written:
+        _change(restored, lambda store: store.set_number("other", 3))
+    assert _followed(standby) == _rows(restored)
+    assert standby.number("seq") == 1
+    assert standby.try_lead(object)
+    standby.close()
+
+
+def test_processes_that_begin_at_once_make_one_store(etcd: EtcdServer, monkeypatch):
+    state = etcd.state()
+    make, others = EtcdEngine.open, []
+
+    def late(engine, tables):
+        database = make(engine, tables)
+        if not others:
+            others.append(engine)
+            others.append(Store(engine_of(state), "other"))
+        return database
+
+    monkeypatch.setattr(EtcdEngine, "open", late)
+    store = Store(engine_of(state), "f")
+    assert _rows(store) == _rows(others[1])
+    assert store.fabric == "other"
+    assert store.try_lead(object)
+    _change(store, lambda store: store.set_number("seq", 1))
+    store.close()
+
+
+def test_a_change_that_arrives_late_is_no_other_process(etcd: EtcdServer, monkeypatch):
+    state = etcd.state()
+    store, write = Store(engine_of(state), "f"), EtcdClient.replace
+    underway: list[tuple[object, ...]] = []
+
+    def delayed(client, *arguments):
+        if not underway:
+            underway.append(arguments)
+            raise StoreUnavailableError("no answer")
+        write(client, *underway[0])
+        return write(client, *arguments)
+
+    monkeypatch.setattr(EtcdClient, "replace", delayed)
+    for number in (1, 2):
+        with pytest.raises(StoreUnavailableError), store.change():
+            store.set_number("seq", number)
+    _change(store, lambda store: store.set_number("seq", 3))
+    assert Store(engine_of(state), "f").number("seq") == 3
 
 
 def test_a_standby_ends_with_a_store_that_is_gone(etcd: EtcdServer):

@@ -7,8 +7,12 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
+import grpc
 import pytest
 
 from netfold.controller.jobs import etcd_client
@@ -157,6 +161,35 @@ def test_files_without_certificates_are_named(tmp_path):
             engine_of(f"etcd://localhost/a?{files}")
 
 
+@pytest.mark.usefixtures("_short_limits")
+def test_a_certificate_that_has_expired_is_named(tmp_path):
+    made = make_certificate(tmp_path, "localhost")
+    expired = tmp_path / "expired"
+    command = [
+        "openssl",
+        "x509",
+        "-in",
+        made.certificate,
+        "-signkey",
+        made.key,
+        "-days",
+        "-1",
+        "-out",
+        expired,
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    pair = made.key.read_bytes(), expired.read_bytes()
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_secure_port("localhost:0", grpc.ssl_server_credentials([pair]))
+    server.start()
+    with (
+        closing(EtcdClient(EtcdAddress.of(f"etcd://localhost:{port}/a?ca={expired}"))) as client,
+        pytest.raises(StoreError, match=f"localhost:{port}: its certificate has expired"),
+    ):
+        client.load_few(HEAD)
+    server.stop(None)
+
+
 @pytest.fixture
 def _short_limits(monkeypatch):
     """Set the product's limits again, which the server of other tests may have lengthened."""
@@ -198,6 +231,19 @@ def test_a_store_outlives_each_member_of_etcd(tmp_path):
             server.start(number)
             _until_it_commits(store)
         assert Store(engine_of(state), "f").number("seq") == store.number("seq") == 2 * len(server.numbers)
+
+
+@pytest.mark.usefixtures("_short_limits")
+def test_members_are_shown_without_a_majority(tmp_path):
+    with etcd_server(tmp_path) as server:
+        store = Store(engine_of(server.state()), "f")
+        store.stand_by("a", object)
+        users = store.engine.users()
+        assert (users.standbys, [member.fault for member in users.members]) == (("a",), [""])
+        server.kill(0)
+        users = store.engine.users()
+        assert (users.standbys, [bool(member.fault) for member in users.members]) == ((), [True])
+        store.close()
 
 
 async def test_a_standby_leads_with_the_store_and_the_leader_before_stands_by(etcd: EtcdServer, tmp_path):

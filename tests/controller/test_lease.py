@@ -135,6 +135,16 @@ def test_a_lease_that_stays_late_is_lost(hold):
     assert held.lost.wait(DEADLINE_S)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_lease_is_lost_when_nothing_can_renew_it_any_more(hold):
+    """As when the system gives no thread to gRPC."""
+    held = hold()
+    held.etcd.renew = None
+    assert held.lost.wait(DEADLINE_S)
+    assert not held.lease.is_held
+    held.lease._thread.join(DEADLINE_S)
+
+
 @pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S])
 def test_a_clock_that_jumps_makes_no_lease_longer(hold, step_s: float):
     held = hold()
@@ -156,6 +166,11 @@ def test_a_process_that_hangs_renews_nothing(hold):
     assert held.etcd.renewals <= before + 1, "one may have been on its way"
     hangs.clear()
     held.until_renewed()
+
+
+def test_a_long_turn_of_the_loop_is_no_hang():
+    period_s = etcd_lease.LEASE_S / etcd_lease.RENEWALS
+    assert CHECKS * period_s >= 10.0, "one that begins to lead with many jobs takes seconds on a busy machine"
 
 
 def test_a_lease_that_was_released_is_revoked_and_not_renewed(hold):
@@ -266,6 +281,35 @@ class _AlwaysHeld:
     is_held = True
 
     def release(self) -> None: ...
+
+
+@pytest.mark.usefixtures("_long")
+def test_a_standby_is_shown_after_each_fault_and_keeps_one_lease(etcd: EtcdServer, monkeypatch):
+    state, clock = etcd.state(), Clock()
+    store, client, made = _store(state, clock), EtcdClient(EtcdAddress.of(state)), []
+    grant = EtcdClient.grant
+
+    def granted(client, ttl_s):
+        found = grant(client, ttl_s)
+        made.append(found[0])
+        return found
+
+    def failing(client, leased):
+        raise StoreUnavailableError("no member of etcd answers")
+
+    monkeypatch.setattr(EtcdClient, "grant", granted)
+    with monkeypatch.context() as patch:
+        patch.setattr(EtcdClient, "put", failing)
+        with pytest.raises(StoreUnavailableError):
+            store.stand_by("a", object)
+    for _ in range(2):
+        clock.now_s += HOUR_S  # the lease is late
+        for _ in range(2):
+            store.stand_by("a", object)
+            assert store.engine.users().standbys == ("a",)
+    assert [client.renew(lease) > 0 for lease in made] == [False, False, True]
+    store.close()
+    assert client.renew(made[-1]) == 0
 
 
 async def test_the_loop_sees_that_etcd_has_ended_the_lease(etcd: EtcdServer):
