@@ -460,12 +460,12 @@ async def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
 
         async def state(port: str, ca: bytes, token: str) -> str:
             where = Connection(f"127.0.0.1:{port}", ca, token, "controller.test")
-            async with open_aio_channel(where) as channel:
-                try:
+            try:
+                async with open_aio_channel(where) as channel:
                     await pb_grpc.ControllerStub(channel).GetStatus(pb.StatusRequest(), timeout=20)
-                except grpc.aio.AioRpcError as error:
-                    return error.code().name
-                return "served"
+            except grpc.aio.AioRpcError as error:
+                return error.code().name
+            return "served"
 
         async def hang_up(process: asyncio.subprocess.Process, says: str) -> str:
             process.send_signal(signal.SIGHUP)
