@@ -31,7 +31,7 @@ from netfold.controller.operator.job_commands import app as job_app
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.channels import open_aio_channel
-from netfold.protocol.connection import Connection
+from netfold.protocol.connection import Connection, aio_channel_to
 from netfold.traffic.errors import JobFailedError
 from netfold.traffic.membership.membership import ControllerMembership
 from tests.controller.fake_switch import FakeSwitch
@@ -445,6 +445,29 @@ async def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tm
                 assert "give both the same" in await operator.says(standby, "other tokens")
             first.kill()
             await operator.serves(standby)
+
+
+async def test_many_callers_at_once_leave_the_controller_alive(tmp_path):
+    tls = make_certificate(tmp_path)
+    (tmp_path / "tokens").write_text("a-token-of-an-operator\n")
+    served = ("--listen", "127.0.0.1:0", "--tls-cert", str(tls.certificate), "--tls-key", str(tls.key))
+    async with (
+        operating(tmp_path) as operator,
+        operator.controller(*served, "--tokens", "tokens") as process,
+    ):
+        port = (await operator.says(process, "serving at")).strip().rpartition(":")[2]
+        address, ca = f"127.0.0.1:{port}", tls.certificate.read_bytes()
+        where = Connection(address, ca, "a-token-of-an-operator", "controller.test")
+
+        async def call() -> None:
+            async with aio_channel_to(where, address) as channel:
+                with contextlib.suppress(grpc.aio.AioRpcError):  # it may be busy
+                    await pb_grpc.ControllerStub(channel).GetStatus(pb.StatusRequest(), timeout=60)
+
+        await asyncio.gather(*(call() for _ in range(400)))
+        async with open_aio_channel(where, 60.0, wait_for_ready=True) as channel:
+            await pb_grpc.ControllerStub(channel).GetStatus(pb.StatusRequest(), timeout=60)
+        assert process.returncode is None
 
 
 async def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
