@@ -14,10 +14,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 
 import grpc
 
 from netfold.protocol.connection import PASSING, Connection, aio_channel_to, channel_to
+from netfold.protocol.unreachable import unreachable_reason
 
 ANSWER_S = 20.0
 """Seconds within which a controller answers a new caller, unless the machine has stalled."""
@@ -38,8 +40,8 @@ _leaders: dict[str, str] = {}
 def open_channel(
     where: Connection, timeout: float = ANSWER_S, *, wait_for_ready: bool = False
 ) -> Iterator[grpc.Channel]:
-    """For threads. `wait_for_ready`: wait for a controller that does not listen yet, `timeout` seconds at most. Raises
-    RpcError (UNAVAILABLE) with the reason."""
+    """For threads. `wait_for_ready`: wait for a controller that does not listen yet, of several addresses for one that
+    leads, `timeout` seconds at most. Raises RpcError (UNAVAILABLE) with the reason."""
     search = _Search(where, timeout, wait_for_ready)
     while True:
         time.sleep(search.pause_s)  # a controller that starts again has no event
@@ -94,8 +96,9 @@ class _Search:
         self._next()
 
     def _next(self) -> None:
+        part_s = (self._deadline - time.monotonic()) / len(self._left)  # a short time is for all of them
+        self.limit_s = max(0.0, min(self._patience_s, part_s))
         self.address = self._left.pop(0)
-        self.limit_s = max(0.0, min(self._patience_s, self._deadline - time.monotonic()))
 
     def takes(self, answer: bytes | grpc.RpcError) -> bool:
         """Whether the address that was tried is the one. Raises AioRpcError if there is none."""
@@ -110,7 +113,9 @@ class _Search:
             if not is_standby:
                 _leaders[self._where.address] = self.address
             return True
-        self._has_standby |= is_standby
+        else:
+            self._has_standby = True
+            self._reasons[self.address] = "a standby"
         self.pause_s = 0.0
         if self._left:
             self._next()
@@ -119,15 +124,19 @@ class _Search:
         return False
 
     def _begin_again(self) -> None:
-        if self._has_standby:  # it answers reads, and says why it refuses the rest
-            self._takes_standby = True
-            self._begin()
+        pause_s = RETRY_S
+        if self._has_standby and not self._waits:  # it answers reads, and says why it refuses the rest
+            self._takes_standby, pause_s = True, 0.0
         elif time.monotonic() + RETRY_S > self._deadline or not (self._is_silent or self._waits):
-            text = "; ".join(self._reasons.values())
             none = grpc.aio.Metadata()
-            raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, none, none, text, None)
-        elif self._is_silent:
-            self._patience_s *= 2
-            self._begin()
-        else:
-            self._begin(RETRY_S)
+            raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, none, none, self._reason(), None)
+        if self._is_silent:
+            self._patience_s, pause_s = 2 * self._patience_s, 0.0
+        self._begin(pause_s)
+
+    def _reason(self) -> str:
+        """With several addresses, in words for each."""
+        if len(self._where.addresses) == 1:
+            return self._reasons[self.address]
+        at = ((a, replace(self._where, address=a), reason) for a, reason in self._reasons.items())
+        return "; ".join(f"{a}: {unreachable_reason(where, reason)}" for a, where, reason in at)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 from grpc_health.v1.health import aio as health_service  # type: ignore[attr-defined]  # its stubs lack it
@@ -96,13 +97,18 @@ def _bind(server: grpc.aio.Server, listen: str, credentials: Credentials | None)
 
 
 def _tls(credentials: Credentials) -> grpc.ServerCredentials:
-    """Present the certificate as last read to each new connection."""
+    """Present the certificate as last read to each new connection. gRPC is given another pair only when it changes: it
+    aborts (1.85.1) when handshakes of others use the pair that it drops."""
+    given: list[tuple[bytes, bytes]] = []
 
-    def pair() -> grpc.ServerCertificateConfiguration:
-        security = credentials.current
-        return grpc.ssl_server_certificate_configuration([(security.key, security.certificate)])
+    def changed() -> Any:  # the types of gRPC leave out None, for no change
+        pair = (credentials.current.key, credentials.current.certificate)
+        if given == [pair]:
+            return None
+        given[:] = [pair]
+        return grpc.ssl_server_certificate_configuration([pair])
 
-    return grpc.dynamic_ssl_server_credentials(pair(), pair)
+    return grpc.dynamic_ssl_server_credentials(changed(), changed)
 
 
 def _bind_alone(server: grpc.aio.Server, listen: str) -> int:

@@ -218,14 +218,14 @@ async def _place(
     except grpc.aio.AioRpcError as error:
         if token:
             with contextlib.suppress(grpc.aio.AioRpcError):
-                await _cancel(stub, [job.number], "its prolog failed")
+                await _take_back(to, job.number, "its prolog failed")
         elif error.code() is grpc.StatusCode.INVALID_ARGUMENT:
             raise SlurmError(str(error.details())) from error
         raise
     try:
         reason = await _reason(to, token, job.name) if token else "there was no plan yet"
     finally:
-        await _cancel(stub, [job.number], why)
+        await _take_back(to, job.number, why)
     raise CallFailedError(REFUSED, f"{why}: {reason}")
 
 
@@ -258,6 +258,12 @@ async def _reason(to: Connection, token: str, name: str) -> str:
     async with open_aio_channel(to.as_member(token)) as channel:
         job = await pb_grpc.ControllerStub(channel).GetJob(pb.JobName(name=name), timeout=CALL_S)
     return str(job.reason) or "no reason given"
+
+
+async def _take_back(to: Connection, number: int, why: str) -> None:
+    """As `_cancel`, of the controller that leads now. Raises AioRpcError."""
+    async with open_aio_channel(to, CALL_S, wait_for_ready=True) as channel:
+        await _cancel(pb_grpc.ControllerStub(channel), [number], why)
 
 
 async def _cancel(stub: pb_grpc.ControllerStub, numbers: Iterable[int], why: str) -> None:

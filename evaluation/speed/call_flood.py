@@ -182,10 +182,10 @@ def controller(folder: Path, limit: int) -> Iterator[Connection]:
         try:
             where = Connection(address, (folder / "cert.pem").read_bytes())
             for tenant, hosts in (("vision", "h1, h2"), ("speech", "h3, h4")):
-                with open_channel(_of(where, tenant)) as channel:
+                with open_channel(_of(where, tenant), 60, wait_for_ready=True) as channel:
                     text = JOB.format(f"of-{tenant}", hosts)
                     request = pb.SubmitJobRequest(spec_yaml=text, queue=True)
-                    pb_grpc.ControllerStub(channel).SubmitJob(request, timeout=60, wait_for_ready=True)
+                    pb_grpc.ControllerStub(channel).SubmitJob(request, timeout=60)
             yield where
         finally:
             process.terminate()

@@ -31,7 +31,7 @@ from netfold.controller.operator.job_commands import app as job_app
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.channels import open_aio_channel
-from netfold.protocol.connection import Connection
+from netfold.protocol.connection import Connection, aio_channel_to
 from netfold.traffic.errors import JobFailedError
 from netfold.traffic.membership.membership import ControllerMembership
 from tests.controller.fake_switch import FakeSwitch
@@ -447,6 +447,29 @@ async def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tm
             await operator.serves(standby)
 
 
+async def test_many_callers_at_once_leave_the_controller_alive(tmp_path):
+    tls = make_certificate(tmp_path)
+    (tmp_path / "tokens").write_text("a-token-of-an-operator\n")
+    served = ("--listen", "127.0.0.1:0", "--tls-cert", str(tls.certificate), "--tls-key", str(tls.key))
+    async with (
+        operating(tmp_path) as operator,
+        operator.controller(*served, "--tokens", "tokens") as process,
+    ):
+        port = (await operator.says(process, "serving at")).strip().rpartition(":")[2]
+        address, ca = f"127.0.0.1:{port}", tls.certificate.read_bytes()
+        where = Connection(address, ca, "a-token-of-an-operator", "controller.test")
+
+        async def call() -> None:
+            async with aio_channel_to(where, address) as channel:
+                with contextlib.suppress(grpc.aio.AioRpcError):  # it may be busy
+                    await pb_grpc.ControllerStub(channel).GetStatus(pb.StatusRequest(), timeout=60)
+
+        await asyncio.gather(*(call() for _ in range(400)))
+        async with open_aio_channel(where, 60.0, wait_for_ready=True) as channel:
+            await pb_grpc.ControllerStub(channel).GetStatus(pb.StatusRequest(), timeout=60)
+        assert process.returncode is None
+
+
 async def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
     """A bad file changes nothing, and the standby is told by the store which tokens it needs."""
     one, other = tmp_path / "one", tmp_path / "other"
@@ -460,12 +483,12 @@ async def test_certificates_and_tokens_are_read_again_at_sighup(tmp_path):
 
         async def state(port: str, ca: bytes, token: str) -> str:
             where = Connection(f"127.0.0.1:{port}", ca, token, "controller.test")
-            async with open_aio_channel(where) as channel:
-                try:
+            try:
+                async with open_aio_channel(where) as channel:
                     await pb_grpc.ControllerStub(channel).GetStatus(pb.StatusRequest(), timeout=20)
-                except grpc.aio.AioRpcError as error:
-                    return error.code().name
-                return "served"
+            except grpc.aio.AioRpcError as error:
+                return error.code().name
+            return "served"
 
         async def hang_up(process: asyncio.subprocess.Process, says: str) -> str:
             process.send_signal(signal.SIGHUP)

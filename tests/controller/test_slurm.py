@@ -241,6 +241,26 @@ async def test_a_prolog_waits_on_while_the_controller_starts_again(tmp_path):
         assert site.state("slurm-7") is JobState.RUNNING
 
 
+async def test_a_prolog_takes_its_job_back_from_the_controller_that_leads_then(tmp_path):
+    """The one that has its job is gone at the deadline."""
+    async with site_of(tmp_path) as site:
+        whole = {"name": "of-others", "workers": ["h1", "h2"], "scheme": "switchml", "parameter_servers": 0}
+        await asyncio.to_thread(submit_job, Connection(site.address), whole, False, 20)
+        first, second = (f"unix:{tmp_path}/{name}.sock" for name in ("first", "second"))
+        site.address = f"{first},{second}"
+        service = service_of(site.deployment.controller)
+        async with serving(service, first, None):
+            waiting = asyncio.ensure_future(
+                site.run("prolog", "--within", "8s", **{PLUGIN_OPTION: "min_rate:50,scheme:switchml"})
+            )
+            async with asyncio.timeout(DEADLINE_S):
+                while site.state("slurm-7") is None:
+                    await asyncio.sleep(0.05)  # the registry has no event
+        async with serving(service, second, None):
+            done = await waiting
+        assert (done.code, site.state("slurm-7")) == (3, JobState.CANCELED), done.err
+
+
 async def test_a_prolog_without_a_controller_ends_at_its_deadline(tmp_path):
     async with site_of(tmp_path) as site:
         site.address = f"unix:{tmp_path}/none.sock"

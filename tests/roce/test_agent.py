@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection
 from netfold.traffic.agent.messages import (
+    CALLS_MAX,
     HOSTS_BYTES,
     VERSION,
     AssignMessage,
@@ -30,7 +32,9 @@ from netfold.traffic.agent.messages import (
     RingMessage,
     listed,
 )
+from netfold.traffic.agent.worker_calls import WorkerCalls
 from netfold.traffic.agent.worker_stream import Message, WorkerEndedError, WorkerMessageError, WorkerStream
+from netfold.traffic.engine import call_log
 from netfold.traffic.roce import agent
 from netfold.traffic.roce.agent import Agent
 from tests.traffic.scripted_controller import serve
@@ -285,3 +289,12 @@ def test_as_many_hosts_are_listed_as_have_room():
     assert hosts.endswith(",...")
     assert len(hosts) < HOSTS_BYTES
     assert listed(["h1", "h2"]) == "h1,h2"
+
+
+def test_calls_without_a_last_part_are_refused() -> None:
+    calls = WorkerCalls("h1", 1)
+    part = Message(MessageType.CALLS, bytes(CALLS_MAX * ctypes.sizeof(call_log.RawCallRecord)))
+    for _ in range(call_log.CALLS_MAX // CALLS_MAX):
+        calls.take(part, "j")
+    with pytest.raises(WorkerMessageError, match="more than 4096 CALLS"):
+        calls.take(part, "j")

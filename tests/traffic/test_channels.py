@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.channels import open_aio_channel, open_channel
 from netfold.protocol.connection import Connection
+from netfold.protocol.unreachable import unreachable_reason
 from netfold.traffic.membership.membership import ControllerMembership
 from tests.traffic.scripted_controller import Controller, assignment, controller
 from tests.traffic.tls import Tls, reached
@@ -98,6 +100,35 @@ def test_the_reason_is_named_where_none_answers(is_silent: bool, tmp_path: Path)
     assert ("no answer within 1 s" if is_silent else "No such file") in refused.value.details()
 
 
+def test_a_short_time_is_for_all_addresses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(channels, "FIRST_S", 6.0)
+    with site(tmp_path) as own:
+        own.start(1, leads=True, on_check=lambda _: time.sleep(0.2))  # an answer takes its time
+        SilentAtFirst(tmp_path / "a", "", silent=1000)
+        with open_channel(own.where, 6.0) as channel:
+            assert rpc.ControllerStub(channel).GetJob(pb.JobName()).name == own.addresses[1]
+
+
+def test_a_caller_that_waits_gets_the_leader_and_no_standby(tmp_path: Path) -> None:
+    with site(tmp_path) as own:
+        own.start(1, leads=False, on_check=lambda number: number == 3 and own.start(0, leads=True))
+        with open_channel(own.where, 60.0, wait_for_ready=True) as channel:
+            assert rpc.ControllerStub(channel).GetJob(pb.JobName()).name == own.addresses[0]
+
+
+class Checks(health.HealthServicer):
+    """Counts the health checks."""
+
+    def __init__(self, on_check: Callable[[int], object]) -> None:
+        super().__init__()
+        self._on_check, self._count = on_check, 0
+
+    def Check(self, request, context) -> HealthCheckResponse:  # noqa: N802
+        self._count += 1
+        self._on_check(self._count)
+        return super().Check(request, context)
+
+
 class Site:
     """Controllers at two addresses, of which one may lead. Each answers with its own address."""
 
@@ -106,9 +137,9 @@ class Site:
         self.where = Connection(",".join(self.addresses))
         self._servers: dict[str, grpc.Server] = {}
 
-    def start(self, number: int, *, leads: bool) -> None:
+    def start(self, number: int, *, leads: bool, on_check: Callable[[int], object] = int) -> None:
         server = grpc.server(ThreadPoolExecutor(4))
-        servicer, state = Controller(), health.HealthServicer()
+        servicer, state = Controller(), Checks(on_check)
         servicer.job = pb.Job(name=self.addresses[number])
         status = HealthCheckResponse.SERVING if leads else HealthCheckResponse.NOT_SERVING
         state.set("netfold.v1.Controller", status)
@@ -173,5 +204,7 @@ def test_a_token_goes_to_no_address_with_a_certificate_for_another_name(tls: Tls
         with pytest.raises(grpc.RpcError) as refused, open_channel(several):
             pass
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        reason = unreachable_reason(several, refused.value.details())
+        assert f"{named}: its certificate is not for 'another.test'" in reason
         with open_channel(replace(several, server_name=where.server_name)) as channel:
             assert rpc.ControllerStub(channel).GetJob(pb.JobName(name="j")).name == "j"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from netfold.traffic.agent.messages import CALLS_MAX, ReportMessage, calls_of, stats_of_report
 from netfold.traffic.agent.worker_stream import Message, WorkerMessageError
+from netfold.traffic.engine.call_log import CALLS_MAX as CALL_LOG
 from netfold.traffic.membership.base import Stats
 from netfold.traffic.membership.calls import CallRecord
 from netfold.traffic.worker.call_dump import CALL_DUMPS, write_calls
@@ -39,6 +40,8 @@ class WorkerCalls:
         except ValueError as error:
             raise WorkerMessageError(f"{error}") from error
         self._calls += part
+        if len(self._calls) > CALL_LOG:
+            raise WorkerMessageError(f"more than {CALL_LOG} CALLS; expected a last part below {CALLS_MAX}")
         if len(part) == CALLS_MAX:
             return
         self._job = job

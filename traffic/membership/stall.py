@@ -6,6 +6,7 @@ servers add up."""
 from __future__ import annotations
 
 import json
+import time
 
 import grpc
 
@@ -21,9 +22,11 @@ MAX_HOSTS = 16
 
 def describe_stall(where: Connection, job: str, timeout_s: float) -> str:
     """A clause for an error message; empty if no controller answers within `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
     try:
         with open_channel(where, timeout_s) as channel:
-            return stall_of(rpc.ControllerStub(channel).GetJob(pb.JobName(name=job), timeout=timeout_s))
+            left_s = max(0.0, deadline - time.monotonic())
+            return stall_of(rpc.ControllerStub(channel).GetJob(pb.JobName(name=job), timeout=left_s))
     except grpc.RpcError:
         return ""
 
