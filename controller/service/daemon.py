@@ -11,6 +11,7 @@ import faulthandler
 import functools
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -101,7 +102,10 @@ Equip = Callable[[Fabric], tuple[Fabric, DaemonOptions]]
 async def run(fabric: Fabric, equip: Equip, report: Callable[[str], None]) -> None:
     """Run until SIGINT or SIGTERM. `report` receives a line when the process serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
-    faulthandler.enable()  # what ends this process from within C leaves its place in the log
+    if sys.__stderr__ is not None:
+        faulthandler.enable(
+            sys.__stderr__
+        )  # what ends this process from within C leaves its place in the log
     fabric, options = equip(fabric)
     for variable in PROXIES:
         os.environ.pop(variable, None)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import random
 import socket
 import struct
@@ -16,7 +17,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
-from testnet import ETH_P_ALL, Host, Namespace, ethernet, ip, needs_root
+from testnet import DEADLINE_S, ETH_P_ALL, Host, Namespace, ethernet, ip, needs_root, wait_for
 
 pytestmark = needs_root
 
@@ -95,6 +96,12 @@ def host(space: Namespace) -> Host:
     return space.host(1)
 
 
+def has_carrier(space: Namespace, interface: str) -> bool:
+    command = ["ip", "-n", space.name, "-json", "link", "show", interface]
+    [link] = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=DEADLINE_S).stdout)
+    return link["operstate"] == "UP"
+
+
 def run(count: int, size: int) -> bytes:
     """A super-frame of `count` datagrams, after its virtio_net_hdr."""
     frame = bytes(
@@ -128,6 +135,7 @@ def test_a_pending_error_of_the_socket_takes_no_frames_place(
     ip("-n", space.name, "link", "set", "sw1", "up")
     ip("-n", space.name, "link", "set", "sw1", "down")
     ip("-n", space.name, "link", "set", "sw1", "up")
+    wait_for(lambda: has_carrier(space, "h1"), "the link")  # until then the host's kernel drops frames
     more = frames(5000, 60, 4000)
     for frame in more:
         host.send(frame)

@@ -63,14 +63,14 @@ def ends(code: ctypes.CDLL) -> Iterator[tuple[Channel, socket.socket]]:
 def test_messages_of_a_worker_arrive_one_by_one(ends: tuple[Channel, socket.socket]):
     channel, agents = ends
     stream = WorkerStream(agents)
-    channel.send(MessageType.ALIVE)
+    channel.send(MessageType.READY)
     channel.send(MessageType.NEW_EPOCH, bytes(NewEpochMessage(epoch=7)))
     channel.send(MessageType.JOIN, b"job")
     first, second, third = (stream.receive(DEADLINE_S) for _ in range(3))
     assert first is not None
     assert second is not None
     assert third is not None
-    assert (first.kind, first.body) == (MessageType.ALIVE, b"")
+    assert (first.kind, first.body) == (MessageType.READY, b"")
     assert second.to(NewEpochMessage).epoch == 7
     assert (third.kind, third.text) == (MessageType.JOIN, "job")
     assert stream.receive(0.0) is None
@@ -113,7 +113,7 @@ def test_sockets_come_with_their_assignment(ends: tuple[Channel, socket.socket])
 def test_nothing_follows_the_last_message(ends: tuple[Channel, socket.socket]):
     channel, agents = ends
     assert channel.send(MessageType.LEAVE) == 0
-    assert channel.send(MessageType.ALIVE) == -1
+    assert channel.send(MessageType.READY) == -1
     message = WorkerStream(agents).receive(DEADLINE_S)
     assert message is not None
     assert message.kind is MessageType.LEAVE
@@ -145,6 +145,6 @@ def test_an_end_that_is_closed_is_noticed(code: ctypes.CDLL):
     channel = Channel(code, ours)
     agents.close()
     assert channel.receive()[0] == -1
-    assert channel.send(MessageType.ALIVE) == -1
+    assert channel.send(MessageType.READY) == -1
     code.na_channel_close(channel.channel)
     theirs.close()
