@@ -40,7 +40,7 @@ from tests.traffic.tls import Tls, make_certificate
 
 log = logging.getLogger(__name__)
 
-pytestmark = [pytest.mark.long, pytest.mark.mininet, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.mininet, pytest.mark.timeout(600)]
 
 FABRIC = "leaf-spine-2x2"
 LANES = 64
