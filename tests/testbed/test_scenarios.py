@@ -23,9 +23,9 @@ from netfold.testbed.testbed import Testbed
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
 # Gradients of AlexNet's shape at a thousandth of its size, often enough that something can happen in the middle.
-LONG = ["--workload", "alexnet", "--model-scale", "0.001", "--iterations", 20, "--timeout", 40]
-LONGER = [*LONG[:-3], 200, "--timeout", 60]
-FINISH_S = 120.0
+LONG = ["--workload", "alexnet", "--model-scale", "0.001", "--iterations", 20, "--timeout", 100]
+LONGER = [*LONG[:-3], 200, "--timeout", 100]
+FINISH_S = 240.0
 RESTARTED = ("--switch-restart-timeout", "60")
 """Longer than a switch takes to come back on a loaded machine."""
 FEW = ("h1", "h2", "h5", "h6")
