@@ -23,7 +23,7 @@ _TOOL_S = 10
 _LANE_GBPS = {"2.5": 2.0, "5.0": 4.0, "8.0": 7.877, "16.0": 15.754, "32.0": 31.508, "64.0": 63.0}
 """A lane of PCI Express, by GT/s, without its line code."""
 _PCI_EFFICIENCY = 0.85
-"""Share of frames of a kilobyte beside the headers of PCI Express and the descriptors."""
+"""The share that frames of a kilobyte have of a slot. Headers of PCI Express and descriptors take the rest."""
 
 RunTool = Callable[..., str | None]
 

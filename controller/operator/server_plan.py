@@ -148,7 +148,8 @@ def _check_threads(machine: ServerMachine, threads: int) -> None:
 def choose_processors(
     machine: ServerMachine, ports: Sequence[ServerPort], threads: int, given: str | None
 ) -> list[int]:
-    """Those of the threads: one of each core, near the cards; empty where too few are left. Raises ServerError."""
+    """Choose processors for the threads: one of each core, near the cards, or none where too few are left. Raises
+    ServerError."""
     online = machine.online()
     if given is not None:
         try:

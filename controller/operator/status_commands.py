@@ -116,7 +116,7 @@ def step_down_controller(where: ControllerOptions) -> None:
                     now = await stub.GetStatus(pb.StatusRequest(), timeout=10)
                     if now.leads_since != before.leads_since:
                         return before, now
-                await asyncio.sleep(STATUS_POLL_S)
+                await asyncio.sleep(STATUS_POLL_S)  # a new leader has no event here
 
     try:
         before, now = call_controller(where, stepped_down)

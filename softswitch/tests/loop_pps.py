@@ -69,7 +69,7 @@ def softswitch(seconds: float, *ports: str) -> float:
             def seen() -> int:
                 return sum(int(switch.port(number)["link"]["rx_packets"]) for number in (1, 2))
 
-            time.sleep(WARM_UP_S)
+            time.sleep(WARM_UP_S)  # caches and clock rates settle
             packets, used = seen(), cpu_ns(switch.process.pid)
             time.sleep(seconds)  # the frames go round by themselves
             used, packets = cpu_ns(switch.process.pid) - used, seen() - packets
@@ -100,7 +100,7 @@ def testpmd(seconds: float) -> float:
 
         command("start tx_first")
         seen()
-        time.sleep(WARM_UP_S)
+        time.sleep(WARM_UP_S)  # caches and clock rates settle
         packets, used = seen(), cpu_ns(process.pid)
         time.sleep(seconds)  # testpmd needs nothing meanwhile
         used, packets = cpu_ns(process.pid) - used, seen() - packets

@@ -150,7 +150,7 @@ for _ in range(2):
     try:
         eal.start(default_cache_dir(), [])
     except DpdkError as error:
-        print(error)  # for the test
+        print(error)  # the test reads it from the process's output
 """
 
 

@@ -127,7 +127,7 @@ async def test_digests_are_gathered_until_the_list_is_full(client: Client, hosts
     for source in (1, 2, 5, 6):
         hosts[0].send(learn_frame(source))
     second = await client.receive()
-    assert learned(second) == [(4, 1), (5, 1), (6, 1)], "what is unacknowledged is not repeated"
+    assert learned(second) == [(4, 1), (5, 1), (6, 1)], "a digest without an acknowledgment is not repeated"
     assert second.digest.list_id != first.digest.list_id
     client.send(digest_ack=p4r.DigestListAck(digest_id=ids()["seen_t"], list_id=first.digest.list_id))
     client.send(digest_ack=p4r.DigestListAck(digest_id=1, list_id=1))

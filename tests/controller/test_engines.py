@@ -155,7 +155,7 @@ def _die(kept: Kept, at: int, *, is_made: bool) -> bool:
 
 
 def _followed(standby: Store) -> Rows:
-    """What a standby has of the store once it has followed it. Its next change is refused where it has not all."""
+    """Let a standby follow the store, and return its rows."""
     assert asyncio.run(standby.follow())
     return _rows(standby)
 

@@ -69,7 +69,7 @@ class Trial:
         (self.tools / name).chmod(0o755)
 
     def calls(self, name: str) -> list[str]:
-        """Those that change something, and no longer count."""
+        """Return the calls that changed something, and forget all calls."""
         file = self.tools / f"{name}.calls"
         lines = file.read_text().splitlines() if file.exists() else []
         file.unlink(missing_ok=True)

@@ -112,7 +112,7 @@ def main() -> None:
                 wrong.append(f"{collective.__name__} of {size}: {found[:4]} in place of {right[:4]}")
     deadline = time.monotonic() + TIMEOUT.total_seconds()
     while not options.until.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+        time.sleep(0.1)  # a file that another process makes has no event here
     package = str(Path(netfold.__file__).parents[1])
     options.out.write_text(json.dumps({"wrong": wrong, "package": package}))
     dist.destroy_process_group()
