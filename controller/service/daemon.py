@@ -102,10 +102,8 @@ Equip = Callable[[Fabric], tuple[Fabric, DaemonOptions]]
 async def run(fabric: Fabric, equip: Equip, report: Callable[[str], None]) -> None:
     """Run until SIGINT or SIGTERM. `report` receives a line when the process serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
-    if sys.__stderr__ is not None:
-        faulthandler.enable(
-            sys.__stderr__
-        )  # what ends this process from within C leaves its place in the log
+    if sys.__stderr__ is not None:  # a fault in C leaves its place in the log
+        faulthandler.enable(sys.__stderr__)
     fabric, options = equip(fabric)
     for variable in PROXIES:
         os.environ.pop(variable, None)
