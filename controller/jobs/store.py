@@ -111,12 +111,14 @@ class Store:
             self._db = self.engine.open(TABLES)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{self.name}: {error}") from error
+        facts = {"fabric": fabric, "mark": mark, "term": 0, "key": secrets.token_hex(KEY_BYTES)}
+        if None not in map(self._fact, ("schema", *facts)):
+            self.expect_schema()  # and no change, which would wait for one of the leader on a slow disk
+            return
         with self.change():
             self.expect_schema()
-            self._default("fabric", fabric)
-            self._default("mark", mark)
-            self._default("term", 0)
-            self._default("key", secrets.token_hex(KEY_BYTES))
+            for name, value in facts.items():
+                self._default(name, value)
 
     def close(self) -> None:
         self._db.close()
@@ -150,7 +152,7 @@ class Store:
         return bool(self._fact("schema") == SCHEMA)
 
     def expect_schema(self) -> None:
-        """Check that this version can use the store, within a change. A new store gets the schema of this version.
+        """Check that this version can use the store. A new store gets the schema of this version, within a change.
         Raises StoreError."""
         self._default("schema", SCHEMA)
         found = self._fact("schema")

@@ -106,10 +106,12 @@ class Operator:
     async def says(self, process: asyncio.subprocess.Process, what: str) -> str:
         """The line of its errors that has `what`."""
         assert process.stderr is not None
+        lines = [""]
         async with asyncio.timeout(120):
-            while what not in (line := (await process.stderr.readline()).decode()):
-                assert line, f"the controller ended with {await process.wait()}"
-        return line
+            while what not in lines[-1]:
+                lines.append((await process.stderr.readline()).decode())
+                assert lines[-1], f"the controller ended with {await process.wait()}: {''.join(lines)}"
+        return lines[-1]
 
 
 @contextlib.asynccontextmanager

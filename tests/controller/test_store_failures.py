@@ -69,6 +69,19 @@ def test_a_read_that_fails_is_an_error_of_the_store(read, tmp_path):
         read(store)
 
 
+def test_a_store_opens_during_a_change_of_its_leader(tmp_path):
+    """A standby that starts while the leader's disk is slow waits for it, and does not end."""
+    path = tmp_path / "state.db"
+    leader = Store(path, "fabric")
+    with leader.change():
+        leader.set_primary("127.0.0.1:1", "")
+        standby = Store(path, "fabric")
+        assert not standby.primary
+    assert standby.primary == "127.0.0.1:1"
+    standby.close()
+    leader.close()
+
+
 async def test_a_lost_switch_is_one_commit_a_job(tmp_path):
     """Whatever the number of jobs, each commit has one."""
     async with ready(leaf_spine(1, 1, 6), tmp_path) as deployment:
