@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import json
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,13 @@ def check(call: Call, parts: list[Array], rank: int) -> None:
         assert np.array_equal(found, right), call.name
 
 
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not file.exists():
+        assert time.monotonic() < deadline, f"no {file} within {TIMEOUT_S} s"
+        time.sleep(0.05)  # another process makes it
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("controller")
@@ -88,20 +96,23 @@ def main() -> None:
     parser.add_argument("seed", type=int)
     parser.add_argument("calls", type=int)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--last-after", type=Path, metavar="FILE", help="wait for FILE before the last calls")
     told = parser.parse_args()
     member = ControllerMembership(told.controller, told.job, told.host)
     digests = []
     with Worker(member) as worker:
         assignment = member.wait(TIMEOUT_S)
         draw = random.Random(told.seed)
-        for _ in range(told.calls):
+        for left in reversed(range(told.calls)):
+            if told.last_after and not left:
+                wait_for(told.last_after)
             batch = [Call(draw, assignment.workers) for _ in range(draw.randint(1, MOST_IN_FLIGHT))]
             started = [start(worker, call, assignment.rank) for call in batch]
             for call, finish in zip(batch, started, strict=True):
                 parts = finish()
                 check(call, parts, assignment.rank)
                 digests.append([call.name, hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()])
-        stats = {"chunks": worker.stats.chunks, "restarts": worker.stats.restarts}
+        stats = {"restarts": worker.stats.restarts, "epoch": member.current().epoch}
     told.out.write_text(json.dumps({"digests": digests, "targets": assignment.targets.name, **stats}))
 
 
