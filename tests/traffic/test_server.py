@@ -177,6 +177,21 @@ def test_a_new_epoch_starts_with_empty_slots():
             pytest.fail("no result in the new epoch")
 
 
+def test_an_assignment_of_the_same_epoch_keeps_the_slots():
+    """Members hear of it when a worker leaves; another one may lack the last sum then."""
+    with running() as (server, one, two):
+        one.send(gradient(10, 5).pack())
+        two.send(gradient(20, 7).pack())
+        assert Packet.parse(two.recv(2000)).lane == (12,) * 4
+        server.assign(ASSIGNMENT)
+        for slot in range(2, 4):  # threads have taken the assignment by then
+            one.send(gradient(10, 1, slot=slot).pack())
+            two.send(gradient(20, 1, slot=slot).pack())
+            two.recv(2000)
+        one.send(gradient(10, 5).pack())
+        assert Packet.parse(one.recv(2000)).lane == (12,) * 4
+
+
 def test_a_port_that_is_taken_is_an_error_that_names_it():
     with (
         running(),

@@ -103,7 +103,7 @@ class ParameterServer:
         ]
 
     def assign(self, assignment: Assignment) -> None:
-        """Starts a new epoch (same job, port and lanes). Any thread may call it."""
+        """Starts its epoch (same job, port and lanes), if that is a new one. Any thread may call it."""
         for shard in self.shards:
             shard.assign(assignment)
 

@@ -54,11 +54,12 @@ class Shard:
         if shards is not None:
             self._code.nf_root_set_shard(self._root, *shards)
         self._next: Assignment | None = assignment
+        self._epoch = 0
         self._stopped = False
         self._close_lock = threading.Lock()  # `stop` and `assign` may be called while `close` runs
 
     def assign(self, assignment: Assignment) -> None:
-        """Starts a new epoch. Any thread may call it."""
+        """Starts its epoch, if that is a new one. Any thread may call it."""
         self._next = assignment
         self._notify()
 
@@ -77,7 +78,8 @@ class Shard:
         while not self._stopped:
             if self._next is not None:
                 assignment, self._next = self._next, None
-                self._start_epoch(assignment)
+                if assignment.epoch != self._epoch:  # else workers may still request sums of its slots
+                    self._start_epoch(assignment)
             error = self._code.nf_root_serve(self._root, _SIGNAL_CHECK_S)
             self.socket_errors = self._code.nf_root_socket_errors(self._root)
             self.handed_over = self._code.nf_root_handed_over(self._root)
@@ -86,6 +88,7 @@ class Shard:
 
     def _start_epoch(self, assignment: Assignment) -> None:
         """Starts the epoch, which drops the slots of the old one."""
+        self._epoch = assignment.epoch
         self._code.nf_root_start_epoch(self._root, assignment.epoch)
         for part in assignment.trees:
             if part.children:
