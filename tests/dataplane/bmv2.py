@@ -61,6 +61,10 @@ def own_form(profile: Profile) -> Profile:
     return replace(profile, form=Form.BMV2) if has_own else profile
 
 
+MARKED_BYTES = 44
+"""Headers to the flags: a switch with thresholds marks a packet that waits, as on a busy machine."""
+
+
 @contextmanager
 def bmv2(profile: Profile) -> Iterator[Bmv2Device]:
     """A running switch with the program of a profile; the process and its links go whatever happens."""
@@ -202,7 +206,7 @@ class Bmv2Device(Device):
             frame, (*_, kind, _, _) = link.recvfrom(65536)
             if kind == socket.PACKET_OUTGOING:
                 continue
-            if frame.endswith(marker[42:]):
+            if frame.endswith(marker[MARKED_BYTES:]):
                 return
             yield frame
 
