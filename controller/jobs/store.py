@@ -111,7 +111,12 @@ class Store:
             self._db = self.engine.open(TABLES)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{self.name}: {error}") from error
-        facts = {"fabric": fabric, "mark": mark, "term": 0, "key": secrets.token_hex(KEY_BYTES)}
+        facts: dict[str, str | int] = {
+            "fabric": fabric,
+            "mark": mark,
+            "term": 0,
+            "key": secrets.token_hex(KEY_BYTES),
+        }
         if None not in map(self._fact, ("schema", *facts)):
             self.expect_schema()  # and no change, which would wait for one of the leader on a slow disk
             return
