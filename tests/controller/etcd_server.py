@@ -97,17 +97,18 @@ class EtcdServer:
     def engine(self, state: str) -> EtcdEngine:
         return EtcdEngine(EtcdAddress.of(state))
 
-    def until_it_answers(self) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        with contextlib.closing(EtcdClient(EtcdAddress.of(self.state("none")))) as client:
-            while True:
-                try:
-                    client.load()
-                except StoreError:
-                    assert time.monotonic() < deadline, (self._folder / "m0.log").read_text()
-                    time.sleep(0.1)  # the client makes no call for a while
-                else:
-                    return
+
+def until_it_answers(state: str, log: Path) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    with contextlib.closing(EtcdClient(EtcdAddress.of(state))) as client:
+        while True:
+            try:
+                client.load()
+            except StoreError:
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)  # the client makes no call for a while
+            else:
+                return
 
 
 @contextlib.contextmanager
@@ -116,7 +117,7 @@ def etcd_server(folder: Path, members: int = 1, tls: Tls | None = None) -> Itera
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as data:
         server = EtcdServer(folder, Path(data), members, tls)
         try:
-            server.until_it_answers()
+            until_it_answers(server.state("none"), folder / "m0.log")
             yield server
         finally:
             server.close()
