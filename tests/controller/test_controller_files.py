@@ -20,7 +20,7 @@ from netfold.controller.jobs.etcd_engine import EtcdEngine
 from netfold.controller.operator.controller_files import CA, CERT, KEY
 from netfold.controller.operator.deploy_commands import BAD_INPUT, app
 from netfold.controller.operator.server_files import SETTINGS
-from tests.controller.etcd_server import until_it_answers
+from netfold.evaluation.speed.etcd_cluster import until_it_answers
 from tests.controller.test_server_files import TIMEOUT_S, executable
 from tests.traffic.tls import make_certificate
 
