@@ -143,6 +143,7 @@ def _controller(node: ControllerNode) -> list[str]:
         "WatchdogSignal=SIGKILL",
         f"User={USER}",
         "StateDirectory=netfold",
+        "Environment=XDG_STATE_HOME=/var/lib",  # of events and programs: the user has no home
         _command(f"{PREFIX}/bin/netfold", "controller", "run", str(fabric), *words, *node.more),
         "ExecReload=/bin/kill -HUP $MAINPID",
         *_ALIKE,
