@@ -11,12 +11,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from netfold.controller.core import Controller
+from netfold.controller.jobs.engine import StoreUnavailableError
 from netfold.controller.jobs.etcd_engine import engine_of
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.slot_allocator import BLOCK, Range
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.allocation import ranges_of
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.joins import Joins
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.scheduling.plan_process import PlanProcess
@@ -36,7 +38,7 @@ LEAVES, SPINES, HOSTS, SLOTS = 32, 4, 32, 1 << 15
 FABRIC = f"""name: many
 generate: {{leaf_spine: {{leaves: {LEAVES}, spines: {SPINES}, hosts_per_leaf: {HOSTS}, slots: {SLOTS}}}}}
 """
-SMALL = 8
+SMALL, LOST_S = 8, 120.0
 SPINE = "spine1"
 """The root of a tree of each job."""
 JOB = "name: {}\nworkers: [{}]\nscheme: switchml\nrate: 0.01\nlease_ms: 600000\njoin_s: 3600\n"
@@ -212,6 +214,15 @@ def lost_spine_time(state: str, made: ManyJobs) -> float:
         with controller_of(state, made) as controller:
             await controller.jobs.lifecycle.compute_routes()
             controller.jobs.lifecycle.retarget()
-            return time_of(lambda: controller.jobs.epochs.on_registers_lost(SPINE))
+            began, end = time.perf_counter(), time.monotonic() + LOST_S
+            while True:
+                try:
+                    controller.jobs.epochs.on_registers_lost(SPINE)
+                except StoreUnavailableError:  # etcd is late, and a controller tries again
+                    if time.monotonic() > end:
+                        raise
+                    await asyncio.sleep(STORE_RETRY_S)
+                else:
+                    return time.perf_counter() - began
 
     return asyncio.run(lost())

@@ -26,7 +26,9 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from netfold.controller.jobs.engine import NotLeaderError, StoreError
 from netfold.controller.service.daemon import GC_THRESHOLDS
+from netfold.controller.service.leadership import STEP_DOWN_S
 from netfold.evaluation.core.command import Words, expect, run_command, words
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.speed.controller_processes import Controllers, Relay
@@ -34,6 +36,7 @@ from netfold.evaluation.speed.etcd_cluster import EtcdCluster, until_it_answers
 from netfold.evaluation.speed.store_times import (
     CHANGES,
     FABRIC,
+    ManyJobs,
     change_times,
     fill,
     join_time,
@@ -48,7 +51,7 @@ OUTAGE_S = 8.0
 """Time without a majority: longer than a lease and the time after which all controllers stand by."""
 STORES = SQLITE, ETCD = "SQLite", "etcd"
 PARTS = ("faults", "changes", "jobs")
-MANY_ROUNDS = 3
+MANY_ROUNDS, MAX_TRIES = 3, 3
 """Rounds of what takes long, at most."""
 WORKERS_JOIN, JOIN_RATIO = "1,024 workers join", 1.3
 OPENED, STARTED, TAKEN_OVER = "the store is read", "a controller starts", "leader: kill -9"
@@ -143,6 +146,12 @@ class Takeover(Experiment[TakeoverRow]):
         if shutil.which("etcd") is None:
             raise RunError("etcd is not on PATH: apt-get install etcd-server")
         gc.set_threshold(*GC_THRESHOLDS)
+        try:
+            yield from self._rows(notify)
+        except (StoreError, TimeoutError) as error:
+            raise RunError(f"the machine is too busy for a store: {error}") from error
+
+    def _rows(self, notify: Notify) -> Iterator[TakeoverRow]:
         if "faults" in self.parts:
             for store in STORES:
                 yield from self._fault_rows(store, notify)
@@ -165,7 +174,7 @@ class Takeover(Experiment[TakeoverRow]):
             for fault in faults:
                 notify(f"{store}: {fault}")
                 times = [runner.run(trial.time_of(fault)) for _ in range(self.rounds)]
-                yield _row("faults", fault, store, times, GOALS_S[fault])
+                yield _row("faults", fault, store, times, GOALS_S[fault] if store == ETCD else 0.0)
 
     # ---- changes ---------------------------------------------------------------------------------
 
@@ -200,15 +209,25 @@ class Takeover(Experiment[TakeoverRow]):
                     state = state_of(store)
                     fill(state, made)
                     found[OPENED].append(open_time(state, made))
-                    other = state_of(store)
-                    fill(other, made)
-                    found[SPINE_LOST].append(lost_spine_time(other, made))
+                    found[SPINE_LOST].append(self._lost_spine_time(state_of, store, made))
                     for what, seconds in zip(
                         (STARTED, TAKEN_OVER), asyncio.run(lead_times(state)), strict=True
                     ):
                         found[what].append(seconds)
             for what, times in found.items():
                 yield _row("jobs", what, store, times, JOB_GOALS_S[what])
+
+    def _lost_spine_time(self, state_of: Callable[[str], str], store: str, made: ManyJobs) -> float:
+        """On a machine with other work a process may lose its lease meanwhile: it is measured again."""
+        tries = itertools.count(1)
+        while True:
+            state = state_of(store)
+            fill(state, made)
+            try:
+                return lost_spine_time(state, made)
+            except NotLeaderError:
+                if next(tries) == MAX_TRIES:
+                    raise
 
     def tables(self, rows: Sequence[TakeoverRow]) -> Iterable[Table]:
         titles = {
@@ -312,6 +331,8 @@ class Trial:
         gap = await self._controllers.gap_after(since)
         if fault is not Fault.NO_MAJORITY:
             mend()
+        if fault is Fault.STEP_DOWN:
+            await asyncio.sleep(STEP_DOWN_S)  # in which it does not lead again
         return gap
 
     async def _cause(self, fault: Fault, led: int, etcd_led: int) -> Callable[[], None]:
