@@ -30,7 +30,7 @@ class Joins:
             loop = asyncio.get_running_loop()
             self._stored = loop.create_future()
             self._stored.add_done_callback(asyncio.Future.exception)  # all that wait may be canceled
-            loop.call_soon(self._commit)
+            loop.call_later(0, self._commit)
         self._waiting.append((name, host, process))
         await asyncio.shield(self._stored)
 

@@ -172,7 +172,7 @@ class Controllers:
         )
 
     async def _lack(self, members: int | None = None) -> str:
-        """What is missing, also of so many members of etcd; "": nothing."""
+        """Name what is missing, also of so many members of etcd; "": nothing."""
         if not self.changes:
             return "no change was made"
         try:

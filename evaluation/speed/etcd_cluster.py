@@ -37,7 +37,7 @@ class EtcdCluster:
         self._folder, self._data = folder, data
         self._scheme, self._host, self._more = scheme, host, more
         self.ports = list(zip(unused_ports(members), unused_ports(members), strict=True))
-        """Of clients and of peers."""
+        """Ports of clients and of peers, by member."""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         for number in self.numbers:
             self.start(number)

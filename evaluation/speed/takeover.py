@@ -59,7 +59,7 @@ SPINE_LOST = "a spine below all jobs lost its registers"
 JOB_GOALS_S = {OPENED: 0.0, STARTED: 5.0, TAKEN_OVER: 5.0, SPINE_LOST: 0.0}
 
 
-class Fault(StrEnum):
+class TakeoverFault(StrEnum):
     LEADER_KILLED = "leader: kill -9"
     LEADER_STOPPED = "leader: SIGSTOP"
     LEADER_CUT = "leader: cut from etcd"
@@ -72,17 +72,17 @@ class Fault(StrEnum):
 
 
 GOALS_S = {
-    Fault.LEADER_KILLED: 3.0,
-    Fault.LEADER_STOPPED: 3.0,
-    Fault.LEADER_CUT: 3.0,
-    Fault.STEP_DOWN: 1.0,
-    Fault.FOLLOWER_KILLED: 0.2,
-    Fault.ETCD_LEADER_KILLED: 4.0,
-    Fault.ETCD_LEADER_STOPPED: 4.0,
-    Fault.BOTH_KILLED: 10.0,
-    Fault.NO_MAJORITY: 5.0,
+    TakeoverFault.LEADER_KILLED: 3.0,
+    TakeoverFault.LEADER_STOPPED: 3.0,
+    TakeoverFault.LEADER_CUT: 3.0,
+    TakeoverFault.STEP_DOWN: 1.0,
+    TakeoverFault.FOLLOWER_KILLED: 0.2,
+    TakeoverFault.ETCD_LEADER_KILLED: 4.0,
+    TakeoverFault.ETCD_LEADER_STOPPED: 4.0,
+    TakeoverFault.BOTH_KILLED: 10.0,
+    TakeoverFault.NO_MAJORITY: 5.0,
 }
-OF_SQLITE = (Fault.LEADER_KILLED, Fault.STEP_DOWN)
+OF_SQLITE = (TakeoverFault.LEADER_KILLED, TakeoverFault.STEP_DOWN)
 """A stopped leader keeps its lock: systemd ends it, by the unit's WatchdogSec."""
 
 
@@ -133,14 +133,14 @@ class Takeover(Experiment[TakeoverRow]):
     rounds: Annotated[int, typer.Option(min=1, help="Times that each fault happens.")] = 8
     parts: Annotated[Words, words(f"Some of {', '.join(PARTS)}.")] = Words(PARTS)
     faults: Annotated[Words, words("Faults, by their names in lower case.")] = Words(
-        f.name.lower() for f in Fault
+        f.name.lower() for f in TakeoverFault
     )
     jobs: Annotated[int, typer.Option(min=1, help="Jobs of 8 workers in the store of many jobs.")] = 1000
     large: Annotated[int, typer.Option(min=1, help="Jobs of 1,024 workers in it.")] = 10
 
     def __post_init__(self) -> None:
         expect("--parts", self.parts, PARTS)
-        expect("--faults", self.faults, tuple(f.name.lower() for f in Fault))
+        expect("--faults", self.faults, tuple(f.name.lower() for f in TakeoverFault))
 
     def rows(self, notify: Notify) -> Iterator[TakeoverRow]:
         if shutil.which("etcd") is None:
@@ -163,7 +163,7 @@ class Takeover(Experiment[TakeoverRow]):
     # ---- faults ----------------------------------------------------------------------------------
 
     def _fault_rows(self, store: str, notify: Notify) -> Iterator[TakeoverRow]:
-        faults = [Fault[name.upper()] for name in self.faults]
+        faults = [TakeoverFault[name.upper()] for name in self.faults]
         if store == SQLITE:
             faults = [fault for fault in faults if fault in OF_SQLITE]
         with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner, ExitStack() as stack:
@@ -316,7 +316,7 @@ class Trial:
         if self._cluster is not None:
             self._cluster.close()
 
-    async def time_of(self, fault: Fault) -> float:
+    async def time_of(self, fault: TakeoverFault) -> float:
         """The longest time without a change after a fault; without a majority of etcd, after its return."""
         await self._controllers.until_settled(members=self._members)
         await asyncio.sleep(random.random())  # a lease is renewed three times a second
@@ -324,47 +324,47 @@ class Trial:
         etcd_led = await asyncio.to_thread(self._etcd.leader) if self._cluster else 0
         since = time.monotonic()
         mend = await self._cause(fault, led, etcd_led)
-        if fault is Fault.NO_MAJORITY:
+        if fault is TakeoverFault.NO_MAJORITY:
             await asyncio.sleep(OUTAGE_S)
             since = time.monotonic()
             mend()
         gap = await self._controllers.gap_after(since)
-        if fault is not Fault.NO_MAJORITY:
+        if fault is not TakeoverFault.NO_MAJORITY:
             mend()
-        if fault is Fault.STEP_DOWN:
+        if fault is TakeoverFault.STEP_DOWN:
             await asyncio.sleep(STEP_DOWN_S)  # in which it does not lead again
         return gap
 
-    async def _cause(self, fault: Fault, led: int, etcd_led: int) -> Callable[[], None]:
+    async def _cause(self, fault: TakeoverFault, led: int, etcd_led: int) -> Callable[[], None]:
         """Cause a fault of the controller and the member of etcd that lead. Return what mends it."""
         controllers, follower = self._controllers, (etcd_led + 1) % MEMBERS
         match fault:
-            case Fault.LEADER_KILLED:
+            case TakeoverFault.LEADER_KILLED:
                 controllers.kill(led)
                 return lambda: controllers.start(led)
-            case Fault.LEADER_STOPPED:
+            case TakeoverFault.LEADER_STOPPED:
                 controllers.pause(led)
                 return lambda: controllers.resume(led)
-            case Fault.LEADER_CUT:
+            case TakeoverFault.LEADER_CUT:
                 self._relays[led].cut()
                 return self._relays[led].mend
-            case Fault.STEP_DOWN:
+            case TakeoverFault.STEP_DOWN:
                 await controllers.step_down()
                 return lambda: None
-            case Fault.FOLLOWER_KILLED:
+            case TakeoverFault.FOLLOWER_KILLED:
                 self._etcd.kill(follower)
                 return lambda: self._etcd.start(follower)
-            case Fault.ETCD_LEADER_KILLED:
+            case TakeoverFault.ETCD_LEADER_KILLED:
                 self._etcd.kill(etcd_led)
                 return lambda: self._etcd.start(etcd_led)
-            case Fault.ETCD_LEADER_STOPPED:
+            case TakeoverFault.ETCD_LEADER_STOPPED:
                 self._etcd.pause(etcd_led)
                 return lambda: self._etcd.resume(etcd_led)
-            case Fault.BOTH_KILLED:
+            case TakeoverFault.BOTH_KILLED:
                 controllers.kill(led)
                 self._etcd.kill(etcd_led)
                 return lambda: self._both_start(etcd_led, led)
-            case Fault.NO_MAJORITY:
+            case TakeoverFault.NO_MAJORITY:
                 for number in (follower, (follower + 1) % MEMBERS):
                     self._etcd.pause(number)
                 return lambda: self._majority_returns(follower)

@@ -12,7 +12,7 @@ import pytest
 from netfold.evaluation.core.command import Words
 from netfold.evaluation.core.output import Output, evaluate
 from netfold.evaluation.speed.store_times import many_jobs
-from netfold.evaluation.speed.takeover import ETCD, JOB_GOALS_S, SQLITE, Fault, Takeover
+from netfold.evaluation.speed.takeover import ETCD, JOB_GOALS_S, SQLITE, Takeover, TakeoverFault
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,10 +22,10 @@ pytestmark = [
 
 
 def test_controllers_are_stopped_and_cut_off(tmp_path: Path):
-    faults = (Fault.STEP_DOWN, Fault.LEADER_CUT, Fault.BOTH_KILLED)
+    faults = (TakeoverFault.STEP_DOWN, TakeoverFault.LEADER_CUT, TakeoverFault.BOTH_KILLED)
     experiment = Takeover(1, Words(("faults",)), Words(fault.name.lower() for fault in faults))
     rows = evaluate(experiment, Output(as_json=True, out=tmp_path))
-    expected = [(Fault.STEP_DOWN, SQLITE), *((fault, ETCD) for fault in faults)]
+    expected = [(TakeoverFault.STEP_DOWN, SQLITE), *((fault, ETCD) for fault in faults)]
     assert [(row.what, row.store) for row in rows] == expected
     assert all(0 < row.p50_s <= row.p99_s for row in rows)
 
