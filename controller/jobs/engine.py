@@ -43,10 +43,12 @@ class StoreMember:
 
 @dataclass(frozen=True)
 class StoreUsers:
-    """The addresses of the controllers that stand by, as far as they are known, and the servers of the store."""
+    """The addresses of the controllers that stand by, as far as they are known, and the servers of the store. `fault`:
+    why no controller can lead once the leader has ended; "" if one can."""
 
     standbys: tuple[str, ...] = ()
     members: tuple[StoreMember, ...] = ()
+    fault: str = ""
 
 
 class StoreEngine(Protocol):
@@ -75,6 +77,10 @@ class StoreEngine(Protocol):
         """Read what other processes have changed, which a thread may do. The result brings the database to that, and
         returns whether no process leads; it raises StoreError for what cannot be read. Raises
         StoreUnavailableError."""
+
+    @property
+    def fault(self) -> str:
+        """The fault that `StoreUsers` has, as it was at the last `changes`."""
 
     def version(self, database: sqlite3.Connection) -> int:
         """A number that differs whenever another process has changed the database."""
@@ -105,7 +111,7 @@ class FileEngine:
         self.name = str(path)
         self.lost = asyncio.Event()
         """Never set: the process with the lock has the file."""
-        self.is_held = True
+        self.is_held, self.fault = True, ""
         self._lock: int | None = None
 
     def open(self, tables: str) -> sqlite3.Connection:

@@ -153,7 +153,7 @@ def _is_here(member: str) -> bool:
 
 @dataclass(frozen=True)
 class Leased:
-    """A key that is deleted when its lease ends."""
+    """A key that is deleted when its lease ends; 0: it has none."""
 
     key: str
     value: bytes
@@ -270,6 +270,12 @@ class EtcdClient:
         """Write a key that is deleted when its lease ends."""
         put = _put(self._prefix + leased.key.encode(), leased.value, leased.lease)
         self._call(_TXN, pb.TxnRequest(success=[put]), pb.TxnResponse, self._limit_s, ATTEMPT_S)
+
+    def leased(self, key: str) -> Leased | None:
+        """A key with its lease; None if it does not exist."""
+        request = pb.RangeRequest(key=self._prefix + key.encode())
+        answer = self._call(_RANGE, request, pb.RangeResponse, self._limit_s, ATTEMPT_S)
+        return next((Leased(key, kv.value, kv.lease) for kv in answer.kvs), None)
 
     def revoke(self, lease: int) -> None:
         """End a lease, and delete its keys."""

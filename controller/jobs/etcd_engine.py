@@ -107,7 +107,7 @@ class EtcdEngine:
     the one that wrote last commits, and the other one has lost the store. One process leads, by a lease."""
 
     def __init__(self, address: EtcdAddress, now: Callable[[], float] = boot_time) -> None:
-        self.name = str(address)
+        self.name, self._prefix = str(address), address.prefix
         self._now = now
         self.lost = asyncio.Event()
         self._client = EtcdClient(address)
@@ -123,6 +123,7 @@ class EtcdEngine:
         """Keys of commits that failed: etcd may have them. The next commit writes them as they are in memory."""
         self._is_settled = True
         """Whether `head` is known, and nothing is left under new/."""
+        self.fault = ""
         self._revision = 0
         """The revision of etcd at which all keys were read; 0: memory may differ from them."""
         self._version = 0
@@ -158,7 +159,8 @@ class EtcdEngine:
     def changes(self) -> Callable[[sqlite3.Connection], bool]:
         """The keys that were written since the last reading, and the names of all, which show those that are gone: no
         history of etcd is needed."""
-        is_vacant = LEADER not in self._client.load_few(LEADER)
+        leader = self._client.leased(LEADER)
+        self.fault, is_vacant = self._fault(leader), leader is None
         names: Collection[str] = (DECIDED,)
         if self._revision != 0:
             if self._client.load_few(HEAD).get(HEAD) == self._head:
@@ -343,9 +345,21 @@ class EtcdEngine:
     def users(self) -> StoreUsers:
         members = self._lease_client.members()
         standbys: Collection[bytes] = ()
+        fault = ""
         with suppress(StoreUnavailableError):  # the members show why
             standbys = self._lease_client.load_few(STANDBY).values()
-        return StoreUsers(tuple(sorted(s.decode(errors="replace") for s in standbys)), members)
+            fault = self._fault(self._lease_client.leased(LEADER))
+        return StoreUsers(tuple(sorted(s.decode(errors="replace") for s in standbys)), members, fault)
+
+    def _fault(self, leader: Leased | None) -> str:
+        """A key that was put by hand stays for ever. An operator deletes it: its lease may also have been taken from a
+        process that leads."""
+        if leader is None or leader.lease != 0:
+            return ""
+        return (
+            f"{self.name}: the key {self._prefix}/{LEADER} was written by hand and has no lease, so no controller can "
+            f"begin to lead: stop the one that leads, if any, then `etcdctl del {self._prefix}/{LEADER}`"
+        )
 
     def try_lead(self, database: sqlite3.Connection, progress: Progress) -> bool:
         return self.changes()(database) and self.take(database, progress)

@@ -12,9 +12,9 @@ import asyncio
 import secrets
 import sqlite3
 import zlib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,6 +87,15 @@ TABLES = _TABLES_BEFORE + _NEW_TABLES
 Record = TypeVar("Record", JobRecord, Member, QueuePairs, Withdrawal, TenantUsage, RolloutRecord)
 
 
+@dataclass(frozen=True)
+class _JobRows:
+    """The rows of a job: its own, and those of hosts."""
+
+    body: str
+    members: dict[str, str]
+    queue_pairs: dict[str, str]
+
+
 class NotFinalError(StoreError):
     """The version before may still use the store, and could not hold what is requested."""
 
@@ -99,6 +108,8 @@ class Store:
         self.engine = FileEngine(kept) if isinstance(kept, Path) else kept
         self.name = self.engine.name
         self.ended_changes = 0  # committed or not
+        self._parsed: dict[str, tuple[_JobRows, JobRecord]] = {}
+        """Jobs as they were read last: a standby parses those that have changed."""
         mark = 1024 + secrets.randbelow(64512) if mark is None else mark
         try:
             self._open(fabric, mark)
@@ -264,16 +275,31 @@ class Store:
 
     def jobs(self) -> list[JobRecord]:
         """All jobs, in the order of submission. Raises StoreError for one that this version cannot read."""
-        rows = self._rows("SELECT body FROM jobs ORDER BY seq")
-        jobs = [self._read(JobRecord, body) for (body,) in rows]
-        newer: dict[str, dict[str, Member]] = defaultdict(dict)
+        rows: dict[str, _JobRows] = {}
+        for name, body in self._rows("SELECT name, body FROM jobs ORDER BY seq"):
+            rows[name] = _JobRows(body, {}, {})
         for job, host, body in self._rows("SELECT job, host, body FROM members"):
-            newer[job][host] = self._read(Member, body)
-        registered: dict[str, dict[str, QueuePairs]] = defaultdict(dict)
+            if job in rows:
+                rows[job].members[host] = body
         for job, host, body in self._rows("SELECT job, host, body FROM queue_pairs"):
-            registered[job][host] = self._read(QueuePairs, body)
-        jobs = [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
-        return [_with_queue_pairs(j, registered[j.name]) if j.name in registered else j for j in jobs]
+            if job in rows:
+                rows[job].queue_pairs[host] = body
+        known = self._parsed
+        self._parsed = {
+            name: known[name] if name in known and known[name][0] == row else (row, self._job(row))
+            for name, row in rows.items()
+        }
+        return [job for _, job in self._parsed.values()]
+
+    def _job(self, rows: _JobRows) -> JobRecord:
+        """Parse a job with what its members have written since. Raises StoreError."""
+        job = self._read(JobRecord, rows.body)
+        if rows.members:
+            job = _with_members(job, {h: self._read(Member, body) for h, body in rows.members.items()})
+        if rows.queue_pairs:
+            pairs = {h: self._read(QueuePairs, body) for h, body in rows.queue_pairs.items()}
+            job = _with_queue_pairs(job, pairs)
+        return job
 
     def _read(self, kind: type[Record], body: str) -> Record:
         """Parse a stored record. Raises StoreError."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from netfold.controller.features.targets.requirements import decide_targets
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Placement
-from netfold.controller.lifecycle.allocation import ranges_of
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import CapacityFreed, EpochsExhausted
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.protocol.target import Targets
+
+JOBS_A_CHANGE = 16
+"""Jobs whose new epochs are one change. With the switches of a rack's spine it is a transaction of etcd."""
 
 
 class EpochsExhaustedError(Exception):
@@ -53,9 +55,9 @@ class Epochs:
             self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
 
     def on_registers_lost(self, switch: str) -> None:
-        """Start a new epoch of each job of a switch that has lost its registers, and with them the sums of jobs. Each
-        is a change of its own, so that none grows with the number of jobs. The caller repeats the call until all are
-        stored. Raises StoreError."""
+        """Start a new epoch of each job of a switch that has lost its registers, and with them the sums of jobs. Some
+        jobs are a change, so that none grows with the number of all. The caller repeats the call until all are stored.
+        Raises StoreError."""
         affected = [
             j for j in self._registry.all() if any(switch in t.bases for p in j.placements for t in p.trees)
         ]
@@ -64,13 +66,16 @@ class Epochs:
         with self._registry.change():
             self._registry.registers_empty(switch)
         try:
-            for job in affected:
-                try:
-                    with self._registry.change():
-                        self._registry.write(self._with_new_epoch(job, why))
-                    renewed.append(job.name)
-                except EpochsExhaustedError as error:
-                    exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
+            for first in range(0, len(affected), JOBS_A_CHANGE):
+                written = list[str]()
+                with self._registry.change():
+                    for job in affected[first : first + JOBS_A_CHANGE]:
+                        try:
+                            self._registry.write(self._with_new_epoch(job, why))
+                            written.append(job.name)
+                        except EpochsExhaustedError as error:
+                            exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
+                renewed += written
         finally:
             if renewed:
                 self._lifecycle.changed(*renewed)
@@ -82,9 +87,7 @@ class Epochs:
     def _with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:
         """The job in an epoch that none of its slots has seen, within a change. Raises EpochsExhaustedError."""
         assert job.placement is not None
-        pools = self._registry.pools()
-        seen = [pools[s].epoch(r) for s, ranges in ranges_of(job.placement).items() for r in ranges]
-        epoch = max([job.epoch, *seen]) + 1
+        epoch = max(job.epoch, self._registry.last_epoch(job.placement)) + 1
         if epoch > LAST_EPOCH:
             raise EpochsExhaustedError(f"{why}, and all {LAST_EPOCH} job epochs of its slots are used up")
         placement = self._with_supported_targets(job).model_copy(update={"epoch": epoch})

@@ -237,10 +237,12 @@ class JobRegistry:
         """The slots of every switch as they are taken now, without their epochs."""
         return self._pools(self._config.fabric.switches, {})
 
-    def pools(self) -> dict[str, SlotAllocator]:
-        """The slots of every switch as they are taken now."""
-        switches = self._config.fabric.switches
-        return self._pools(switches, self._epochs(switches))
+    def last_epoch(self, placement: Placement) -> int:
+        """The greatest epoch that slots of the placement have seen."""
+        ranges = ranges_of(placement)
+        epochs = self._epochs(self._config.fabric.switch(switch) for switch in ranges)
+        seen = (epochs[s].get(block, 0) for s, own in ranges.items() for r in own for block in r.blocks)
+        return max(seen, default=0)  # a tree may have its nodes on hosts alone
 
     def pool(self, switch: str) -> SlotAllocator:
         """The slots of one switch as they are taken now."""

@@ -1,16 +1,31 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold deploy`: the files that make a bare server a switch, or a host of parameter servers."""
+"""`netfold deploy`: the files that make a bare server a switch, a host of parameter servers, or one of the machines
+that hold the controller."""
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from netfold.controller.operator.controller_files import (
+    CA,
+    CERT,
+    CONTROLLER_INPUTS,
+    CONTROLLER_UNITS,
+    ETCD,
+    KEY,
+    ControllerNode,
+    controller_files,
+    controller_node,
+    store_address,
+)
 from netfold.controller.operator.server_cards import Card, ServerMachine, format_processors
 from netfold.controller.operator.server_files import (
     LISTEN,
@@ -40,6 +55,7 @@ from netfold.topologies.cli import BAD_INPUT, FAILED, fail
 app = typer.Typer()
 
 UNDO_S = 120
+NO_OUT = "--undo: expected --out DIR, where the files are: `/` for this server"
 
 OutOption = Annotated[
     Path | None,
@@ -173,7 +189,7 @@ def _show_rate(
 
 def _undo(out: Path | None) -> None:
     if out is None:
-        fail("--undo: expected --out DIR, where the files are: `/` for this server", BAD_INPUT)
+        fail(NO_OUT, BAD_INPUT)
     record = out / SWITCH_RECORD.relative_to("/")
     try:
         files = switch_files(read_record(record.read_text()))
@@ -181,10 +197,15 @@ def _undo(out: Path | None) -> None:
         fail(f"{record}: no switch is deployed there", BAD_INPUT)
     except (OSError, ServerError) as error:
         fail(str(error), BAD_INPUT)
+    disable = ("systemctl", "disable", "--now", "netfold-switch")
+    _remove(files, out, disable, (str(files[0].path), "undo"))
+
+
+def _remove(files: Sequence[File], out: Path, *before: Sequence[str]) -> None:
+    """Remove files below `out`. On this server the commands `before` are run first."""
     is_here = out.resolve() == Path("/")
-    if is_here:
-        _call("systemctl", "disable", "--now", "netfold-switch")
-        _call(str(files[0].path), "undo")
+    for command in before if is_here else ():
+        _call(*command)
     for file in files:
         target = out / file.path.relative_to("/")
         target.unlink(missing_ok=True)
@@ -216,6 +237,69 @@ def parameter_server(
     _check_mtu([interface], mtu, lanes)
     _write(parameter_server_files(ParameterServerNode(interface, threads, controller, mtu, cpus)), out)
     _note("systemctl daemon-reload && sysctl --system && systemctl enable --now netfold-ps@JOB")
+
+
+@app.command("controller")
+def controller(
+    members: Annotated[
+        str, typer.Option(metavar="A,B,C", help="Names of the machines that hold the controller.")
+    ] = "",
+    more: Annotated[
+        list[str] | None, typer.Argument(help="Further options of `netfold controller run`, after --.")
+    ] = None,
+    member: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The machine of the files. Default: this one.")
+    ] = None,
+    joins: Annotated[
+        bool,
+        typer.Option("--joins", help="Its etcd is new in a cluster that runs: the machine was replaced."),
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="End the services, and remove the files below --out.")
+    ] = False,
+    out: OutOption = None,
+) -> None:
+    """Files of one of three machines that hold the controller: services of a member of etcd and of a controller. Run it
+    on each of them."""
+    if undo:
+        _undo_controller(out)
+        return
+    host = socket.gethostname()
+    try:
+        node = controller_node(members, member, host, more or (), joins=joins)
+    except ServerError as error:
+        fail(str(error), BAD_INPUT)
+    _write(controller_files(node), out)
+    for text in _lacks(node.member, out or Path("/")) if node.member == host else ():
+        _note(f"warning: {text}")
+    _note(f"the store: {store_address(node)}")
+    _note("systemd-sysusers && systemctl daemon-reload && systemctl stop etcd")
+    _note(f"systemctl enable --now {' '.join(CONTROLLER_UNITS)}")
+
+
+def _lacks(name: str, root: Path) -> Iterator[str]:
+    """Why the services would not start on this machine, `name`."""
+    for path in (*CONTROLLER_INPUTS, CA, CERT, KEY, ETCD):
+        file = root / path.relative_to("/")
+        if not file.exists():
+            yield f"{file} is not there yet"
+    try:
+        address = ipaddress.ip_address(socket.gethostbyname(name))
+    except OSError as error:
+        yield f"{name} has no address: {error}"
+    else:
+        if address.is_loopback:
+            yield f"{name} is {address} here, where no other machine reaches it: change /etc/hosts"
+
+
+def _undo_controller(out: Path | None) -> None:
+    if out is None:
+        fail(NO_OUT, BAD_INPUT)
+    files = controller_files(ControllerNode(("",), ""))
+    if not (out / files[0].path.relative_to("/")).exists():
+        fail(f"{out / files[0].path.relative_to('/')}: no controller is deployed there", BAD_INPUT)
+    _remove(files, out, ("systemctl", "disable", "--now", *CONTROLLER_UNITS))
+    _note("left: certificates and tokens, and what etcd and the controller have stored below /var/lib")
 
 
 def _check_mtu(interfaces: Sequence[str], mtu: int, lanes: int) -> None:

@@ -104,7 +104,7 @@ def switch_files(node: SwitchNode) -> list[File]:
             _script(line for port in node.ports for line in _port_lines(port, node)),
             is_executable=True,
         ),
-        File(Path("/etc/systemd/system/netfold-switch.service"), _unit("netfold switch", service)),
+        File(Path("/etc/systemd/system/netfold-switch.service"), unit("netfold switch", service)),
         File(Path(f"/etc/sysusers.d/{USER}.conf"), f'u {USER} - "netfold switch"\n'),
         File(INTERRUPT_BALANCE, f"[Unit]\nConditionPathExists=!{SWITCH_RECORD}\n"),
         File(OTHER_PROCESSORS, "[Manager]\n" + _affinity(node.others)),
@@ -175,14 +175,16 @@ def parameter_server_files(node: ParameterServerNode) -> list[File]:
     service = [f"Environment={text}" for text in environment] + _start(script, command, "netfold")
     if node.cpus is not None:
         service.append(f"CPUAffinity={node.cpus}")
-    unit = _unit("netfold parameter server of job %i", service)
     sysctl = (
         "net.core.rmem_max = 67108864\nnet.core.wmem_max = 67108864\nnet.core.netdev_max_backlog = 10000\n"
     )
     return [
         File(script, _script(lines), is_executable=True),
         File(Path("/etc/sysctl.d/90-netfold.conf"), sysctl),
-        File(Path("/etc/systemd/system/netfold-ps@.service"), unit),
+        File(
+            Path("/etc/systemd/system/netfold-ps@.service"),
+            unit("netfold parameter server of job %i", service),
+        ),
     ]
 
 
@@ -217,7 +219,7 @@ def _start(script: Path, command: Sequence[object], cache: str) -> list[str]:
     return [*service, f"Environment=SOFTSWITCH_CACHE=/var/cache/{cache}"]
 
 
-def _unit(what: str, service: Sequence[str]) -> str:
+def unit(what: str, service: Sequence[str]) -> str:
     head = [f"Description={what}", "After=network-online.target", "Wants=network-online.target"]
     head.append("StartLimitIntervalSec=0")  # no limit: what it waits for may come at any time
     sections = {"Unit": head, "Service": service, "Install": ["WantedBy=multi-user.target"]}

@@ -22,6 +22,7 @@ from netfold.controller.operator.controller_client import (
     REFUSED,
     call_controller,
     fail,
+    note,
     note_standby,
     plain,
     print_json,
@@ -63,6 +64,8 @@ def show_status(where: ControllerOptions, as_json: AsJson = False) -> None:
         table.add_row(row.name, row.address, ready, slots, repaired, row.reason)
     if not answer.primary:
         note_standby(answer.primary_address)
+    if answer.store_fault:
+        note(answer.store_fault)
     Console().print(table)
     if answer.leads_since:
         typer.echo(f"the controller at {answer.primary_address} leads since {_time(answer.leads_since)}")
@@ -91,6 +94,8 @@ def show_members(where: ControllerOptions, as_json: AsJson = False) -> None:
     for member in answer.members:
         role = "leads" if member.leads else "follows" if member.version else "?"
         table.add_row("etcd", member.address, role, member.version, member.fault)
+    if answer.store_fault:
+        note(answer.store_fault)
     Console().print(table)
 
 

@@ -12,6 +12,7 @@ the root to every worker.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -46,7 +47,15 @@ class Tree:
 
     def children(self, node: str) -> tuple[str, ...]:
         """The children of `node`, in the order of `edges`."""
-        return tuple(e.child for e in self.edges if e.parent == node)
+        return self._children.get(node, ())
+
+    @cached_property
+    def _children(self) -> Mapping[str, tuple[str, ...]]:
+        """By parent. A large tree's entries are made of each one's children."""
+        children = defaultdict[str, list[str]](list)
+        for edge in self.edges:
+            children[edge.parent].append(edge.child)
+        return {parent: tuple(own) for parent, own in children.items()}
 
     def workers_below(self, child: str) -> tuple[str, ...]:
         """The workers whose gradients are in the packets of `child`: `child` itself, if it has no children."""

@@ -72,17 +72,21 @@ class Leadership:
         """Follow the store until this process leads, at the earliest after `pause_s`, and return its term; None if
         `stop` is set before. `address`: where it serves meanwhile. Raises StoreError for a store that this version
         cannot use."""
-        began, cause = time.monotonic(), ""
+        began, logged, has_failed = time.monotonic(), "", False
         while not stop.is_set():
             try:
                 is_vacant = await self._store.follow() and time.monotonic() - began >= pause_s
                 if is_vacant and (term := self.try_lead()) is not None:
                     return term
                 self._store.stand_by(address, self._progress)
-                cause = ""
+                if has_failed:
+                    log.warning("%s: it can be used again", self._store.name)
+                fault, has_failed = self._store.engine.fault, False
             except (StoreUnavailableError, NotLeaderError) as error:
-                if cause != (cause := str(error)):
-                    log.error("%s", cause)
+                # members of etcd without a majority have several causes in turn
+                fault, has_failed = logged if has_failed else str(error), True
+            if logged != (logged := fault) and fault:
+                log.error("%s", fault)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_S):
                     await stop.wait()

@@ -15,6 +15,7 @@ from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.departures import departures_of
 from netfold.controller.lifecycle.job_registry import UnknownJobError
+from netfold.controller.lifecycle.joins import Joins
 from netfold.controller.lifecycle.member_assignment import Assignments
 from netfold.controller.lifecycle.member_status import OpenStream
 from netfold.controller.lifecycle.member_stream import MemberStream, Update
@@ -38,6 +39,7 @@ class MemberService:
         self._registry = state.registry
         self._status = state.member_status
         self._members = members
+        self._joins = Joins(state)
         self._assignments = Assignments(state.config, state.packet_model, state.registry)
 
     async def join(
@@ -54,6 +56,8 @@ class MemberService:
         try:
             self._members.check_generation(name, host, first.generation)
             self._members.join(name, host, first.process, is_new=not first.epoch)
+            if not first.leave:
+                await self._joins.store(name, host, first.process, supports_targets=first.supports_targets)
             self._handle_update(stream, first)
             is_replacement = self._status.is_connected(name, host)
             with self._status.connected(stream):

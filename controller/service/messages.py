@@ -186,6 +186,7 @@ async def controllers_message(registry: JobRegistry) -> pb.ControllerList:
         leads_since=registry.leads_since,
         standbys=users.standbys,
         members=[pb.StoreMember(**asdict(member)) for member in users.members],
+        store_fault=users.fault,
     )
 
 

@@ -121,6 +121,7 @@ class StandbyService(JobsService):
             primary_address=self._primary(),
             withdrawn_elements=withdrawn,
             leads_since=self._store.leads_since,
+            store_fault=self._store.engine.fault,
         )
 
     @refusing

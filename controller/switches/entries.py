@@ -59,7 +59,7 @@ class TableEntry:
 
 def entry(table: str, match: dict[str, Field], *actions: Action, priority: int = 0) -> TableEntry:
     """A table entry in its canonical form."""
-    chosen = tuple(sorted(actions, key=lambda a: (a.name, a.args)))
+    chosen = actions if len(actions) == 1 else tuple(sorted(actions, key=lambda a: (a.name, a.args)))
     return TableEntry(table, tuple(sorted(match.items())), chosen, priority)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
 from netfold.controller.switches.entries import Action, Field, MulticastGroup, TableEntry, action, entry
@@ -134,6 +135,7 @@ def _in_any_epoch(sender: Sender, kind: Kind) -> dict[str, Field]:
     }
 
 
+@lru_cache(maxsize=4096)
 def _refuse(tree: int, reason: Verdict) -> Action:
     return action("refuse", tree_index=tree, reason=reason.value)
 

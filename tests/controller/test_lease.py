@@ -14,10 +14,11 @@ import pytest
 
 from netfold.controller.jobs import etcd_lease
 from netfold.controller.jobs.engine import NotLeaderError, StoreUnavailableError
-from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
+from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Leased
 from netfold.controller.jobs.etcd_engine import HEAD, LEADER, EtcdEngine, engine_of
 from netfold.controller.jobs.etcd_lease import CHECKS, LATE_S, EtcdLease
 from netfold.controller.jobs.store import Store
+from netfold.controller.service import leadership
 from netfold.controller.service.leadership import Leadership
 from netfold.protocol.wire import Kind
 from netfold.topologies.generators import single_switch
@@ -25,6 +26,7 @@ from tests.controller.deployment import deployed, ready
 from tests.controller.etcd_server import DEADLINE_S, EtcdServer
 
 HOUR_S = 3600.0
+LEASE_LESS = "has no lease, so no controller can begin to lead"
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 20\n"
 
 
@@ -343,6 +345,60 @@ async def test_a_standby_leads_once_the_leader_is_gone_and_etcd_may_be_away(etcd
     assert not waiting.done()
     leader.release()
     assert await waiting > term
+
+
+@pytest.mark.usefixtures("_long")
+async def test_a_leader_s_key_without_a_lease_is_shown_and_logged_once(etcd: EtcdServer, caplog):
+    """As one that was put by hand. Standbys follow the store all the same."""
+    state = etcd.state()
+    first, second = _store(state), _store(state)
+    client = EtcdClient(EtcdAddress.of(state))
+    stop = asyncio.Event()
+    assert first.try_lead(object)
+    assert first.engine.users().fault == ""
+    client.put(Leased(LEADER, b"by hand", 0))
+    assert LEASE_LESS in first.engine.users().fault
+    waiting = asyncio.create_task(Leadership(second).wait_until_leader(stop))
+    async with asyncio.timeout(DEADLINE_S):
+        while not second.engine.fault:
+            await asyncio.sleep(0.01)
+        _set(first, 5)
+        first.close()
+        while second.number("seq") != 5:
+            await asyncio.sleep(0.01)
+    assert LEASE_LESS in second.engine.fault
+    assert not waiting.done()
+    (logged,) = [record.getMessage() for record in caplog.records]
+    assert f"`etcdctl del {EtcdAddress.of(state).prefix}/leader`" in logged
+    head = client.load()[HEAD]
+    assert client.replace(HEAD, head, b"1:x:1", {LEADER: None}) == b"1:x:1"
+    async with asyncio.timeout(DEADLINE_S):
+        assert await waiting is not None
+    assert second.engine.users().fault == ""
+    second.close()
+
+
+async def test_a_standby_logs_once_that_the_store_is_away_and_once_that_it_is_back(
+    tmp_path, caplog, monkeypatch
+):
+    """Members of etcd without a majority have several causes in turn."""
+    store = Store(tmp_path / "a.db", "f")
+    store.engine.name, calls, stop = "etcd://a/b", itertools.count(), asyncio.Event()
+
+    def changes():
+        number = next(calls)
+        if number == 12:
+            stop.set()
+        if 2 <= number < 6 or 8 <= number < 10:
+            raise StoreUnavailableError(f"no member of etcd answers: cause {number % 2}")
+        return lambda _: False
+
+    monkeypatch.setattr(leadership, "POLL_S", 0.01)
+    monkeypatch.setattr(store.engine, "changes", changes)
+    assert await Leadership(store).wait_until_leader(stop) is None
+    away, back = "no member of etcd answers: cause 0", "a.db: it can be used again"
+    logged = [record.getMessage() for record in caplog.records]
+    assert [away if line == away else line.rpartition("/")[2] for line in logged] == [away, back, away, back]
 
 
 # ---- switches ----------------------------------------------------------------------------------------

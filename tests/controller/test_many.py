@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from netfold.controller.health.counters import Counters
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobState, Member
 from netfold.controller.jobs.store import HISTORY
 from netfold.controller.lifecycle.capacity import RefusedError
+from netfold.controller.lifecycle.joins import Joins
 from netfold.controller.lifecycle.member_status import OpenStream, Progress
 from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.switches.switch_health import Health
@@ -182,3 +186,42 @@ async def test_two_reads_of_counters_at_once_count_nothing_twice():
     await asyncio.gather(*both)
     await counters.refresh()
     assert counters.totals["s1", "", Verdict.ACCUMULATED] == 14
+
+
+async def test_members_that_join_together_are_one_change(tmp_path):
+    """Before their assignments leave: with etcd, a thousand changes take seconds."""
+    fabric = leaf_spine(2, 2, 8)
+    hosts = [host.name for host in fabric.hosts]
+    async with ready(fabric, tmp_path) as deployment:
+        await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
+        joins, before = Joins(deployment.controller.state), deployment.store.ended_changes
+        await asyncio.gather(*(joins.store("job", host, 7, supports_targets=True) for host in hosts))
+        assert deployment.store.ended_changes == before + 1
+        assert deployment.job("job").members == tuple(
+            Member(host=host, joined=True, process=7, supports_targets=True) for host in hosts
+        )
+        for host in hosts:
+            deployment.controller.jobs.members.heartbeat("job", host, 7)
+            await joins.store("job", host, 7, supports_targets=True)
+        assert deployment.store.ended_changes == before + 1
+
+
+async def test_a_member_is_refused_whose_join_the_store_does_not_take(tmp_path, monkeypatch):
+    async with ready(leaf_spine(1, 1, 2), tmp_path) as deployment:
+        await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
+
+        @contextmanager
+        def full() -> Iterator[None]:
+            raise StoreError("database or disk is full")
+            yield
+
+        joins = Joins(deployment.controller.state)
+        with monkeypatch.context() as patch:
+            patch.setattr(deployment.store, "change", full)
+            given_up = asyncio.ensure_future(joins.store("job", "h2", 7, supports_targets=True))
+            asyncio.get_running_loop().call_soon(given_up.cancel)
+            with pytest.raises(StoreError):
+                await joins.store("job", "h1", 7, supports_targets=True)
+        assert not any(member.joined for member in deployment.job("job").members)
+        await joins.store("job", "h1", 7, supports_targets=True)
+        assert deployment.job("job").member("h1").joined

@@ -232,3 +232,30 @@ def test_the_mark_is_the_stores_own(tmp_path):
     marks = {Store(tmp_path / f"db{i}", "f").mark for i in range(8)}
     assert len(marks) > 1
     assert all(1024 <= m <= 65535 for m in marks)
+
+
+def test_a_store_parses_the_jobs_that_have_changed(tmp_path, monkeypatch):
+    """As a standby does at each change."""
+    leader, standby = Store(tmp_path / "a.db", "f"), Store(tmp_path / "a.db", "f")
+    jobs = [
+        JobRecord(name=f"j{n}", seq=n, spec_yaml="", state=JobState.RUNNING, members=(Member(host="h1"),))
+        for n in range(3)
+    ]
+    with leader.change():
+        for job in jobs:
+            leader.put(job)
+    assert standby.jobs() == jobs
+    parse, parsed = JobRecord.model_validate_json, []
+    monkeypatch.setattr(JobRecord, "model_validate_json", lambda body: (parsed.append(body), parse(body))[1])
+    assert standby.jobs() == jobs
+    with leader.change():
+        leader.put_member("j1", Member(host="h1", joined=True))
+    assert [job.members[0].joined for job in standby.jobs()] == [False, True, False]
+    with leader.change():
+        leader.put(jobs[0].model_copy(update={"seq": 9}))
+    assert [(job.name, job.members[0].joined) for job in standby.jobs()] == [
+        ("j1", True),
+        ("j2", False),
+        ("j0", False),
+    ]
+    assert len(parsed) == 2

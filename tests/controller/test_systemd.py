@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,12 @@ OPERATOR = (
     "NETFOLD_TOKEN_FILE=/etc/netfold/token",
     "netfold",
 )
+OPERATOR_AT = (
+    "env",
+    "NETFOLD_CONTROLLER=ctl1:9600,ctl2:9600,ctl3:9600",
+    "NETFOLD_TLS_SERVER_NAME=ctl",
+    *OPERATOR[2:],
+)
 TIMEOUT_S = 90.0
 WATCHDOG_S = 10
 """In place of the page's minute."""
@@ -49,6 +56,35 @@ for name in eth1 eth2; do
   fi
 done
 """
+
+MACHINES = """
+ip link add middle type bridge
+ip link set middle up
+for n in 1 2 3; do
+  ip netns add ctl$n
+  ip link add ctl$n type veth peer name eth0 netns ctl$n
+  ip link set ctl$n master middle up
+  ip -n ctl$n address add 10.7.0.$n/24 dev eth0
+  ip -n ctl$n link set eth0 up
+  ip -n ctl$n link set lo up
+  echo 10.7.0.$n ctl$n >> /etc/hosts
+  own=/etc/netfold/ctl$n
+  install -d -o netfold $own
+  install -o netfold -m 640 etcd-ca.pem $own
+  install -o netfold -m 640 ctl$n.pem $own/etcd.pem
+  install -o netfold -m 640 ctl$n-key.pem $own/etcd-key.pem
+  netfold deploy controller --members ctl1,ctl2,ctl3 --member ctl$n --out machine$n
+  cp machine$n/etc/sysusers.d/* /etc/sysusers.d
+  for unit in netfold-etcd netfold-controller; do
+    sed "s,/etc/netfold/etcd,$own/etcd,g; s,^StateDirectory=.*,&-$n,; s,/var/lib/netfold-etcd,&-$n,
+      s,XDG_STATE_HOME=/var/lib,&/netfold-$n,; /^.Service/a NetworkNamespacePath=/run/netns/ctl$n" \\
+      machine$n/etc/systemd/system/$unit.service > /etc/systemd/system/$unit-$n.service
+  done
+done
+systemd-sysusers
+systemctl daemon-reload
+"""
+"""Three machines are namespaces of the network. Their files have places of their own."""
 
 
 def page(part: str) -> str:
@@ -205,3 +241,39 @@ def test_a_unit_of_a_cluster_manager_does_not_start_without_its_disk(installed: 
         installed.run("umount", "/var/lib/netfold")
     finally:
         installed.shell(f"rm {file}; systemctl daemon-reload")
+
+
+@pytest.mark.skipif(not Path("/usr/bin/etcd").exists(), reason="SKIPPED: needs Debian's etcd-server")
+def test_three_machines_hold_the_controller(installed: SystemdBox):
+    """By the units of `netfold deploy controller`, and the page's certificates. The leader's machine goes."""
+    (certificates,) = [block.text for block in CLUSTER_BLOCKS if "etcd-ca-key.pem -out" in block.text]
+    installed.run("systemctl", "stop", UNIT, STANDBY)
+    installed.shell(certificates)
+    installed.shell("mkdir -p /etc/sysusers.d" + MACHINES)
+    etcds, controllers = ([f"netfold-{name}-{n}" for n in (1, 2, 3)] for name in ("etcd", "controller"))
+    installed.run("systemctl", "start", *etcds)
+    installed.run("systemctl", "start", *controllers)
+
+    def leaders() -> list[str]:
+        return [unit for unit in controllers if installed.show(unit, "StatusText").startswith("serving")]
+
+    wait_until(lambda: len(leaders()) == 1, installed, *controllers)
+    wait_until(
+        lambda: sum(installed.show(u, "StatusText").startswith("standby") for u in controllers) == 2,
+        installed,
+        *controllers,
+    )
+    for name, unit in (("netfold-etcd", etcds[0]), ("netfold", controllers[0])):
+        user = installed.run("stat", "--format=%U", f"/proc/{installed.show(unit, 'MainPID')}").strip()
+        assert user == name
+    (leader,) = leaders()
+    number = leader[-1]
+    command = f"ip netns exec ctl{number} {' '.join(OPERATOR_AT)}"
+    shown = installed.shell(f"{command} controller members")
+    assert shown.count("follows") == 2, shown
+    assert shown.count("stands by") == 2, shown
+    installed.shell(f"{command} fabric cordon h1")
+    assert "rack.db.events" in installed.shell(f"ls /var/lib/netfold-{number}/netfold"), "it has no home"
+    installed.run("systemctl", "kill", "--signal=KILL", leader, etcds[int(number) - 1])
+    wait_until(lambda: any(u != leader for u in leaders()), installed, *controllers)
+    installed.run("systemctl", "stop", *controllers, *etcds)
