@@ -4,7 +4,7 @@
 the rows that the transaction has changed.
 
     head                 TERM:PROCESS:NUMBER, another one with each write; each compares it with the one before
-    leader               MACHINE:PROCESS, with the lease of the process that leads
+    leader               RUNTIME:PROCESS, with the lease of the process that leads
     standby/PROCESS      the address of a process that stands by, with its lease
     data/KEY/PART        the rows of a key, compressed, in parts
     new/KEY/PART         what a commit that does not fit one transaction of etcd is going to write
@@ -36,7 +36,8 @@ from netfold.controller.jobs.engine import (
     StoreUsers,
 )
 from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Keys, Leased
-from netfold.controller.jobs.etcd_lease import EtcdLease, boot_time
+from netfold.controller.jobs.etcd_lease import EtcdLease
+from netfold.controller.jobs.etcd_runtime import RUNTIME, EtcdRuntime
 
 MAX_KEYS = 120
 """Keys that a transaction writes beside `head`; etcd takes 128 operations."""
@@ -106,12 +107,12 @@ class EtcdEngine:
     """Keeps a store under the prefix of an address. Each write compares what was there before: of two processes,
     the one that wrote last commits, and the other one has lost the store. One process leads, by a lease."""
 
-    def __init__(self, address: EtcdAddress, now: Callable[[], float] = boot_time) -> None:
+    def __init__(self, address: EtcdAddress, runtime: EtcdRuntime = RUNTIME) -> None:
         self.name = str(address)
-        self._now = now
+        self._runtime = runtime
         self.lost = asyncio.Event()
-        self._client = EtcdClient(address)
-        self._lease_client = EtcdClient(address)
+        self._client = EtcdClient(address, runtime)
+        self._lease_client = EtcdClient(address, runtime)
         self._lease: EtcdLease | None = None
         self._standby: EtcdLease | None = None
         self._process = secrets.token_hex(4)
@@ -332,7 +333,7 @@ class EtcdEngine:
     def stand_by(self, address: str, progress: Progress) -> None:
         if self._standby is None or not self._standby.is_held:
             self._end_standby()  # one that is late may be renewed still
-            standby = EtcdLease(self._lease_client, progress, lambda _: None, self._now)
+            standby = EtcdLease(self._lease_client, progress, lambda _: None, self._runtime)
             try:
                 self._client.put(Leased(STANDBY + self._process, address.encode(), standby.number))
             except StoreError:
@@ -357,7 +358,7 @@ class EtcdEngine:
             self._lease_client,
             lambda: (progress(), self._client.attempts),
             lambda lease: lost() if lease is self._lease else None,
-            self._now,
+            self._runtime,
         )
         try:
             own = Leased(LEADER, f"{socket.gethostname()}:{self._process}".encode(), lease.number)

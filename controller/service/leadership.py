@@ -72,10 +72,11 @@ class Leadership:
         """Follow the store until this process leads, at the earliest after `pause_s`, and return its term; None if
         `stop` is set before. `address`: where it serves meanwhile. Raises StoreError for a store that this version
         cannot use."""
-        began, cause = time.monotonic(), ""
+        now = asyncio.get_running_loop().time
+        began, cause = now(), ""
         while not stop.is_set():
             try:
-                is_vacant = await self._store.follow() and time.monotonic() - began >= pause_s
+                is_vacant = await self._store.follow() and now() - began >= pause_s
                 if is_vacant and (term := self.try_lead()) is not None:
                     return term
                 self._store.stand_by(address, self._progress)
