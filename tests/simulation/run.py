@@ -55,7 +55,7 @@ def run(scenario: Scenario) -> Outcome:
             place.loop.run_until_complete(_whole(scenario, outcome, place.folder))
             outcome.violation = place.error
         except ViolationError as error:
-            outcome.violation = str(error)
+            outcome.violation = place.error or str(error)
         except DeadlockError as error:
             outcome.violation = f"deadlock: {error}"
         outcome.steps, outcome.seconds = place.loop.steps, place.loop.time()
@@ -117,6 +117,8 @@ async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
         probe_s=scenario.probe_s,
         slow_plans=scenario.slow_plans,
         has_aging=scenario.has_aging,
+        controllers=scenario.controllers,
+        etcd_faults=scenario.etcd_faults,
     )
     actions, watch, loop = Actions(world), Watch(world), asyncio.get_running_loop()
     world.start()
@@ -127,9 +129,13 @@ async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
         await _unless(watching, asyncio.sleep(HORIZON_S))
         actions.heal()
         await _unless(watching, _ended(world, max((s.at_s for s in scenario.steps), default=0.0)))
+        await _within_no_step(world)
         assert_ended(world)
         await _unless(watching, asyncio.sleep(REST_S))
+        await _within_no_step(world)
         assert_clean(world)
+        if world.cluster is not None and (wrong := world.cluster.leaders.wrong_at_rest()):
+            raise ViolationError(wrong)
     finally:
         watching.cancel()
         world.kill()
@@ -145,6 +151,12 @@ async def _unless(watching: asyncio.Task[None], work: object) -> None:
         doing.cancel()
         watching.result()
     await doing
+
+
+async def _within_no_step(world: World) -> None:
+    """Wait until the controller's state is whole."""
+    while world.process is not None and world.process.is_held:
+        await asyncio.sleep(0.001)
 
 
 async def _ended(world: World, last_step_s: float) -> None:

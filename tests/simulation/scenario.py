@@ -35,7 +35,8 @@ class Step:
 @dataclass(frozen=True)
 class Scenario:
     """`seed` draws delays and orders; the steps may be another seed's, or a shrunk list. `slow_plans`: most plans take
-    seconds. `tick_s`: see VirtualLoop. `has_aging`: jobs gain priority while they wait."""
+    seconds. `tick_s`: see VirtualLoop. `has_aging`: jobs gain priority while they wait. `controllers` share a store in
+    etcd; 0: one has it in a file. `etcd_faults`: chance of a fault, for each call of etcd."""
 
     seed: int
     fabric: str
@@ -46,6 +47,13 @@ class Scenario:
     slow_plans: bool = False
     tick_s: float = 0.0
     has_aging: bool = True
+    controllers: int = 0
+    etcd_faults: float = 0.0
 
     def with_steps(self, steps: tuple[Step, ...]) -> Scenario:
         return replace(self, steps=steps)
+
+
+def on_engine(scenario: Scenario, engine: str) -> Scenario:
+    """With a store in etcd, or as it is."""
+    return replace(scenario, controllers=max(1, scenario.controllers)) if engine == "etcd" else scenario
