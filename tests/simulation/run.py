@@ -128,8 +128,9 @@ async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
     try:
         await _unless(watching, asyncio.sleep(HORIZON_S))
         actions.heal()
-        await _unless(watching, _ended(world, max((s.at_s for s in scenario.steps), default=0.0)))
-        await _within_no_step(world)
+        await _unless(
+            watching, _ended(world, max((s.at_s for s in scenario.steps), default=0.0) + scenario.tick_s)
+        )
         assert_ended(world)
         await _unless(watching, asyncio.sleep(REST_S))
         await _within_no_step(world)
@@ -165,6 +166,8 @@ async def _ended(world: World, last_step_s: float) -> None:
         await asyncio.sleep(1.0)
         controller = world.controller
         if controller is None or world.file.wanted is not None:
+            continue
+        if world.process is None or world.process.is_held:
             continue
         rollout = controller.planning.rollouts.record
         if rollout is not None and rollout.state is RolloutState.RUNNING:
