@@ -116,6 +116,7 @@ class EtcdEngine:
         self._lease: EtcdLease | None = None
         self._standby: EtcdLease | None = None
         self._process = secrets.token_hex(4)
+        self.max_keys = MAX_KEYS
         self._number = 0
         self._head: bytes | None = None
         self._parts: dict[str, int] = {}
@@ -259,19 +260,19 @@ class EtcdEngine:
 
     def _write(self, term: int, entries: Mapping[str, bytes | None]) -> None:
         """Write all of the entries, or none of them."""
-        batches = list(_batches(entries, MAX_KEYS))
+        batches = list(_batches(entries, self.max_keys))
         if len(batches) == 1:
             self._send(term, batches[0])
             return
         staged = {_staged(n): _DELETED if v is None else _WRITTEN + v for n, v in entries.items()}
-        for batch in _batches(staged, MAX_KEYS):
+        for batch in _batches(staged, self.max_keys):
             self._send(term, batch)
         self._send(term, {DECIDED: b"1"})
         self._move(term, entries)
 
     def _move(self, term: int, entries: Mapping[str, bytes | None]) -> None:
         """Write what has been decided, and may have been written in part."""
-        for batch in _batches(entries, MAX_KEYS // 2):
+        for batch in _batches(entries, self.max_keys // 2):
             self._send(term, {**batch, **dict.fromkeys(map(_staged, batch))})
         self._send(term, {DECIDED: None})
 
@@ -287,7 +288,7 @@ class EtcdEngine:
         if DECIDED in found:
             self._move(term, changes)
         else:
-            for batch in _batches(dict.fromkeys(map(_staged, changes)), MAX_KEYS):
+            for batch in _batches(dict.fromkeys(map(_staged, changes)), self.max_keys):
                 self._send(term, batch)
         self._is_settled = True
 

@@ -22,6 +22,7 @@ from tests.simulation.etcd_channel import Link, runtime_of
 from tests.simulation.leaders import Leaders
 from tests.simulation.loop import PROCESS, VirtualLoop
 from tests.simulation.process import Process
+from tests.simulation.scenario import Way
 from tests.simulation.server import Server
 from tests.simulation.stores import MARK, EtcdStores, engine_on
 
@@ -35,13 +36,13 @@ MAX_NOTICED_S = 2.0
 
 
 class Cluster:
-    def __init__(self, world: World, count: int, faults: float) -> None:
+    def __init__(self, world: World, count: int, way: Way) -> None:
         self.world = world
         self.stores = EtcdStores()
         self.leaders = Leaders(self)
         self.starts = 0
-        self.has_faults = faults > 0
-        self.replicas = [Replica(self, f"machine{n}", Link(faults=faults)) for n in range(count)]
+        self.way = way
+        self.replicas = [Replica(self, f"machine{n}", Link(faults=way.faults)) for n in range(count)]
 
     def start(self) -> None:
         """Those that do not run."""
@@ -151,7 +152,7 @@ class Replica:
         """Raises StoreUnavailableError if it cannot begin."""
         world, cluster = self._world, self._cluster
         runtime = runtime_of(cluster.stores.etcd, lambda: self.link, process, world.draws)
-        engine = self.engine = engine_on(runtime, number)
+        engine = self.engine = engine_on(runtime, number, cluster.way.max_keys)
         store = self._store = Store(engine, fabric_text(world.fabric), mark=MARK)
         leadership = Leadership(
             store, world.clock.wall_s, progress=lambda: (self._beats, store.ended_changes)

@@ -9,13 +9,14 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from netfold.controller.jobs.etcd_engine import MAX_KEYS
 from netfold.controller.jobs.records import Transport
 from netfold.topologies.fabric import Fabric
 from tests.simulation.fabric_file import KINDS
 from tests.simulation.faults import Intensity
 from tests.simulation.program import JobSpec
 from tests.simulation.rolled_out import NEXT
-from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step
+from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step, Way
 from tests.simulation.switch import MUTE, REFUSED
 
 SHARES = (0.3, 0.7, 0.95)
@@ -280,7 +281,7 @@ def scenario_of(seed: int) -> Scenario:
         tick_s=random.Random(f"tick {seed}").choice((0.0, 0.0, *TICKS_S)),
         has_aging=theme.aging == 1 or chosen.random() < theme.aging,
         controllers=random.Random(f"controllers {seed}").choice(theme.controllers),
-        etcd_faults=random.Random(f"etcd {seed}").choice((0.0, 0.005, 0.03)),
+        etcd=_way(random.Random(f"etcd {seed}")),
     )
 
 
@@ -297,6 +298,10 @@ def _times(chosen: random.Random, theme: Theme) -> DrawTime:
         return chosen.uniform(0, last_s)
 
     return draw_time
+
+
+def _way(chosen: random.Random) -> Way:
+    return Way(chosen.choice((0.0, 0.005, 0.03)), chosen.choice((MAX_KEYS, 6)))
 
 
 def _intensity(chosen: random.Random, theme: Theme) -> Intensity:

@@ -73,7 +73,7 @@ class Leaders:
             asyncio.get_running_loop(),
             self._cluster.leader,
         )
-        if now < self._world.busy_until or self._cluster.has_faults:
+        if now < self._world.busy_until or self._cluster.way.faults:
             return
         others = [(r, r.process) for r in self._cluster.replicas if r is not leader]
 

@@ -118,7 +118,7 @@ async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
         slow_plans=scenario.slow_plans,
         has_aging=scenario.has_aging,
         controllers=scenario.controllers,
-        etcd_faults=scenario.etcd_faults,
+        way=scenario.etcd,
     )
     actions, watch, loop = Actions(world), Watch(world), asyncio.get_running_loop()
     world.start()

@@ -120,10 +120,10 @@ class EtcdStores:
         return EtcdEngine(ADDRESS, direct(etcd))
 
 
-def engine_on(runtime: EtcdRuntime, number: int) -> EtcdEngine:
+def engine_on(runtime: EtcdRuntime, number: int, max_keys: int) -> EtcdEngine:
     """The engine of the process of a number, which it would draw by itself."""
     engine = EtcdEngine(ADDRESS, runtime)
-    engine._process = f"{number:08x}"
+    engine._process, engine.max_keys = f"{number:08x}", max_keys
     return engine
 
 

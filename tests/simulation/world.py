@@ -56,6 +56,7 @@ from tests.simulation.rolled_out import (
     pipeline_of,
     use_as_before,
 )
+from tests.simulation.scenario import Way
 from tests.simulation.server import RpcError, Server
 from tests.simulation.stores import FileStores, Stores
 from tests.simulation.switch import PACKET_BYTES, SimulatedSwitch
@@ -99,7 +100,7 @@ class World:
         has_aging: bool = True,
         timeouts: ControllerTimeouts | None = None,
         controllers: int = 0,
-        etcd_faults: float = 0.0,
+        way: Way | None = None,
     ) -> None:
         self.fabric = fabric
         """The one that the controller started with."""
@@ -162,7 +163,7 @@ class World:
         self._starts = 0
         self.on_change: Callable[[Process, SimulatedSwitch], None] = lambda process, switch: None
         """Gets each change of a switch that is sent."""
-        self.cluster = Cluster(self, controllers, etcd_faults) if controllers else None
+        self.cluster = Cluster(self, controllers, way or Way()) if controllers else None
         self.stores: Stores = FileStores(folder) if self.cluster is None else self.cluster.stores
         self.calls: dict[asyncio.Task[Any], None] = {}
 
