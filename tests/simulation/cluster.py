@@ -98,10 +98,18 @@ class Replica:
         self._beats = 0
 
     @property
-    def is_whole(self) -> bool:
+    def _runs(self) -> bool:
         process = self.process
-        runs = process is not None and process.is_alive and not process.is_stopped and not process.is_hung
-        return runs and self.link.is_whole
+        return process is not None and process.is_alive and not process.is_stopped and not process.is_hung
+
+    @property
+    def is_whole(self) -> bool:
+        return self._runs and self.link.is_whole
+
+    @property
+    def leads(self) -> bool:
+        """As far as it sees."""
+        return self._runs and self.engine is not None and self.engine.is_held
 
     def resume(self) -> None:
         if self.process is not None and self.process.is_alive:

@@ -28,6 +28,9 @@ LATE_S = (0.2, 4.0)
 AGAIN_S = (0.0, 6.0)
 """So much later a call arrives again, also when another controller leads."""
 
+AWAY_ANSWERED = 0.5
+"""Chance of an answer, which is an error, while etcd has no majority."""
+
 
 class Fate(Enum):
     """What becomes of a call."""
@@ -100,7 +103,8 @@ class EtcdChannel:
             if not link.passes_requests:
                 return
             answer = self._made(path, sent) if fate is not Fate.REFUSED else _away()
-            if fate is not Fate.UNANSWERED and link.passes_answers:
+            is_heard = self._etcd.has_majority or chosen.random() < AWAY_ANSWERED
+            if fate is not Fate.UNANSWERED and link.passes_answers and is_heard:
                 answers.append(answer)
                 wake()
 

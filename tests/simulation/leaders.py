@@ -17,9 +17,11 @@ from tests.simulation.switch import SimulatedSwitch
 if TYPE_CHECKING:
     from tests.simulation.cluster import Cluster
 
-VACANT_S = 25.0
-"""So long may no controller lead while one is whole, and etcd has a majority. The lease of one that hangs is renewed
-for ten seconds."""
+VACANT_S = 14.0
+"""So long may no controller lead while one is whole, and etcd has a majority: one whose renewals
+arrive, and which gets no answers, stands by five seconds after the end of its lease by its own clock."""
+HUNG_S = 25.0
+"""So long where one that hangs has the lease, whose thread renews it for ten seconds more."""
 
 
 STEPPED_DOWN_S = 1.4
@@ -36,6 +38,7 @@ class Leaders:
         self._heads: set[str] = set()
         self._term = 0
         self._vacant: Lasting[str] = Lasting()
+        self._hung: Lasting[str] = Lasting()
         cluster.stores.etcd.on_head = self._on_head
         self._world.on_change = self._on_change
 
@@ -63,8 +66,10 @@ class Leaders:
         whole = [r.name for r in self._cluster.replicas if r.is_whole]
         if not self._cluster.stores.etcd.has_majority or self._leads:
             whole = []
-        for name in self._vacant.update(whole, VACANT_S):
-            self._note(f"no controller has led for {VACANT_S:g} s, and {name} could")
+        leader = self._cluster.leader
+        hangs = leader is not None and leader.process is not None and leader.process.is_hung
+        for name in self._vacant.update([] if hangs else whole, VACANT_S) + self._hung.update(whole, HUNG_S):
+            self._note(f"no controller has led for long, and {name} could")
 
     def on_step_down(self) -> None:
         """The leader does, on request."""
@@ -87,7 +92,7 @@ class Leaders:
     @property
     def _leads(self) -> bool:
         leader = self._cluster.leader
-        return leader is not None and leader.is_whole and self._world.process is leader.process
+        return leader is not None and leader.leads and self._world.process is leader.process
 
     def wrong_at_rest(self) -> str:
         """What the leader has in memory is what etcd has; empty: it is."""
