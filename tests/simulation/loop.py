@@ -50,6 +50,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._tick_s = tick_s
         self._virtual_now = 0.0
         self.steps = 0
+        self.tasks_made = 0
         self.set_exception_handler(self._on_exception)
         self.errors: list[str] = []
         self._urgent: list[Callable[[], None]] = []

@@ -157,10 +157,23 @@ class Process:
         raise AssertionError(f"{self.name} does not end: {self.tasks}")
 
 
+class _NumberedTask(asyncio.Task[Any]):
+    """A task whose place in a set is the same in each run: a task group that ends cancels its own in that order."""
+
+    def __init__(self, work: Any, loop: VirtualLoop, context: contextvars.Context | None) -> None:
+        loop.tasks_made += 1
+        self._number = loop.tasks_made
+        super().__init__(work, loop=loop, context=context)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 def task_factory(
     loop: asyncio.AbstractEventLoop, work: Any, context: contextvars.Context | None = None
 ) -> asyncio.Task[Any]:
-    task = asyncio.Task(work, loop=loop, context=context)
+    assert isinstance(loop, VirtualLoop)
+    task = _NumberedTask(work, loop, context)
     owner = (contextvars.copy_context() if context is None else context).get(PROCESS)
     if isinstance(owner, Process):
         owner.own(task)
