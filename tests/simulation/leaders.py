@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from netfold.controller.jobs.etcd_engine import GROUPS
 from tests.simulation.lasting import Lasting
+from tests.simulation.loop import VirtualLoop
 from tests.simulation.process import Process
 from tests.simulation.switch import SimulatedSwitch
 
@@ -78,8 +79,9 @@ class Leaders:
             asyncio.get_running_loop(),
             self._cluster.leader,
         )
-        if now < self._world.busy_until or self._cluster.way.faults:
-            return
+        assert isinstance(loop, VirtualLoop)
+        if now < self._world.busy_until or self._cluster.way.faults or loop.tick_s:
+            return  # each call takes a tick
         others = [(r, r.process) for r in self._cluster.replicas if r is not leader]
 
         def look() -> None:

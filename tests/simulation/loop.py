@@ -47,7 +47,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._random = random.Random(f"order {seed}")
         self._reorder = reorder
-        self._tick_s = tick_s
+        self.tick_s = tick_s
         self._virtual_now = 0.0
         self.steps = 0
         self.tasks_made = 0
@@ -110,8 +110,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         """Timers of the same time are due in the order in which they were set."""
-        if self._tick_s:
-            when = math.ceil(when / self._tick_s) * self._tick_s
+        if self.tick_s:
+            when = math.ceil(when / self.tick_s) * self.tick_s
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         self._timers_set += 1
         heapq.heappush(self._timers, (when, self._timers_set, timer))
