@@ -8,7 +8,6 @@ from __future__ import annotations
 import ipaddress
 import re
 import ssl
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from google.protobuf.message import Message
 
 from netfold.controller.jobs import etcd_pb2 as pb
 from netfold.controller.jobs.engine import StoreError, StoreMember, StoreUnavailableError
+from netfold.controller.jobs.etcd_runtime import RUNTIME, EtcdRuntime
 
 PORT = 2379
 EXPECTED = "expected etcd://HOST[:PORT],HOST,.../PREFIX?ca=FILE&cert=FILE&key=FILE"
@@ -41,15 +41,6 @@ PAGE = 100
 NAMES = 10_000
 """Keys without their values in an answer."""
 
-_OPTIONS = [
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 2_000),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 500),
-    ("grpc.use_local_subchannel_pool", 1),
-]
 _HAS_LEADER = (("hasleader", "true"),)
 """A member without a leader refuses then, and does not wait for one."""
 _OTHER_MEMBER = {
@@ -172,20 +163,16 @@ class EtcdClient:
     """The keys below the prefix of an address. Raises StoreUnavailableError where no member answers in time, or one
     refuses."""
 
-    def __init__(self, address: EtcdAddress) -> None:
+    def __init__(self, address: EtcdAddress, runtime: EtcdRuntime = RUNTIME) -> None:
         self.name = str(address)
         self._prefix = f"{address.prefix}/".encode()
         try:
             credentials = address.credentials()
         except OSError as error:
             raise StoreError(f"{self.name}: {error.filename} cannot be read: {error.strerror}") from error
+        self._runtime = runtime
         self._members = address.members
-        self._channels = [
-            grpc.insecure_channel(member, _OPTIONS)
-            if credentials is None
-            else grpc.secure_channel(member, credentials, _OPTIONS)
-            for member in self._members
-        ]
+        self._channels = [runtime.channel(member, credentials) for member in self._members]
         self._at = 0
         self._is_away = False
         self._away_until = 0.0
@@ -218,9 +205,11 @@ class EtcdClient:
         first = self._prefix + prefix.encode()
         request.key, request.range_end = first, _end(first)
         found: dict[str, bytes] = {}
-        until = time.monotonic() + limit_s
+        until = self._runtime.monotonic() + limit_s
         while True:
-            answer = self._call(_RANGE, request, pb.RangeResponse, until - time.monotonic(), attempt_s)
+            answer = self._call(
+                _RANGE, request, pb.RangeResponse, until - self._runtime.monotonic(), attempt_s
+            )
             found |= {self._name(kv.key): kv.value for kv in answer.kvs}
             request.revision = request.revision or answer.header.revision
             if not answer.more or not answer.kvs:
@@ -346,9 +335,9 @@ class EtcdClient:
     def _call(
         self, method: str, request: Message, kind: type[Answer], limit_s: float, attempt_s: float
     ) -> Answer:
-        if time.monotonic() < self._away_until:
+        if self._runtime.monotonic() < self._away_until:
             raise StoreUnavailableError(self._why_away)
-        until = time.monotonic() + limit_s
+        until = self._runtime.monotonic() + limit_s
         while True:
             self.attempts += 1
             member = self._members[self._at % len(self._members)]
@@ -357,7 +346,7 @@ class EtcdClient:
                 request_serializer=type(request).SerializeToString,
                 response_deserializer=kind.FromString,
             )
-            left_s = max(PAUSE_S, until - time.monotonic())
+            left_s = max(PAUSE_S, until - self._runtime.monotonic())
             try:
                 answer = call(request, timeout=min(left_s, attempt_s), metadata=_HAS_LEADER)
             except grpc.RpcError as error:
@@ -365,15 +354,15 @@ class EtcdClient:
                 if error.code() not in _OTHER_MEMBER:
                     raise StoreUnavailableError(f"{self.name}: etcd refuses the call: {why}") from error
                 self._at += 1
-                if time.monotonic() >= until:
+                if self._runtime.monotonic() >= until:
                     self._is_away = True
-                    self._away_until = time.monotonic() + AWAY_S
+                    self._away_until = self._runtime.monotonic() + AWAY_S
                     self._why_away = f"{self.name}: no member of etcd answers: {why}"
                     raise StoreUnavailableError(self._why_away) from error
             else:
                 self._is_away = False
                 return answer
-            time.sleep(PAUSE_S)  # a member that refuses does so at once
+            self._runtime.sleep(PAUSE_S)  # a member that refuses does so at once
 
 
 def _cause(error: grpc.RpcError) -> str:

@@ -36,7 +36,8 @@ from netfold.controller.jobs.engine import (
     StoreUsers,
 )
 from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Keys, Leased
-from netfold.controller.jobs.etcd_lease import EtcdLease, boot_time
+from netfold.controller.jobs.etcd_lease import EtcdLease
+from netfold.controller.jobs.etcd_runtime import RUNTIME, EtcdRuntime
 
 MAX_KEYS = 120
 """Keys that a transaction writes beside `head`; etcd takes 128 operations."""
@@ -106,15 +107,16 @@ class EtcdEngine:
     """Keeps a store under the prefix of an address. Each write compares what was there before: of two processes,
     the one that wrote last commits, and the other one has lost the store. One process leads, by a lease."""
 
-    def __init__(self, address: EtcdAddress, now: Callable[[], float] = boot_time) -> None:
+    def __init__(self, address: EtcdAddress, runtime: EtcdRuntime = RUNTIME) -> None:
         self.name, self._prefix = str(address), address.prefix
-        self._now = now
+        self._runtime = runtime
         self.lost = asyncio.Event()
-        self._client = EtcdClient(address)
-        self._lease_client = EtcdClient(address)
+        self._client = EtcdClient(address, runtime)
+        self._lease_client = EtcdClient(address, runtime)
         self._lease: EtcdLease | None = None
         self._standby: EtcdLease | None = None
         self._process = secrets.token_hex(4)
+        self.max_keys = MAX_KEYS
         self._number = 0
         self._head: bytes | None = None
         self._parts: dict[str, int] = {}
@@ -260,19 +262,19 @@ class EtcdEngine:
 
     def _write(self, term: int, entries: Mapping[str, bytes | None]) -> None:
         """Write all of the entries, or none of them."""
-        batches = list(_batches(entries, MAX_KEYS))
+        batches = list(_batches(entries, self.max_keys))
         if len(batches) == 1:
             self._send(term, batches[0])
             return
         staged = {_staged(n): _DELETED if v is None else _WRITTEN + v for n, v in entries.items()}
-        for batch in _batches(staged, MAX_KEYS):
+        for batch in _batches(staged, self.max_keys):
             self._send(term, batch)
         self._send(term, {DECIDED: b"1"})
         self._move(term, entries)
 
     def _move(self, term: int, entries: Mapping[str, bytes | None]) -> None:
         """Write what has been decided, and may have been written in part."""
-        for batch in _batches(entries, MAX_KEYS // 2):
+        for batch in _batches(entries, self.max_keys // 2):
             self._send(term, {**batch, **dict.fromkeys(map(_staged, batch))})
         self._send(term, {DECIDED: None})
 
@@ -288,7 +290,7 @@ class EtcdEngine:
         if DECIDED in found:
             self._move(term, changes)
         else:
-            for batch in _batches(dict.fromkeys(map(_staged, changes)), MAX_KEYS):
+            for batch in _batches(dict.fromkeys(map(_staged, changes)), self.max_keys):
                 self._send(term, batch)
         self._is_settled = True
 
@@ -334,7 +336,7 @@ class EtcdEngine:
     def stand_by(self, address: str, progress: Progress) -> None:
         if self._standby is None or not self._standby.is_held:
             self._end_standby()  # one that is late may be renewed still
-            standby = EtcdLease(self._lease_client, progress, lambda _: None, self._now)
+            standby = EtcdLease(self._lease_client, progress, lambda _: None, self._runtime)
             try:
                 self._client.put(Leased(STANDBY + self._process, address.encode(), standby.number))
             except StoreError:
@@ -371,7 +373,7 @@ class EtcdEngine:
             self._lease_client,
             lambda: (progress(), self._client.attempts),
             lambda lease: lost() if lease is self._lease else None,
-            self._now,
+            self._runtime,
         )
         try:
             own = Leased(LEADER, f"{socket.gethostname()}:{self._process}".encode(), lease.number)

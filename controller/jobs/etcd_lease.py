@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from netfold.controller.jobs.engine import Progress, StoreError
 from netfold.controller.jobs.etcd_client import EtcdClient
+from netfold.controller.jobs.etcd_runtime import RUNTIME, EtcdRuntime
 from netfold.controller.jobs.progress import ProgressChecks
 
 LEASE_S = 2
@@ -26,11 +25,6 @@ this process stops leading: another one may lead, and members of jobs have to fi
 RETRY_S = 0.05
 
 
-def boot_time() -> float:
-    """Seconds that count on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class EtcdLease:
     """A lease from its creation on. `on_lost` is called in the thread once it is over. Raises StoreError."""
 
@@ -39,19 +33,18 @@ class EtcdLease:
         client: EtcdClient,
         progress: Progress,
         on_lost: Callable[[EtcdLease], None],
-        now: Callable[[], float] = boot_time,
+        runtime: EtcdRuntime = RUNTIME,
     ) -> None:
         self._client = client
         self._checks = ProgressChecks(progress)
         self._on_lost = on_lost
-        self._now = now
-        self._ended = threading.Event()
-        sent = now()
+        self._now = runtime.now
+        self._ended = runtime.event()
+        sent = self._now()
         self.number, seconds = client.grant(LEASE_S)
         self._period_s = seconds / RENEWALS
         self._until = sent + seconds
-        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
-        self._thread.start()
+        self._thread = runtime.start("lease", self._keep)
 
     @property
     def is_held(self) -> bool:

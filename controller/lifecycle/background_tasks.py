@@ -29,6 +29,7 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: defaultdict[str, set[asyncio.TimerHandle]] = defaultdict(set)
         self._retries: set[tuple[object, ...]] = set()
+        self._is_stopped = False
 
     @property
     def under_way(self) -> frozenset[asyncio.Task[None]]:
@@ -58,6 +59,8 @@ class BackgroundTasks:
     def _set(
         self, seconds: float, more: float, call: Callable[..., None], args: tuple[object, ...], job: str
     ) -> None:
+        if self._is_stopped:
+            return
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
         timer: asyncio.TimerHandle
@@ -105,6 +108,8 @@ class BackgroundTasks:
         self._retries = {r for r in self._retries if r[-1] != job}
 
     def stop(self) -> None:
+        """The process may go on, as another controller that leads with the same store."""
+        self._is_stopped = True
         for job in list(self._timers):
             self.forget(job)
         for task in self._tasks:

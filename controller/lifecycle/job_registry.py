@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from netfold.controller.jobs.engine import StoreError, StoreUsers
+from netfold.controller.jobs.engine import NotLeaderError, StoreError, StoreUsers
 from netfold.controller.jobs.file import JobHosts, OnWorkerLoss, ResolvedJob, resolve_job, slowest_link
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
@@ -79,6 +79,7 @@ class JobRegistry:
         self.ledger = TenantLedger(config.fabric, packet_model, store, jobs, now)
         self.key = store.key
         self._is_replaced = False
+        self._has_ended = False
         self._starts: dict[int, float] = {}
         """When jobs first ran, by `seq`, on the monotonic clock: a step of the wall clock ends no job, and lets none
         run for longer."""
@@ -88,6 +89,8 @@ class JobRegistry:
         """Make one transaction; memory follows the store also when the transaction fails. Raises StoreError."""
         if self._is_replaced:
             raise FabricReplacedError("the fabric has changed, and the controller starts anew")
+        if self._has_ended:
+            raise NotLeaderError("this controller has ended, and its process may lead with another one")
         jobs, revisions, rows = dict(self._jobs), dict(self._revisions), self.ledger.rows
         try:
             with self._store.change():
@@ -97,6 +100,10 @@ class JobRegistry:
             self.ledger.rows = rows
             self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}
             raise
+
+    def end(self) -> None:
+        """Refuse all further changes: what this registry has in memory is not what the store will have."""
+        self._has_ended = True
 
     def replace_fabric(self, fabric: str, numbers: str, removed: FailedElements) -> None:
         """Replace the store's fabric and forget what was noted of elements that are gone, in one change, which is this

@@ -46,6 +46,13 @@ class Leases:
         for holder in [h for h in self._leases if h[0] == job]:
             self.end(*holder)
 
+    def stop(self) -> None:
+        """End all leases, and publish none of them."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._leases.clear()
+        self._timers.clear()
+
     @property
     def holders(self) -> frozenset[Holder]:
         return frozenset(self._leases)

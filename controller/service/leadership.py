@@ -72,10 +72,11 @@ class Leadership:
         """Follow the store until this process leads, at the earliest after `pause_s`, and return its term; None if
         `stop` is set before. `address`: where it serves meanwhile. Raises StoreError for a store that this version
         cannot use."""
-        began, logged, has_failed = time.monotonic(), "", False
+        now = asyncio.get_running_loop().time
+        began, logged, has_failed = now(), "", False
         while not stop.is_set():
             try:
-                is_vacant = await self._store.follow() and time.monotonic() - began >= pause_s
+                is_vacant = await self._store.follow() and now() - began >= pause_s
                 if is_vacant and (term := self.try_lead()) is not None:
                     return term
                 self._store.stand_by(address, self._progress)
@@ -85,8 +86,9 @@ class Leadership:
             except (StoreUnavailableError, NotLeaderError) as error:
                 # members of etcd without a majority have several causes in turn
                 fault, has_failed = logged if has_failed else str(error), True
-            if logged != (logged := fault) and fault:
+            if fault and fault != logged:
                 log.error("%s", fault)
+            logged = fault
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_S):
                     await stop.wait()

@@ -8,6 +8,10 @@ import asyncio
 import gc
 import warnings
 
+import pytest
+
+from netfold.controller.jobs.engine import StoreError
+from netfold.controller.lifecycle import background_tasks
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
 
 
@@ -26,3 +30,23 @@ def test_work_that_is_stopped_before_it_begins_is_closed() -> None:
         asyncio.run(_stop_at_once())
         gc.collect()
     assert [str(w.message) for w in caught] == []
+
+
+async def test_a_change_that_the_store_refuses_is_not_tried_again_after_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The process may lead again, with another controller and the same store."""
+    monkeypatch.setattr(background_tasks, "STORE_RETRY_S", 0.0)
+    tasks, tries = BackgroundTasks(), 0
+
+    def change() -> None:
+        nonlocal tries
+        tries += 1
+        raise StoreError("full")
+
+    tasks.persist(change)
+    tasks.stop()
+    tasks.persist(change)
+    await asyncio.sleep(0.01)
+    assert tries == 2
+    assert tasks.timers == 0

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.engine import NotLeaderError, StoreError
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import HISTORY, Store
@@ -81,3 +81,16 @@ def test_a_job_named_by_count_keeps_its_hosts_in_another_fabric(tmp_path: Path) 
     then = JobRegistry(FabricConfig(after, addresses(after), store.mark), PacketModel(32), store)
     assert then.resolved_job("a").workers == ("h1", "h2")
     assert then.resolved_job("a").spec().workers == tuple(m.host for m in then.get("a").members)
+
+
+def test_nothing_is_changed_after_the_end_of_a_controller(tmp_path: Path) -> None:
+    """Its process may lead again, with another controller and the same store."""
+    fabric = single_switch(2)
+    store = Store(tmp_path / "state.db", "fabric")
+    config = FabricConfig(fabric, addresses(fabric), store.mark)
+    before, after = (JobRegistry(config, PacketModel(32), store) for _ in range(2))
+    before.end()
+    with pytest.raises(NotLeaderError, match="has ended"), before.change():
+        pass
+    with after.change():
+        after.write(after.new(resolve_job(TEXT, fabric, "a")))

@@ -17,6 +17,7 @@ from netfold.controller.jobs.engine import NotLeaderError, StoreUnavailableError
 from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient, Leased
 from netfold.controller.jobs.etcd_engine import HEAD, LEADER, EtcdEngine, engine_of
 from netfold.controller.jobs.etcd_lease import CHECKS, LATE_S, EtcdLease
+from netfold.controller.jobs.etcd_runtime import EtcdRuntime, boot_time
 from netfold.controller.jobs.store import Store
 from netfold.controller.service import leadership
 from netfold.controller.service.leadership import Leadership
@@ -67,7 +68,7 @@ class Held:
     def __init__(self, progress: Callable[[], object] = object) -> None:
         self.clock, self.lost = Clock(), threading.Event()
         self.etcd = Etcd(self.clock)
-        self.lease = EtcdLease(self.etcd, progress, lambda _: self.lost.set(), self.clock)
+        self.lease = EtcdLease(self.etcd, progress, lambda _: self.lost.set(), EtcdRuntime(self.clock))
 
     def until(self, true: Callable[[], bool]) -> None:
         waiting, done = threading.Event(), False
@@ -193,8 +194,8 @@ def _long(monkeypatch):
     monkeypatch.setattr(etcd_lease, "LEASE_S", 600)
 
 
-def _store(state: str, clock: Callable[[], float] = etcd_lease.boot_time) -> Store:
-    return Store(EtcdEngine(EtcdAddress.of(state), clock), "f")
+def _store(state: str, clock: Callable[[], float] = boot_time) -> Store:
+    return Store(EtcdEngine(EtcdAddress.of(state), EtcdRuntime(clock)), "f")
 
 
 def _set(store: Store, value: int) -> None:

@@ -158,3 +158,13 @@ def test_a_member_that_is_lost_during_a_suspension_is_noticed_within_another_lea
         suspend(LEASE_S + suspended)
 
     assert ended_by(scenario) == [("h1", pytest.approx(LEASE_S + suspended + more + GRACE_S))]
+
+
+def test_no_lease_ends_once_the_controller_has_ended():
+    """Its process may lead again, with another controller and the same store."""
+
+    async def scenario(ended: Ended) -> None:
+        ended.renew()
+        ended.leases.stop()
+
+    assert ended_by(scenario) == []

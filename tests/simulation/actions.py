@@ -7,12 +7,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
+from dataclasses import replace
 
 from netfold.controller.jobs.records import Transport
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.protocol import netfold_pb2 as pb
+from tests.simulation.cluster import Cluster, Replica
 from tests.simulation.disk import CommitFault
 from tests.simulation.loop import VirtualLoop
+from tests.simulation.process import Process
 from tests.simulation.program import JobSpec
 from tests.simulation.scenario import Step
 from tests.simulation.switch import Rogue
@@ -337,7 +340,74 @@ class Actions:
             switch.is_refusing = False
             for rogue in list(switch.rogues):
                 self._dismiss(name, rogue)
+        if world.cluster is not None:
+            world.cluster.heal()
         world.start()
+
+    # ---- several controllers --------------------------------------------------------------------------
+
+    def kill_replica(self, number: int, away_s: float) -> None:
+        """Number 0 is the leader, here and below."""
+        replica = self._replica(number, away_s)
+        replica.kill()
+        self._later(away_s + 0.01, replica.start)
+
+    def stop_replica(self, number: int, lasts_s: float) -> None:
+        """As SIGSTOP, and SIGCONT later."""
+        if (process := self._replica(number, lasts_s).process) is not None:
+            self._say(f"{process.name} is stopped")
+            process.stop()
+            self._for(process, lasts_s, lambda: self._resume(process))
+
+    def hang_replica(self, number: int, lasts_s: float) -> None:
+        """Its event loop stands still, and not its threads."""
+        if (process := self._replica(number, lasts_s).process) is not None:
+            self._say(f"{process.name} hangs")
+            process.hang()
+            self._for(process, lasts_s, lambda: self._resume(process))
+
+    def _resume(self, process: Process) -> None:
+        if process.is_alive:
+            self._say(f"{process.name} goes on")
+            process.resume()
+
+    def cut_etcd(self, number: int, requests: bool, answers: bool, delay_s: float, lasts_s: float) -> None:
+        """A machine's way to etcd: whether requests pass, and answers, and how late they are."""
+        replica = self._replica(number, lasts_s)
+        self._say(f"{replica.name} is cut off: requests {requests}, answers {answers}, late {delay_s:g} s")
+        link = replica.link
+        replica.link = replace(link, passes_requests=requests, passes_answers=answers, delay_s=delay_s)
+        self._for(replica, lasts_s, lambda: self._join_etcd(replica))
+
+    def _join_etcd(self, replica: Replica) -> None:
+        self._say(f"{replica.name} reaches etcd again")
+        replica.link = replica.link.heal()
+
+    def lose_majority(self, lasts_s: float) -> None:
+        self._say("etcd has no majority")
+        self._world.note_busy(lasts_s)
+        self._cluster.stores.etcd.has_majority = False
+        self._for("majority", lasts_s, self._find_majority)
+
+    def _find_majority(self) -> None:
+        self._say("etcd has a majority again")
+        self._cluster.stores.etcd.find_majority()
+
+    def step_down(self) -> None:
+        self._world.call("step down", "StepDown", pb.StepDownRequest())
+
+    def forget_ids(self, switch: str) -> None:
+        """From now on it forgets each election id with its connection, as BMv2 and softswitch."""
+        self._world.switches[switch].is_forgetful = True
+
+    def _replica(self, number: int, lasts_s: float) -> Replica:
+        self._world.note_busy(lasts_s)
+        return self._cluster.replica(number)
+
+    @property
+    def _cluster(self) -> Cluster:
+        assert self._world.cluster is not None
+        return self._world.cluster
 
     def _for(self, what: object, seconds: float, end: Callable[[], None]) -> None:
         """`end` after so long, unless the same began again meanwhile."""

@@ -33,9 +33,9 @@ def main() -> int:
     if options.jobs:
         return _show_left_behind([int(n) for n in options.jobs.split(",")])
     if options.seed is not None:
-        return _show(options.seed, options.lines, is_shrunk=options.shrink)
+        return _show(options)
     if options.scenario:
-        return _show_scenario(options.scenario, options.lines)
+        return _show_scenario(options)
     return _search(options)
 
 
@@ -51,6 +51,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=100, help="lines of history (default: %(default)s)")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failing seed")
     parser.add_argument("--theme", default="", help="only seeds of this theme (drawing.py)")
+    parser.add_argument(
+        "--engine",
+        default="sqlite",
+        choices=("sqlite", "etcd"),
+        help="where scenarios of one controller have their store (default: %(default)s)",
+    )
     parser.add_argument("--mutant", default="", help="a fault to put into the controller (mutants.py)")
     return parser.parse_args()
 
@@ -58,42 +64,46 @@ def _options() -> argparse.Namespace:
 def _search(options: argparse.Namespace) -> int:
     from tests.simulation.drawing import scenario_of, theme_of
     from tests.simulation.run import run
+    from tests.simulation.scenario import on_engine
 
     first, last = map(int, options.seeds.split(":"))
     began, failed = time.process_time(), 0
     seeds = [s for s in range(first, last) if options.theme in ("", theme_of(s))]
     for seed in seeds:
-        outcome = run(scenario_of(seed))
+        outcome = run(on_engine(scenario_of(seed), options.engine))
         if outcome.violation:
             failed += 1
             print(f"seed {seed}: {outcome.violation}", flush=True)
             if not options.keep_going:
-                return _show(seed, options.lines, is_shrunk=options.shrink) if options.lines else 1
+                options.seed = seed
+                return _show(options) if options.lines else 1
     spent = time.process_time() - began
     print(f"{len(seeds)} seeds, {failed} failed, {spent:.1f} s of processor time")
     return int(failed > 0)
 
 
-def _show(seed: int, lines: int, *, is_shrunk: bool) -> int:
+def _show(options: argparse.Namespace) -> int:
     from tests.simulation.drawing import scenario_of
     from tests.simulation.run import run
+    from tests.simulation.scenario import on_engine
     from tests.simulation.shrink import shrink
 
-    scenario = scenario_of(seed)
+    scenario = on_engine(scenario_of(options.seed), options.engine)
     outcome = run(scenario)
-    if outcome.violation and is_shrunk:
+    if outcome.violation and options.shrink:
         scenario = shrink(scenario)
         outcome = run(scenario)
-    print(f"seed {seed}")
-    return _print(scenario, outcome, lines)
+    print(f"seed {options.seed}")
+    return _print(scenario, outcome, options.lines)
 
 
-def _show_scenario(name: str, lines: int) -> int:
+def _show_scenario(options: argparse.Namespace) -> int:
     from tests.simulation.regressions import regression
     from tests.simulation.run import run
+    from tests.simulation.scenario import on_engine
 
-    scenario = regression(name)
-    return _print(scenario, run(scenario), lines)
+    scenario = on_engine(regression(options.scenario), options.engine)
+    return _print(scenario, run(scenario), options.lines)
 
 
 def _show_left_behind(counts: list[int]) -> int:

@@ -15,7 +15,9 @@ import numpy as np
 from netfold.controller.switches.connection import ConnectionRequest
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Contents
+from netfold.controller.switches.finsy_adapter import until
 from netfold.controller.switches.install import WriteBatch
+from netfold.controller.switches.management import is_reset
 from netfold.controller.switches.port_counters import PortCounts
 from tests.simulation.call import Call, Result, rpc_error
 from tests.simulation.process import Process
@@ -26,7 +28,12 @@ class SimulatedConnection:
     """See SwitchConnection."""
 
     def __init__(
-        self, switch: SimulatedSwitch, request: ConnectionRequest, process: Process, cpu_port: int
+        self,
+        switch: SimulatedSwitch,
+        request: ConnectionRequest,
+        process: Process,
+        cpu_port: int,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self.request = request
         self.rpc_lock = asyncio.Lock()
@@ -41,7 +48,10 @@ class SimulatedConnection:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._packets: asyncio.Queue[fy.P4PacketIn] = asyncio.Queue(1024)
         self._draws = switch.draws
+        self._may_write = may_write
         self.on_push: Callable[[SimulatedSwitch, Pipeline], None] = lambda switch, pipeline: None
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when a change of the switch is sent."""
 
     # ---- what a session calls -------------------------------------------------------------------------
 
@@ -71,7 +81,7 @@ class SimulatedConnection:
     async def _prepare(self) -> None:
         has_other = self.switch.pipeline != self.request.pipeline
         if self.is_primary and (self.request.must_push or has_other):
-            await self._rpc(self._push, self.request.timeouts.push_s)
+            await self._change(self._push, self.request.timeouts.push_s)
 
     async def is_listening(self) -> bool:
         return self.switch.is_up and not self.switch.is_refusing
@@ -106,7 +116,7 @@ class SimulatedConnection:
 
     async def write(self, batch: WriteBatch) -> None:
         async with self.rpc_lock:
-            await self._rpc(lambda: self._write(batch), is_write=True)
+            await self._change(lambda: self._write(batch), is_write=True)
 
     async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
         wanted = list(cells)
@@ -116,7 +126,8 @@ class SimulatedConnection:
         return SimulatedPortCounters(self, self.switch, tuple(rx_ports), tuple(tx_ports))
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
-        await self._rpc(lambda: self._send(payload, egress_port))
+        send = self._change if is_reset(payload) else self._rpc
+        await send(lambda: self._send(payload, egress_port))
 
     # ---- what the switch calls ------------------------------------------------------------------------
 
@@ -143,7 +154,7 @@ class SimulatedConnection:
         for call in list(self._calls):
             call.on_broken()
         if self._process.is_alive:
-            self._process.context.copy().run(self._on_down)
+            self._process.call(self._on_down)
 
     def _on_down(self) -> None:
         self.request.on_down()
@@ -187,6 +198,13 @@ class SimulatedConnection:
     def _take(self, packet: fy.P4PacketIn) -> None:
         if self.is_up and not self._packets.full():
             self._packets.put_nowait(packet)
+
+    async def _change(
+        self, effect: Callable[[], None], seconds: float = 0.0, *, is_write: bool = False
+    ) -> None:
+        await until(self._may_write)
+        self.on_change()
+        await self._rpc(effect, seconds, is_write=is_write)
 
     async def _rpc(
         self, effect: Callable[[], Result], seconds: float = 0.0, *, is_write: bool = False

@@ -9,13 +9,14 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from netfold.controller.jobs.etcd_engine import MAX_KEYS
 from netfold.controller.jobs.records import Transport
 from netfold.topologies.fabric import Fabric
 from tests.simulation.fabric_file import KINDS
 from tests.simulation.faults import Intensity
 from tests.simulation.program import JobSpec
 from tests.simulation.rolled_out import NEXT
-from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step
+from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step, Way
 from tests.simulation.switch import MUTE, REFUSED
 
 SHARES = (0.3, 0.7, 0.95)
@@ -27,6 +28,9 @@ SLOW_S = (1.0, 4.0, 12.0)
 """A message to or from a slow switch takes up to so long."""
 
 STALLS_S = (1.0, 3.0, 8.0, 20.0)
+
+CUTS = ((False, False, 0.0), (True, False, 0.0), (True, True, 0.3), (True, True, 2.0))
+"""Of the way to etcd: whether requests pass, and answers, and how late each one may be."""
 
 BURST_S = 1.5
 """Mean time between the moment of a burst and what happens."""
@@ -53,7 +57,8 @@ class Theme:
     """`faults`: weights of kinds; `count`: how many. `jobs`: least and most. `work_s`: of members. `member_faults`:
     chance of each kind, for each worker. `greedy`: chance of a job that takes no less than its rate. `noise`: chance of
     small faults of the switches' calls. `aging`: chance that jobs gain priority while they wait. `bursts`: so many
-    moments, soon after which most happens; 0: all happens at any time."""
+    moments, soon after which most happens; 0: all happens at any time. `controllers`: how many share a store in etcd;
+    0: one has it in a file."""
 
     faults: dict[str, int] = field(default_factory=lambda: ALL_FAULTS)
     jobs: tuple[int, int] = (2, 7)
@@ -72,6 +77,7 @@ class Theme:
     workers: tuple[int, ...] = (2, 3, 4)
     bursts: int = 0
     aging: float = 1.0
+    controllers: tuple[int, ...] = (0,)
 
 
 MAINTENANCE = Theme(
@@ -216,11 +222,34 @@ THEMES = {
         slow_plans=0.2,
         probes=0.5,
     ),
+    "leaders": Theme(
+        {
+            "kill_replica": 3,
+            "stop_replica": 4,
+            "hang_replica": 2,
+            "cut_etcd": 4,
+            "lose_majority": 2,
+            "step_down": 2,
+            "kill_at_commit": 2,
+            "drop_connections": 2,
+            "power_cut": 1,
+        },
+        jobs=(2, 5),
+        count=(2, 4, 6, 9),
+        work_s=(0.5, 5.0, 20.0, 60.0),
+        rates=(20, 40),
+        durations_s=(0.3, 2.0, 4.0, 8.0, 15.0, 25.0),
+        noise=0.2,
+        probes=0.5,
+        member_faults=0.05,
+        bursts=2,
+        controllers=(2, 3, 3),
+    ),
     "restores": Theme({"restore_store": 3, "power_cut": 1, "restart_controller": 1}, count=(2, 4), noise=0.1),
 }
 
 
-PARTS = {"drains": 0.1, "fabrics": 0.05, "upgrades": 0.05}
+PARTS = {"drains": 0.1, "fabrics": 0.05, "upgrades": 0.05, "leaders": 0.05}
 """Parts of the seeds that themes have. The theme of each other seed does not depend on it."""
 
 
@@ -251,6 +280,8 @@ def scenario_of(seed: int) -> Scenario:
         slow_plans=chosen.random() < theme.slow_plans,
         tick_s=random.Random(f"tick {seed}").choice((0.0, 0.0, *TICKS_S)),
         has_aging=theme.aging == 1 or chosen.random() < theme.aging,
+        controllers=random.Random(f"controllers {seed}").choice(theme.controllers),
+        etcd=_way(random.Random(f"etcd {seed}")),
     )
 
 
@@ -267,6 +298,10 @@ def _times(chosen: random.Random, theme: Theme) -> DrawTime:
         return chosen.uniform(0, last_s)
 
     return draw_time
+
+
+def _way(chosen: random.Random) -> Way:
+    return Way(chosen.choice((0.0, 0.005, 0.03)), chosen.choice((MAX_KEYS, 6)))
 
 
 def _intensity(chosen: random.Random, theme: Theme) -> Intensity:
@@ -431,6 +466,9 @@ def _faults(
     def switch() -> str:
         return chosen.choice(switches)
 
+    def replica() -> int:
+        return chosen.choice((0, 0, 0, 1, 2))
+
     def element() -> str:
         """Mostly a switch, often a link between switches, seldom a host."""
         hosts = [h.name for h in fabric.hosts]
@@ -458,12 +496,20 @@ def _faults(
         "replan": tuple,
         "drain": lambda: (element(), lasts()),
         "cordon": lambda: (element(), lasts()),
+        "kill_replica": lambda: (replica(), lasts()),
+        "stop_replica": lambda: (replica(), lasts()),
+        "hang_replica": lambda: (replica(), lasts()),
+        "cut_etcd": lambda: (replica(), *chosen.choice(CUTS), lasts()),
+        "lose_majority": lambda: (lasts(),),
+        "step_down": tuple,
         "roll_out": lambda: (chosen.choice((NEXT, NEXT, REFUSED, MUTE)),),
         "cancel_rollout": tuple,
         "finalize": tuple,
         "change_version": lambda: (lasts(),),
         "change_fabric": lambda: (chosen.choice(KINDS), chosen.random()),
     }
+    if theme.controllers != (0,):
+        yield from (Step(0.0, "forget_ids", (name,)) for name in switches if chosen.random() < 0.5)
     if "change_version" in theme.faults and chosen.random() < 0.5:
         yield Step(0.5, "use_store_of_before")
     for _ in range(chosen.choice(theme.count)):

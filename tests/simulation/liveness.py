@@ -83,7 +83,10 @@ class Liveness:
         world = self._world
         assert world.controller is not None
         failures = world.controller.state.failures
-        if world.disk.is_full or any(failures.held_s(s) for s in world.switches):
+        has_no_store = world.disk.is_full or (
+            world.cluster is not None and up_s < world.busy_until - world.started_at
+        )
+        if has_no_store or any(failures.held_s(s) for s in world.switches):
             self._absent.clear()
         absent = [
             (job.seq, member.host)

@@ -29,6 +29,16 @@ class DeadlockError(Exception):
     """Nothing is ready, and no timer is set: what waits will wait for ever."""
 
 
+class LoopClock:
+    """See Clock; virtual."""
+
+    def wall_s(self) -> float:
+        return 1.7e9 + asyncio.get_running_loop().time()
+
+    def monotonic_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """`reorder`: chance, for each callback, that it is not the next one in order that runs but any of those ready.
     `tick_s`: timers are due at multiples of it, so that much happens at the same instant; 0: at any time."""
@@ -37,9 +47,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._random = random.Random(f"order {seed}")
         self._reorder = reorder
-        self._tick_s = tick_s
+        self.tick_s = tick_s
         self._virtual_now = 0.0
         self.steps = 0
+        self.tasks_made = 0
         self.set_exception_handler(self._on_exception)
         self.errors: list[str] = []
         self._urgent: list[Callable[[], None]] = []
@@ -68,8 +79,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
             else:
                 self.call_later(after, _set, future.set_result, future, result)
 
-        self.call_later(before, work)
+        process = PROCESS.get()
+        self.call_later(before, work if process is None else lambda: process.work(work))
         return future
+
+    def put_back(self, handles: list[asyncio.Handle]) -> None:
+        """What a process could not run before is ready again."""
+        self._ready.extendleft(reversed(handles))
 
     def call_next(self, call: Callable[[], None]) -> None:
         """Call it before anything else runs."""
@@ -94,8 +110,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         """Timers of the same time are due in the order in which they were set."""
-        if self._tick_s:
-            when = math.ceil(when / self._tick_s) * self._tick_s
+        if self.tick_s:
+            when = math.ceil(when / self.tick_s) * self.tick_s
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         self._timers_set += 1
         heapq.heappush(self._timers, (when, self._timers_set, timer))
@@ -132,7 +148,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     ready.rotate(-self._random.randrange(min(len(ready), MAX_CHOICES)))
                 handle = ready.popleft()
                 if not handle._cancelled:
-                    handle._run()
+                    owner = handle._context.get(PROCESS)
+                    if owner is None:
+                        handle._run()
+                    else:
+                        owner.run(handle)
             if self._stopping:
                 return
 

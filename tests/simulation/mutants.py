@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.simulation.drain_mutants import DRAIN_MUTANTS
 from tests.simulation.fabric_mutants import FABRIC_MUTANTS
+from tests.simulation.leader_mutants import LEADER_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.queue_mutants import QUEUE_MUTANTS
 from tests.simulation.tenant_mutants import TENANT_MUTANTS
@@ -24,6 +25,7 @@ MUTANTS = (
     *FABRIC_MUTANTS,
     *UPGRADE_MUTANTS,
     *TENANT_MUTANTS,
+    *LEADER_MUTANTS,
     Mutant(
         "the end of a job frees no capacity",
         STATES,

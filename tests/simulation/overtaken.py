@@ -9,7 +9,8 @@ from netfold.controller.lifecycle.capacity import background_of, uses_failed
 from netfold.controller.lifecycle.capacity import fits as fits_beside
 from netfold.controller.planning.residual_network import NO_LOADS
 from tests.simulation.feasible import fits
-from tests.simulation.world import LoopClock, ViolationError, World
+from tests.simulation.loop import LoopClock
+from tests.simulation.world import ViolationError, World
 
 
 class Overtaken:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from netfold.controller.jobs.records import Transport
 from tests.simulation.drain_scenarios import DRAIN_FABRICS, DRAIN_SCENARIOS
 from tests.simulation.fabric_scenarios import FABRIC_SCENARIOS
+from tests.simulation.leader_scenarios import LEADER_SCENARIOS
 from tests.simulation.program import greedy, job
 from tests.simulation.scenario import Scenario, Step
 from tests.simulation.tenant_scenarios import TENANT_SCENARIOS
@@ -27,6 +28,7 @@ SCENARIOS = {
     **FABRIC_SCENARIOS,
     **UPGRADE_SCENARIOS,
     **TENANT_SCENARIOS,
+    **LEADER_SCENARIOS,
     "workers leave while the disk is full": (
         Step(1.0, "submit", (job("a", "h1", "h3"),)),
         fill_disk(4.0, 20.0),
@@ -428,4 +430,6 @@ def regression(name: str) -> Scenario:
     steps = SCENARIOS[name]
     probe_s = 1.0 if any(s.kind == "cut_link" for s in steps) else 0.0
     fabric = FABRIC_OF.get(name, "two leaves, two spines")
-    return Scenario(1, fabric, steps, probe_s=probe_s, slow_plans=name in SLOW_PLANS)
+    controllers = 2 if name in LEADER_SCENARIOS else 0
+    slow_plans = name in SLOW_PLANS
+    return Scenario(1, fabric, steps, probe_s=probe_s, slow_plans=slow_plans, controllers=controllers)

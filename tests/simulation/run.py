@@ -55,7 +55,7 @@ def run(scenario: Scenario) -> Outcome:
             place.loop.run_until_complete(_whole(scenario, outcome, place.folder))
             outcome.violation = place.error
         except ViolationError as error:
-            outcome.violation = str(error)
+            outcome.violation = place.error or str(error)
         except DeadlockError as error:
             outcome.violation = f"deadlock: {error}"
         outcome.steps, outcome.seconds = place.loop.steps, place.loop.time()
@@ -117,6 +117,8 @@ async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
         probe_s=scenario.probe_s,
         slow_plans=scenario.slow_plans,
         has_aging=scenario.has_aging,
+        controllers=scenario.controllers,
+        way=scenario.etcd,
     )
     actions, watch, loop = Actions(world), Watch(world), asyncio.get_running_loop()
     world.start()
@@ -126,10 +128,15 @@ async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
     try:
         await _unless(watching, asyncio.sleep(HORIZON_S))
         actions.heal()
-        await _unless(watching, _ended(world, max((s.at_s for s in scenario.steps), default=0.0)))
+        await _unless(
+            watching, _ended(world, max((s.at_s for s in scenario.steps), default=0.0) + scenario.tick_s)
+        )
         assert_ended(world)
         await _unless(watching, asyncio.sleep(REST_S))
+        await _within_no_step(world)
         assert_clean(world)
+        if world.cluster is not None and (wrong := world.cluster.leaders.wrong_at_rest()):
+            raise ViolationError(wrong)
     finally:
         watching.cancel()
         world.kill()
@@ -147,12 +154,20 @@ async def _unless(watching: asyncio.Task[None], work: object) -> None:
     await doing
 
 
+async def _within_no_step(world: World) -> None:
+    """Wait until the controller's state is whole."""
+    while world.process is not None and world.process.is_held:
+        await asyncio.sleep(0.001)
+
+
 async def _ended(world: World, last_step_s: float) -> None:
     """Returns when all programs have ended and the last step is done, or after CALM_S."""
     for _ in range(int(CALM_S)):
         await asyncio.sleep(1.0)
         controller = world.controller
         if controller is None or world.file.wanted is not None:
+            continue
+        if world.process is None or world.process.is_held:
             continue
         rollout = controller.planning.rollouts.record
         if rollout is not None and rollout.state is RolloutState.RUNNING:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from netfold.controller.jobs.etcd_engine import MAX_KEYS
 from netfold.topologies.generators import leaf_spine
 from tests.simulation.faults import Intensity
 
@@ -33,9 +34,18 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Way:
+    """To etcd. `faults`: chance of a fault, for each call. `max_keys`: a commit of more keys takes several calls."""
+
+    faults: float = 0.0
+    max_keys: int = MAX_KEYS
+
+
+@dataclass(frozen=True)
 class Scenario:
     """`seed` draws delays and orders; the steps may be another seed's, or a shrunk list. `slow_plans`: most plans take
-    seconds. `tick_s`: see VirtualLoop. `has_aging`: jobs gain priority while they wait."""
+    seconds. `tick_s`: see VirtualLoop. `has_aging`: jobs gain priority while they wait. `controllers` share a store in
+    etcd; 0: one has it in a file. See Way for `etcd`."""
 
     seed: int
     fabric: str
@@ -46,6 +56,13 @@ class Scenario:
     slow_plans: bool = False
     tick_s: float = 0.0
     has_aging: bool = True
+    controllers: int = 0
+    etcd: Way = Way()
 
     def with_steps(self, steps: tuple[Step, ...]) -> Scenario:
         return replace(self, steps=steps)
+
+
+def on_engine(scenario: Scenario, engine: str) -> Scenario:
+    """With a store in etcd, or as it is."""
+    return replace(scenario, controllers=max(1, scenario.controllers)) if engine == "etcd" else scenario

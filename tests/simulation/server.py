@@ -37,50 +37,62 @@ class CallContext:
 
 
 class Server:
-    """The service of one controller process."""
+    """The service of one controller process, until it has `ended`, as the process has at the latest."""
 
-    def __init__(self, service: Service, process: Process, draws: Draws) -> None:
+    def __init__(
+        self, service: Service, process: Process, draws: Draws, ended: asyncio.Event | None = None
+    ) -> None:
         self._service = service
         self._process = process
         self._draws = draws
+        self._ended = ended or process.killed
+        self._streams: dict[JoinStream, None] = {}
 
     async def call(self, name: str, request: Any, caller: Identity = LOCAL) -> Any:
         """Raises RpcError."""
         await asyncio.sleep(self._draws.delay_s("call"))
-        if not self._process.is_alive:
+        if self._ended.is_set():
             raise RpcError(grpc.StatusCode.UNAVAILABLE, "connection refused")
         context = IdentifiedCall(CallContext(), caller, self._service)
         answer = self._process.spawn(getattr(self._service, name)(request, context))
-        killed = asyncio.create_task(self._process.killed.wait())
+        ended = asyncio.create_task(self._ended.wait())
         try:
-            await asyncio.wait([answer, killed], return_when=asyncio.FIRST_COMPLETED)
-            if not self._process.is_alive:
+            await asyncio.wait([answer, ended], return_when=asyncio.FIRST_COMPLETED)
+            if self._ended.is_set():
                 raise RpcError(grpc.StatusCode.UNAVAILABLE, "the connection was lost")
             if answer.cancelled():
                 raise RpcError(grpc.StatusCode.CANCELLED, "the call was canceled", is_lost_by_controller=True)
             return answer.result()
         finally:
-            killed.cancel()
+            ended.cancel()
             if not answer.done():
                 answer.cancel()
 
     def join(self) -> JoinStream:
-        return JoinStream(self._service, self._process, self._draws)
+        stream = JoinStream(self._service, self._process, self._draws, self._ended)
+        self._streams = {s: None for s in (*self._streams, stream) if s.is_open}
+        return stream
+
+    def cut_streams(self) -> None:
+        """As a member does at which nothing arrives any more. The controller notices nothing."""
+        for stream in self._streams:
+            stream.cut(half_open=True)
 
 
 class JoinStream:
     """A member's stream. `send` and `receive` raise RpcError once it is broken; messages keep their order."""
 
-    def __init__(self, service: Service, process: Process, draws: Draws) -> None:
+    def __init__(self, service: Service, process: Process, draws: Draws, ended: asyncio.Event) -> None:
         self._draws = draws
         self._process = process
+        self._ended = ended
         self._requests: asyncio.Queue[pb.MemberUpdate | None] = asyncio.Queue()
         self._updates: asyncio.Queue[pb.ControllerUpdate | RpcError | None] = asyncio.Queue()
         self._last_request = self._last_update = 0.0
         self._end: RpcError | None = None
-        if process.is_alive:
+        if not ended.is_set():
             self._handler = process.spawn(self._handle(service))
-            self._watch = asyncio.create_task(self._watch_death())
+            self._watch = asyncio.create_task(self._watch_end())
         else:
             self._end = RpcError(grpc.StatusCode.UNAVAILABLE, "connection refused")
 
@@ -122,9 +134,15 @@ class JoinStream:
             self._watch.cancel()
             self._updates.put_nowait(error)
 
-    async def _watch_death(self) -> None:
-        await self._process.killed.wait()
+    @property
+    def is_open(self) -> bool:
+        return self._end is None
+
+    async def _watch_end(self) -> None:
+        await self._ended.wait()
         self._stop(RpcError(grpc.StatusCode.UNAVAILABLE, "the connection was lost"))
+        if self._process.is_alive:
+            self._handler.cancel()
 
     async def _handle(self, service: Service) -> None:
         end: RpcError | None = None

@@ -53,6 +53,7 @@ class SimulatedSwitch:
         self.is_running.set()
         self.delay_s = 0.0  # each way takes up to so much longer: it is slow
         self.highest_id = 0
+        self.is_forgetful = False  # of ids whose connections are gone, as BMv2 and softswitch
         self.connections: list[SimulatedConnection] = []
         self.rogues: list[Rogue] = []
         self.rx: dict[int, int] = {}
@@ -138,7 +139,7 @@ class SimulatedSwitch:
 
     def arbitrate(self) -> None:
         ids = [*(c.request.election_id for c in self.connections), *(r.election_id for r in self.rogues)]
-        self.highest_id = max([self.highest_id, *ids])
+        self.highest_id = max([0 if self.is_forgetful else self.highest_id, *ids])
         for connection in list(self.connections):
             connection.on_arbitration()
 

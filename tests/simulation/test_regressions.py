@@ -9,12 +9,13 @@ import pytest
 from netfold.controller.lifecycle.member_status import MemberStatus, OpenStream
 from tests.simulation.regressions import SCENARIOS, job, regression
 from tests.simulation.run import run
-from tests.simulation.scenario import Scenario, Step
+from tests.simulation.scenario import Scenario, Step, on_engine
 
 
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("etcd", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_scenario_that_once_went_wrong(name):
-    outcome = run(regression(name))
+def test_a_scenario_that_once_went_wrong(name, engine):
+    outcome = run(on_engine(regression(name), engine))
     assert not outcome.violation, f"{outcome.violation}\n{outcome.history.tail(80)}"
 
 

@@ -14,11 +14,13 @@ import pytest
 SHORT = range(0, 100, 25)
 LONG = range(0, 20_000, 500)
 TIMEOUT_S = 1500
+ENGINES = ("sqlite", "etcd")
 
 
-def _search(first: int, count: int) -> None:
+def _search(first: int, count: int, engine: str) -> None:
     """In a process of its own: a seed's course depends on the order of sets."""
-    command = [sys.executable, "-m", "tests.simulation", "--seeds", f"{first}:{first + count}"]
+    seeds = ("--seeds", f"{first}:{first + count}", "--engine", engine)
+    command = [sys.executable, "-m", "tests.simulation", *seeds]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
@@ -26,20 +28,23 @@ def _search(first: int, count: int) -> None:
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in SHORT[1:])])
-def test_random_orders_of_events(first):
-    _search(first, SHORT.step)
+def test_random_orders_of_events(first, engine):
+    _search(first, SHORT.step, engine)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("first", LONG)
-def test_many_random_orders_of_events(first):
-    _search(first, LONG.step)
+def test_many_random_orders_of_events(first, engine):
+    _search(first, LONG.step, engine)
 
 
 @pytest.mark.slow
-def test_a_seed_takes_the_same_course_in_every_process():
-    command = [sys.executable, "-m", "tests.simulation", "--seed", "99", "--lines", "10000"]
+@pytest.mark.parametrize("seed", [99, 38], ids=["one controller", "several controllers"])
+def test_a_seed_takes_the_same_course_in_every_process(seed):
+    command = [sys.executable, "-m", "tests.simulation", "--seed", str(seed), "--lines", "10000"]
     first, second = (
         subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False).stdout
         for _ in range(2)

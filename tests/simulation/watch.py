@@ -13,11 +13,12 @@ from netfold.controller.jobs.slot_allocator import BLOCK, Range
 from netfold.controller.switches.failed_elements import FailedElements
 from tests.simulation.feasible import possible_plan
 from tests.simulation.liveness import Liveness
+from tests.simulation.loop import LoopClock
 from tests.simulation.member import UNHEARD
 from tests.simulation.program import Program
 from tests.simulation.reserved import Reserved
 from tests.simulation.shares import Shares
-from tests.simulation.world import LoopClock, ViolationError, World
+from tests.simulation.world import ViolationError, World
 
 LOOK_S = 0.5
 
@@ -45,6 +46,8 @@ class Watch:
 
     def look(self) -> None:
         world = self._world
+        if world.cluster is not None:
+            world.cluster.leaders.look()
         if world.violations:
             raise ViolationError(world.violations[0])
         if world.file.complaint:
@@ -53,8 +56,8 @@ class Watch:
             self._compute(program)
         if world.controller is None or world.process is None or not world.process.is_alive:
             return
-        if world.controller.planning.fabric_changes.applied.is_set():
-            return  # another one takes its place
+        if world.process.is_held or world.controller.planning.fabric_changes.applied.is_set():
+            return  # in the second case another one takes its place
         if self._reserved.fabric is not world.fabric:
             self._reserved = Reserved(world.fabric)
             self._shares.take_fabric(world.fabric)

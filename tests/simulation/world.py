@@ -8,8 +8,6 @@ import asyncio
 import contextlib
 import contextvars
 import itertools
-import shutil
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,12 +38,13 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import fabric_from_spec
+from tests.simulation.cluster import Cluster
 from tests.simulation.connection import SimulatedConnection
 from tests.simulation.disk import Disk, SimulatedStore
 from tests.simulation.fabric_file import FabricFile
 from tests.simulation.faults import Draws
 from tests.simulation.history import History
-from tests.simulation.loop import VirtualLoop
+from tests.simulation.loop import LoopClock, VirtualLoop
 from tests.simulation.member import UNHEARD, Member
 from tests.simulation.plans import SimulatedPlans
 from tests.simulation.process import Process
@@ -57,12 +56,11 @@ from tests.simulation.rolled_out import (
     pipeline_of,
     use_as_before,
 )
+from tests.simulation.scenario import Way
 from tests.simulation.server import RpcError, Server
+from tests.simulation.stores import FileStores, Stores
 from tests.simulation.switch import PACKET_BYTES, SimulatedSwitch
 from tests.simulation.withdrawn import Operator, Wish, check_written
-
-MARK = 40_000
-"""The store's management tree, which it would draw by itself."""
 
 CALL_LIMIT_S = 150.0
 """No call of an operator may take longer."""
@@ -89,16 +87,6 @@ class ViolationError(Exception):
     """The controller was wrong."""
 
 
-class LoopClock:
-    """See Clock; virtual."""
-
-    def wall_s(self) -> float:
-        return 1.7e9 + asyncio.get_running_loop().time()
-
-    def monotonic_s(self) -> float:
-        return asyncio.get_running_loop().time()
-
-
 class World:
     def __init__(
         self,
@@ -111,6 +99,8 @@ class World:
         slow_plans: bool = False,
         has_aging: bool = True,
         timeouts: ControllerTimeouts | None = None,
+        controllers: int = 0,
+        way: Way | None = None,
     ) -> None:
         self.fabric = fabric
         """The one that the controller started with."""
@@ -145,8 +135,6 @@ class World:
         """For less than that a job is ahead of another one by its age, and behind it again."""
         self.cross_traffic: dict[tuple[str, str], float] = {}
         """By direction; the fabric's unit."""
-        self._path = folder / "state.db"
-        self._backup = folder / "backup.db"
         self._must_restore = False
         self._allocations: dict[tuple[str, int], int] = {}
         self._backed_up: dict[tuple[str, int], int] = {}
@@ -167,86 +155,107 @@ class World:
             age_s=self.age_s,
             pipeline_of=pipeline_of,
         )
+        self.clock = LoopClock()
         self.process: Process | None = None
         self.controller: Controller | None = None
         self._server: Server | None = None
         self._following: asyncio.Task[None] | None = None
         self._starts = 0
+        self.on_change: Callable[[Process, SimulatedSwitch], None] = lambda process, switch: None
+        """Gets each change of a switch that is sent."""
+        self.cluster = Cluster(self, controllers, way or Way()) if controllers else None
+        self.stores: Stores = FileStores(folder) if self.cluster is None else self.cluster.stores
         self.calls: dict[asyncio.Task[Any], None] = {}
 
     # ---- the controller -------------------------------------------------------------------------------
 
     def start(self) -> None:
+        if self.cluster is not None:
+            self._put_backup()
+            self.cluster.start()
+            return
         if self.process is not None:
             return
         self._starts += 1
-        if self._must_restore:
-            self._put_backup()
+        self._put_backup()
         process = self.process = Process(f"controller {self._starts}")
         try:
-            store = self._store = self._open_store(self._path)
+            store = self._store = self._open_store()
         except StoreError as error:
             self.violations.append(f"{process.name} does not start: {error}")
             self.process = None
             return
-        self._take_fabric(fabric_from_spec(store.fabric))
         leadership = self._leadership = Leadership(store, now=LoopClock().wall_s)
         term = leadership.try_lead()
         assert term is not None, "the dead controller still leads"
+        try:
+            self.controller = process.context.copy().run(lambda: self.make_controller(process, store, term))
+        except Exception as error:
+            self.violations.append(f"{process.name} does not start: {error!r}")
+            raise
+        server = Server(service_of(self.controller), process, self.draws)
+        asyncio.get_running_loop().call_later(self.start_delay_s(), lambda: self.serve(process, server))
+        follow = self._follow_fabric(process, self.controller.planning.fabric_changes)
+        self._following = asyncio.get_running_loop().create_task(follow, context=contextvars.Context())
+        running = process.spawn(self.controller.run())
+        running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
+
+    def make_controller(
+        self, process: Process, store: Store, term: int, may_write: Callable[[], bool] = lambda: True
+    ) -> Controller:
+        """The controller of a process that leads from now on."""
+        self._take_fabric(fabric_from_spec(store.fabric))
         as_before, self.starts_as_before = self.starts_as_before and use_as_before(store), False
         devices = devices_of(store, self.fabric, as_before=as_before)
         config = FabricConfig(self.fabric, addresses(self.fabric), store.mark, devices=devices)
 
         def connect(request: ConnectionRequest) -> SwitchConnection:
             process.check()
-            switch = self.switches[request.endpoint.name]
-            connection = SimulatedConnection(switch, request, process, config.device(switch.name).cpu_port)
-            connection.on_push = self._on_push
+            switch, port = self.switches[request.endpoint.name], config.device(request.endpoint.name).cpu_port
+            connection = SimulatedConnection(switch, request, process, port, may_write)
+            connection.on_push = lambda switch, pipeline: self._on_push(store, switch, pipeline)
+            connection.on_change = lambda: self.on_change(process, switch)
             return connection
 
-        disk = SimulatedStore(store, self.disk, process, self._on_written)
-        plans = self.plans.of(process)
-        try:
-            self.controller = process.context.copy().run(
-                lambda: Controller(
-                    config, disk, self._options, term, plans, clock=LoopClock(), connect=connect
-                )
-            )
-        except Exception as error:
-            self.violations.append(f"{process.name} does not start: {error!r}")
-            raise
-        server = Server(service_of(self.controller), process, self.draws)
-
-        def serve() -> None:
-            if process.is_alive:
-                self._server = server
-
-        # on a busy machine a controller serves late
-        starts_s = 0.0 if self.draws.is_calm else self.draws.of("start").choice((0.0, 0.0, 0.5, 8.0))
-        asyncio.get_running_loop().call_later(starts_s, serve)
+        disk = SimulatedStore(
+            store, self.disk, process, lambda before, after: self._on_written(store, before, after)
+        )
+        plans, clock = self.plans.of(process), LoopClock()
         self.started_at = asyncio.get_running_loop().time()
         self.history.add("world", f"{process.name} starts with term {term}")
-        follow = self._follow_fabric(process, self.controller.planning.fabric_changes)
-        self._following = asyncio.get_running_loop().create_task(follow, context=contextvars.Context())
-        running = process.spawn(self.controller.run())
-        running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
+        return Controller(config, disk, self._options, term, plans, clock=clock, connect=connect)
 
-    def _on_push(self, switch: SimulatedSwitch, pipeline: Pipeline) -> None:
-        assert self._store is not None
-        if wrong := check_push(switch, pipeline, self.switches.values(), self._store):
+    def start_delay_s(self) -> float:
+        """On a busy machine a controller serves late."""
+        return 0.0 if self.draws.is_calm else self.draws.of("start").choice((0.0, 0.0, 0.5, 8.0))
+
+    def serve(self, process: Process, server: Server | None) -> None:
+        if process.is_alive:
+            self._server = server
+
+    def lead(self, process: Process, store: Store) -> None:
+        """From now on it is this process of a cluster that leads, as far as the world sees it."""
+        self.process, self._store, self.controller, self._server = process, store, None, None
+
+    def end_lead(self, process: Process) -> None:
+        if self.process is process:
+            self.process = self.controller = self._store = self._server = None
+
+    def _on_push(self, store: Store, switch: SimulatedSwitch, pipeline: Pipeline) -> None:
+        if wrong := check_push(switch, pipeline, self.switches.values(), store):
             self.violations.append(wrong)
         if switch.pipeline not in (None, pipeline):
             self._note_time(switch.name)
 
     def keep_for_before(self) -> None:
         """The store is one of the version before, unless a rollout has begun."""
-        with contextlib.closing(self._open_store(self._path)) as store, store.change():
+        with contextlib.closing(self._open_store()) as store, store.change():
             if store.rollout is None:
                 store.set_number("schema", SCHEMA_BEFORE)
 
     def finalize(self) -> None:
         """An operator ends the upgrade, also while the controller runs."""
-        with contextlib.closing(self._open_store(self._path)) as store, store.change():
+        with contextlib.closing(self._open_store()) as store, store.change():
             store.finalize()
         self.history.add("world", "the store is final")
 
@@ -287,11 +296,14 @@ class World:
         request = pb.ChangeFabricRequest(spec_yaml=text, source="fabric.yaml")
         return self.call("apply the fabric's file", "ChangeFabric", request, answered)
 
-    def _open_store(self, path: Path) -> Store:
-        return Store(path, fabric_text(self.fabric), mark=MARK)
+    def _open_store(self) -> Store:
+        return self.stores.open(fabric_text(self.fabric))
 
     def kill(self) -> None:
         """At once, from anywhere, also from the controller's own code."""
+        if self.cluster is not None:
+            self.cluster.kill()
+            return
         process, store, leadership = self.process, self._store, self._leadership
         if process is None or not process.is_alive:
             return
@@ -302,11 +314,7 @@ class World:
         self._server = None
         if self._following is not None:
             self._following.cancel()
-        for switch in self.switches.values():
-            for connection in [c for c in switch.connections if c._process is process]:
-                connection.drop()
-            if switch.is_up:
-                switch.arbitrate()
+        self.drop_connections(process)
 
         def bury() -> None:
             process.unwind()
@@ -317,6 +325,14 @@ class World:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         loop.call_next(bury)
+
+    def drop_connections(self, process: Process) -> None:
+        """It has died."""
+        for switch in self.switches.values():
+            for connection in [c for c in switch.connections if c._process is process]:
+                connection.drop()
+            if switch.is_up:
+                switch.arbitrate()
 
     @property
     def store(self) -> Store:
@@ -334,24 +350,18 @@ class World:
 
     def stored_rows(self) -> dict[str, int]:
         """Of each table of the store."""
-        with contextlib.closing(sqlite3.connect(self._path)) as store:
-            tables = [n for (n,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            return {t: store.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables}
+        return self.stores.rows()
 
     # ---- backups --------------------------------------------------------------------------------------
 
     @property
     def has_backup(self) -> bool:
-        return self._backup.exists()
+        return self.stores.has_backup
 
     def back_up(self) -> None:
-        if self._path.exists():
-            with (
-                contextlib.closing(sqlite3.connect(self._path)) as found,
-                contextlib.closing(sqlite3.connect(self._backup)) as copy,
-            ):
-                found.backup(copy)
-            with contextlib.closing(self._open_store(self._backup)) as backup:
+        if self.stores.exists:
+            self.stores.back_up()
+            with contextlib.closing(self.stores.open_backup(fabric_text(self.fabric))) as backup:
                 for job in backup.jobs():  # also those of a controller that is dead now
                     for placement in job.placements:
                         self.allocation(job.name, placement.epoch)
@@ -363,11 +373,13 @@ class World:
         self._must_restore = True
 
     def _put_backup(self) -> None:
+        if not self._must_restore:
+            return
         self._must_restore = False
         self._allocations = dict(self._backed_up)
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-        shutil.copyfile(self._backup, self._path)
+        self.stores.restore()
+        if self.cluster is not None:
+            self.cluster.leaders.on_restore()
         self.history.add("world", "the store is restored")
         self.operator.on_restore()
         self.rollouts.on_restore()
@@ -427,8 +439,8 @@ class World:
             request = pb.WithdrawElementsRequest(elements=[element], intent=intent, hold_s=wish.hold_s)
         return self.call(f"{wish.intent or 'give back'} {element}", name, request, lambda _: answered())
 
-    def _on_written(self, before: JobRecord | None, after: JobRecord) -> None:
-        if self._store is None or self.controller is None:
+    def _on_written(self, store: Store, before: JobRecord | None, after: JobRecord) -> None:
+        if self._store is not store or self.controller is None:
             return
         if self.controller.planning.fabric_changes.applied.is_set():
             self.violations.append(f"{after.name} is written by the controller of a fabric that was replaced")
@@ -436,7 +448,7 @@ class World:
             observe(after)
         failed = self.controller.state.failures.failed
         if wrong := check_written(
-            self.fabric, self._store.withdrawals(), failed, LoopClock().wall_s(), before, after
+            self.fabric, store.withdrawals(), failed, LoopClock().wall_s(), before, after
         ):
             self.violations.append(wrong)
 
