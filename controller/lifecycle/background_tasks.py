@@ -29,6 +29,7 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: defaultdict[str, set[asyncio.TimerHandle]] = defaultdict(set)
         self._retries: set[tuple[object, ...]] = set()
+        self._is_stopped = False
 
     @property
     def under_way(self) -> frozenset[asyncio.Task[None]]:
@@ -45,6 +46,9 @@ class BackgroundTasks:
         on_error: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         """Start `work`; `what` names it in the log."""
+        if self._is_stopped:
+            work.close()
+            return
         task = asyncio.create_task(_guarded(work, what, on_error), name=what)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -58,6 +62,8 @@ class BackgroundTasks:
     def _set(
         self, seconds: float, more: float, call: Callable[..., None], args: tuple[object, ...], job: str
     ) -> None:
+        if self._is_stopped:
+            return
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
         timer: asyncio.TimerHandle
@@ -105,6 +111,8 @@ class BackgroundTasks:
         self._retries = {r for r in self._retries if r[-1] != job}
 
     def stop(self) -> None:
+        """End all, and start no more: calls of the service may still be under way."""
+        self._is_stopped = True
         for job in list(self._timers):
             self.forget(job)
         for task in self._tasks:

@@ -41,8 +41,9 @@ RANDOM_BYTES = 9
 """Twelve characters: a token of the longest name still fits in 127."""
 
 
-class FabricReplacedError(StoreError):
-    """The store has another fabric since, for which a new controller takes the place of this one."""
+class ReplacedError(StoreError):
+    """Another controller takes the place of this one: the store has another fabric since, or this process does not lead
+    any more. It may lead again, and then its next controller alone writes."""
 
 
 class UnknownJobError(Exception):
@@ -87,7 +88,7 @@ class JobRegistry:
     def change(self) -> Iterator[None]:
         """Make one transaction; memory follows the store also when the transaction fails. Raises StoreError."""
         if self._is_replaced:
-            raise FabricReplacedError("the fabric has changed, and the controller starts anew")
+            raise ReplacedError("the controller starts anew")
         jobs, revisions, rows = dict(self._jobs), dict(self._revisions), self.ledger.rows
         try:
             with self._store.change():
@@ -106,6 +107,10 @@ class JobRegistry:
             for withdrawal in self._store.withdrawals():
                 if not element_named(self._config.fabric, withdrawal.element) - removed:
                     self._store.delete_withdrawal(withdrawal.element)
+        self.retire()
+
+    def retire(self) -> None:
+        """Refuse all later changes: the controller ends, and the next one has a registry of its own."""
         self._is_replaced = True
 
     @property

@@ -26,8 +26,17 @@ class Leases:
         """The end and the length of each lease, in seconds."""
         self._timers: dict[Holder, asyncio.TimerHandle] = {}
         """One timer for each lease, due at the end of the lease or earlier, or at the end of its grace."""
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """End all leases, and take no more: the controller ends, and the next one has leases of its own."""
+        self._is_stopped = True
+        for holder in list(self._leases):
+            self.end(*holder)
 
     def renew(self, job: str, host: str, seconds: float) -> None:
+        if self._is_stopped:
+            return
         loop, holder = asyncio.get_running_loop(), (job, host)
         end = loop.time() + seconds
         self._leases[holder] = (end, seconds)

@@ -178,12 +178,16 @@ class Deployment:
 
     async def kill(self) -> None:
         """Nothing is tidied up: whatever was under way stays undone."""
+        await self.end_controller()
+        self.store.close()
+        self._leadership.release()
+
+    async def end_controller(self) -> None:
+        """As where the process does not lead any more."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
             self._running = None
-        self.store.close()
-        self._leadership.release()
 
     async def restart(self) -> None:
         """Kill the controller, and start the next one."""
