@@ -22,9 +22,10 @@ from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
 from netfold.controller.jobs.etcd_engine import engine_of
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
+from netfold.evaluation.speed.etcd_cluster import EtcdPlace
 from netfold.protocol.connection import Connection, connection
 from tests.controller.awake import Awake
-from tests.controller.etcd_server import EtcdPlace, EtcdServer, etcd_server
+from tests.controller.etcd_server import EtcdServer, etcd_server
 from tests.ha.machines import Machine, Machines, machines
 from tests.ha.member import Member
 from tests.ha.switches import LANES, Switches, switches
