@@ -127,6 +127,14 @@ test-tools: $(VENV)/.ready-test ## those of test-all that need p4c or simple_swi
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
 	$(ISOLATED) $(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS)
 
+# 500 runs take about an hour on two processors.
+SEED ?= 1
+RUNS ?= 500
+
+.PHONY: test-ha
+test-ha: $(VENV)/.ready-test ## three controllers and three members of etcd under random faults, and a checker of etcd's history (SEED=1 RUNS=500)
+	$(ISOLATED) $(BIN)/python -m tests.ha --seed $(SEED) --runs $(RUNS)
+
 .PHONY: test-environments
 test-environments: $(VENV)/.ready-test ## `netfold run` as root, as a user, as root of a container, and without namespaces (as root)
 	$(ISOLATED) $(BIN)/pytest tests/testbed/test_environments.py -m long $(PYTEST_ARGS)

@@ -129,9 +129,13 @@ class Controller:
                 group.create_task(self._keep_running(self.planning.rollouts.run))
                 group.create_task(self.observation.recorder.run())
         finally:
-            self.state.registry.end()
-            self.state.tasks.stop()
-            self.jobs.leases.stop()
+            self.end()
+
+    def end(self) -> None:
+        """Change nothing any more, also where `run` was canceled before it began: calls may have come in."""
+        self.state.registry.retire()
+        self.state.tasks.stop()
+        self.jobs.leases.stop()
 
     async def _keep_running(self, work: Callable[[], Awaitable[None]]) -> None:
         """Restart `work` after a StoreError: a full disk does not end the controller. Work may end by itself (as link

@@ -104,10 +104,10 @@ class Jobs:
     """States, epochs and members of jobs."""
 
     def __init__(self, state: ControllerState, fleet: Fleet) -> None:
-        self.leases = leases = Leases(state.events)
-        self.lifecycle = Lifecycle(state, fleet, DesiredState(state.config, FEATURES), leases)
+        self.leases = Leases(state.events)
+        self.lifecycle = Lifecycle(state, fleet, DesiredState(state.config, FEATURES), self.leases)
         self.epochs = Epochs(state, self.lifecycle)
-        self.members = Members(state, self.lifecycle, self.epochs, leases)
+        self.members = Members(state, self.lifecycle, self.epochs, self.leases)
 
 
 class Planning:

@@ -46,6 +46,9 @@ class BackgroundTasks:
         on_error: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         """Start `work`; `what` names it in the log."""
+        if self._is_stopped:
+            work.close()
+            return
         task = asyncio.create_task(_guarded(work, what, on_error), name=what)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -108,7 +111,7 @@ class BackgroundTasks:
         self._retries = {r for r in self._retries if r[-1] != job}
 
     def stop(self) -> None:
-        """The process may go on, as another controller that leads with the same store."""
+        """End all, and start no more: calls of the service may still be under way."""
         self._is_stopped = True
         for job in list(self._timers):
             self.forget(job)

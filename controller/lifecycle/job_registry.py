@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from netfold.controller.jobs.engine import NotLeaderError, StoreError, StoreUsers
+from netfold.controller.jobs.engine import StoreError, StoreUsers
 from netfold.controller.jobs.file import JobHosts, OnWorkerLoss, ResolvedJob, resolve_job, slowest_link
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.revisions import Revision, is_known
@@ -41,8 +41,9 @@ RANDOM_BYTES = 9
 """Twelve characters: a token of the longest name still fits in 127."""
 
 
-class FabricReplacedError(StoreError):
-    """The store has another fabric since, for which a new controller takes the place of this one."""
+class ReplacedError(StoreError):
+    """Another controller takes the place of this one: the store has another fabric since, or this process does not lead
+    any more. It may lead again, and then its next controller alone writes."""
 
 
 class UnknownJobError(Exception):
@@ -79,7 +80,6 @@ class JobRegistry:
         self.ledger = TenantLedger(config.fabric, packet_model, store, jobs, now)
         self.key = store.key
         self._is_replaced = False
-        self._has_ended = False
         self._starts: dict[int, float] = {}
         """When jobs first ran, by `seq`, on the monotonic clock: a step of the wall clock ends no job, and lets none
         run for longer."""
@@ -88,9 +88,7 @@ class JobRegistry:
     def change(self) -> Iterator[None]:
         """Make one transaction; memory follows the store also when the transaction fails. Raises StoreError."""
         if self._is_replaced:
-            raise FabricReplacedError("the fabric has changed, and the controller starts anew")
-        if self._has_ended:
-            raise NotLeaderError("this controller has ended, and its process may lead with another one")
+            raise ReplacedError("the controller starts anew")
         jobs, revisions, rows = dict(self._jobs), dict(self._revisions), self.ledger.rows
         try:
             with self._store.change():
@@ -101,10 +99,6 @@ class JobRegistry:
             self._resolved = {n: o for n, o in self._resolved.items() if n in self._jobs}
             raise
 
-    def end(self) -> None:
-        """Refuse all further changes: what this registry has in memory is not what the store will have."""
-        self._has_ended = True
-
     def replace_fabric(self, fabric: str, numbers: str, removed: FailedElements) -> None:
         """Replace the store's fabric and forget what was noted of elements that are gone, in one change, which is this
         registry's last: it holds the names of the old fabric. Raises StoreError."""
@@ -113,6 +107,10 @@ class JobRegistry:
             for withdrawal in self._store.withdrawals():
                 if not element_named(self._config.fabric, withdrawal.element) - removed:
                     self._store.delete_withdrawal(withdrawal.element)
+        self.retire()
+
+    def retire(self) -> None:
+        """Refuse all later changes: the controller ends, and the next one has a registry of its own."""
         self._is_replaced = True
 
     @property

@@ -26,8 +26,17 @@ class Leases:
         """The end and the length of each lease, in seconds."""
         self._timers: dict[Holder, asyncio.TimerHandle] = {}
         """One timer for each lease, due at the end of the lease or earlier, or at the end of its grace."""
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """End all leases, and take no more: the controller ends, and the next one has leases of its own."""
+        self._is_stopped = True
+        for holder in list(self._leases):
+            self.end(*holder)
 
     def renew(self, job: str, host: str, seconds: float) -> None:
+        if self._is_stopped:
+            return
         loop, holder = asyncio.get_running_loop(), (job, host)
         end = loop.time() + seconds
         self._leases[holder] = (end, seconds)
@@ -45,13 +54,6 @@ class Leases:
     def end_job(self, job: str) -> None:
         for holder in [h for h in self._leases if h[0] == job]:
             self.end(*holder)
-
-    def stop(self) -> None:
-        """End all leases, and publish none of them."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._leases.clear()
-        self._timers.clear()
 
     @property
     def holders(self) -> frozenset[Holder]:

@@ -26,18 +26,25 @@ class PlannerCrashedError(Exception):
 
 
 class PlanProcess:
-    """Computes one plan at a time. The process starts with the first plan (or with `start`), and again if it has died;
-    `close` ends it."""
+    """Computes one plan at a time. The process starts with the first plan (or with `start`), and again if it has
+    died."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._process: Process | None = None
         self._stopping: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def start(self) -> None:
         await self._running()
 
     async def close(self) -> None:
+        """End the process for good. A plan then waits until it is canceled: its controller does not lead any more, and
+        ServiceProxy makes the call again of the next service."""
+        self._is_closed = True
+        await self._end()
+
+    async def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -52,6 +59,9 @@ class PlanProcess:
             await asyncio.wait([self._stopping])
             self._stopping = None
         process = await self._running()
+        if self._is_closed:
+            await self._end()
+            await asyncio.Event().wait()
         assert process.stdin is not None
         whole = False
         try:
@@ -60,7 +70,9 @@ class PlanProcess:
             answer = await _answer(process)
             whole = True
         except (EOFError, OSError) as error:
-            await self.close()
+            if self._is_closed:
+                await asyncio.Event().wait()
+            await self._end()
             raise PlannerCrashedError("its process ended") from error
         finally:
             if not whole and self._process is process:
@@ -90,7 +102,7 @@ class PlanProcess:
             async with asyncio.timeout(STOPPED_S):
                 await _answer(process)
         except (TimeoutError, EOFError, OSError):
-            await self.close()
+            await self._end()
 
 
 async def _answer(process: Process) -> Answer:

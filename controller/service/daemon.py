@@ -340,8 +340,11 @@ async def _lead(
         for task in ends:
             task.cancel()
         running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+        finally:
+            controller.end()
         await plans.close()
 
 

@@ -25,7 +25,7 @@ from netfold.controller.jobs.submitter import LastingLimitError, LimitError
 from netfold.controller.jobs.tenant_usage import TenantUsage
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError
 from netfold.controller.lifecycle.departures import Departures
-from netfold.controller.lifecycle.job_registry import FabricReplacedError, JobRegistry, UnknownJobError
+from netfold.controller.lifecycle.job_registry import JobRegistry, ReplacedError, UnknownJobError
 from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
 from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus, Progress, TreeProgress
 from netfold.controller.lifecycle.members import NotAMemberError
@@ -81,9 +81,9 @@ MAX_REFUSAL = 2400
 
 
 async def refuse(context: Context, error: Exception) -> NoReturn:
-    """End a call with the code of one of REFUSALS. A call that the controller of another fabric has to answer waits:
+    """End a call with the code of one of REFUSALS. A call that the next controller has to answer waits:
     ServiceProxy makes it again there."""
-    if isinstance(error, FabricReplacedError):
+    if isinstance(error, ReplacedError):
         await asyncio.Event().wait()
     code = next(c for t, c in _CODES.items() if isinstance(error, t))
     lines = "\n".join(plain_text(line, MAX_REFUSAL) for line in str(error).splitlines())

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from netfold.controller.jobs.engine import StoreError
@@ -18,6 +19,14 @@ from netfold.controller.jobs.etcd_client import EtcdAddress, EtcdClient
 from netfold.testbed.errors import RunError
 
 START_S = 60.0
+
+
+@dataclass(frozen=True)
+class EtcdPlace:
+    """Where a member runs: its address, and the words before its command."""
+
+    address: str = "127.0.0.1"
+    inside: tuple[str, ...] = ()
 
 
 class EtcdCluster:
@@ -31,12 +40,16 @@ class EtcdCluster:
         members: int,
         *,
         scheme: str = "http",
-        host: str = "127.0.0.1",
+        host: str = "",
         more: Sequence[str | Path] = (),
+        places: Sequence[EtcdPlace] = (),
     ) -> None:
+        """`places`: of the members, in place of loopback. `host`: the host of all in their address for clients."""
+        self._places = places or [EtcdPlace()] * members
         self._folder, self._data = folder, data
         self._scheme, self._host, self._more = scheme, host, more
-        self.ports = list(zip(unused_ports(members), unused_ports(members), strict=True))
+        count = len(self._places)
+        self.ports = list(zip(unused_ports(count), unused_ports(count), strict=True))
         """Ports of clients and of peers, by member."""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         for number in self.numbers:
@@ -47,18 +60,25 @@ class EtcdCluster:
         return range(len(self.ports))
 
     def start(self, number: int) -> None:
-        client, peer = self.ports[number]
-        cluster = ",".join(f"m{n}=http://127.0.0.1:{p}" for n, (_, p) in enumerate(self.ports))
+        client, place = self.ports[number][0], self._places[number]
+        peers = [f"http://{p.address}:{port}" for p, (_, port) in zip(self._places, self.ports, strict=True)]
+        cluster = ",".join(f"m{n}={url}" for n, url in enumerate(peers))
         command: list[str | Path] = [
-            "etcd", "--name", f"m{number}", "--data-dir", self._data / f"m{number}",
-            "--listen-client-urls", f"{self._scheme}://127.0.0.1:{client}",
-            "--advertise-client-urls", f"{self._scheme}://{self._host}:{client}",
-            "--listen-peer-urls", f"http://127.0.0.1:{peer}",
-            "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+            *place.inside, "etcd", "--name", f"m{number}", "--data-dir", self._data / f"m{number}",
+            "--listen-client-urls", f"{self._scheme}://{place.address}:{client}",
+            "--advertise-client-urls", f"{self._scheme}://{self._host or place.address}:{client}",
+            "--listen-peer-urls", peers[number], "--initial-advertise-peer-urls", peers[number],
             "--initial-cluster", cluster, "--log-level", "error", *self._more,
         ]  # fmt: skip
         with (self._folder / f"m{number}.log").open("ab") as log:
             self._processes[number] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    @property
+    def alive(self) -> Sequence[int]:
+        return [n for n, process in self._processes.items() if process.poll() is None]
+
+    def process(self, number: int) -> subprocess.Popen[bytes]:
+        return self._processes[number]
 
     def kill(self, number: int) -> None:
         self._processes[number].kill()
@@ -78,7 +98,10 @@ class EtcdCluster:
 
     def address(self, prefix: str) -> str:
         """The address of a store."""
-        return f"etcd://{','.join(f'{self._host}:{client}' for client, _ in self.ports)}/{prefix}"
+        members = (
+            f"{self._host or p.address}:{c}" for p, (c, _) in zip(self._places, self.ports, strict=True)
+        )
+        return f"etcd://{','.join(members)}/{prefix}"
 
     def leader(self) -> int:
         """The member that leads. Raises RunError if none does in time."""

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -178,12 +178,16 @@ class Deployment:
 
     async def kill(self) -> None:
         """Nothing is tidied up: whatever was under way stays undone."""
+        await self.end_controller()
+        self.store.close()
+        self._leadership.release()
+
+    async def end_controller(self) -> None:
+        """As where the process does not lead any more."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
             self._running = None
-        self.store.close()
-        self._leadership.release()
 
     async def restart(self) -> None:
         """Kill the controller, and start the next one."""
@@ -271,9 +275,6 @@ class Deployment:
 
 
 def switch_contents(switch: FakeSwitch, running: Pipeline = PIPELINE) -> Contents:
-    schema = read_schema(running.p4info)
-    codec = Codec(schema)
-    found: Contents = {}
     messages = [p4r.Entity(table_entry=e) for e in switch.state.tables.values()]
     messages += [
         p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(multicast_group_entry=g))
@@ -282,11 +283,17 @@ def switch_contents(switch: FakeSwitch, running: Pipeline = PIPELINE) -> Content
     if isinstance(switch, FakeStratum):
         messages += [p4r.Entity(action_profile_member=m) for m in switch.members.values()]
         messages += [p4r.Entity(action_profile_group=g) for g in switch.sets.values()]
-    for message in messages:
-        decoded = codec.decode(fy.p4entity.decode_entity(message, schema))
-        assert decoded is not None
-        found[decoded.key] = decoded
+    found = decoded_contents(messages, running)
+    assert len(found) == len(messages)
     return found
+
+
+def decoded_contents(messages: Iterable[p4r.Entity], running: Pipeline = PIPELINE) -> Contents:
+    """What the program has in itself is none of it."""
+    schema = read_schema(running.p4info)
+    codec = Codec(schema)
+    decoded = (codec.decode(fy.p4entity.decode_entity(message, schema)) for message in messages)
+    return {entity.key: entity for entity in decoded if entity is not None}
 
 
 @contextlib.asynccontextmanager

@@ -73,6 +73,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     def __init__(self, device_id: int = 1) -> None:
         self.device_id = device_id
         self.state = State()
+        self.host = "127.0.0.1"
         self.port = 0
         self.updates = 0
         self.pushes = 0
@@ -98,13 +99,13 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     async def start(self) -> None:
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         p4r_grpc.add_P4RuntimeServicer_to_server(self, self._server)
         gnmi_grpc.add_gNMIServicer_to_server(self.gnmi, self._server)
-        where = f"127.0.0.1:{self.port}"
+        where = self.address
         if self.credentials is None:
             bound = self._server.add_insecure_port(where)
         else:

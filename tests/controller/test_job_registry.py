@@ -12,11 +12,11 @@ from unittest import mock
 
 import pytest
 
-from netfold.controller.jobs.engine import NotLeaderError, StoreError
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import HISTORY, Store
-from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.job_registry import JobRegistry, ReplacedError
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.addressing import addresses
@@ -89,8 +89,8 @@ def test_nothing_is_changed_after_the_end_of_a_controller(tmp_path: Path) -> Non
     store = Store(tmp_path / "state.db", "fabric")
     config = FabricConfig(fabric, addresses(fabric), store.mark)
     before, after = (JobRegistry(config, PacketModel(32), store) for _ in range(2))
-    before.end()
-    with pytest.raises(NotLeaderError, match="has ended"), before.change():
+    before.retire()
+    with pytest.raises(ReplacedError), before.change():
         pass
     with after.change():
         after.write(after.new(resolve_job(TEXT, fabric, "a")))

@@ -157,6 +157,25 @@ async def test_a_plan_that_is_not_wanted_any_more_is_killed_and_the_next_is_made
         await plans.close()
 
 
+@pytest.mark.parametrize("is_under_way", [True, False])
+async def test_a_plan_of_a_controller_that_does_not_lead_any_more_waits(is_under_way):
+    """Its call is made again of the service that takes the place of this one. An error would be its answer."""
+    fabric = leaf_spine(8, 8, 8, parameter_servers=4)
+    plans = PlanProcess(fabric)
+    await plans.start()
+    if not is_under_way:
+        await plans.close()
+    planning = asyncio.create_task(plans.plan(PlanRequest(resolve_job(HARD, fabric))))
+    if is_under_way:
+        await _until(lambda: _children(plans._process.pid))
+        await plans.close()
+    done, _ = await asyncio.wait([planning], timeout=0.5)
+    assert not done
+    planning.cancel()
+    await asyncio.wait([planning])
+    assert plans._process is None, "none is left behind"
+
+
 class NoPlans(PlanThread):
     async def plan(self, request):
         return await asyncio.Event().wait()

@@ -18,7 +18,7 @@ INTERNAL = {
     "CallFailedError": "a command prints its message",
     "AnswerError": "a switch whose counters do not fit is reported as unreachable",
     "ForeignStateError": "the controller pushes the pipeline again",
-    "FabricReplacedError": "the call is made again of the next controller",
+    "ReplacedError": "the call is made again of the next controller",
     "FolderError": "becomes a ConnectError, ListenError or NetworkError",
     "IdentitiesError": "becomes a SecurityFileError",
     "InvalidPlanError": "a defect of a planner, by the validator",

@@ -217,6 +217,7 @@ class Replica:
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await running
+            controller.end()
             if process.is_alive:
                 self._end_lead(process)
 

@@ -55,7 +55,7 @@ FABRIC_MUTANTS = (
     Mutant(
         "the controller of the old fabric writes on",
         REGISTRY,
-        "        self._is_replaced = True\n",
+        "        self.retire()\n",
         "",
         "a spine goes while a job is planned over it",
     ),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +20,12 @@ class Tls:
     key: Path
 
 
-def make_certificate(folder: Path, name: str = "controller.test") -> Tls:
+def make_certificate(folder: Path, name: str = "controller.test", addresses: Iterable[str] = ()) -> Tls:
+    names = ",".join((f"DNS:{name}", *(f"IP:{address}" for address in addresses)))
     made = Tls(folder / "cert", folder / "key")
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={name}",
-         "-addext", f"subjectAltName=DNS:{name}", "-keyout", made.key, "-out", made.certificate],
+         "-addext", f"subjectAltName={names}", "-keyout", made.key, "-out", made.certificate],
         check=True, capture_output=True,
     )  # fmt: skip
     return made
