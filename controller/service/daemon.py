@@ -58,9 +58,11 @@ to ignore them."""
 SERVICE = DESCRIPTOR.services_by_name["Controller"].full_name
 """The service in health checks: that of the process itself has no name."""
 
-GC_THRESHOLDS = (100_000, 50, 10)
-"""Objects made between two collections of garbage. A thousand jobs are millions of objects: with Python's own
-thresholds the entries of switches take three times as long, and so does the start of a leader."""
+GC_THRESHOLDS = (100_000, 3, 80)
+"""Collections of garbage, by number of new objects and of collections of younger ones. A thousand jobs are millions of
+objects: with Python's own thresholds the entries of switches take three times as long, and so does the start of a
+leader. A collection stops all threads, also that of the lease. One of a million objects takes 0.7 s of a processor,
+and took longer than a lease on a busy machine: those of the younger ones are small, and one of all is rare."""
 
 _OTHER_TOKENS = (
     "the primary takes other tokens, whose holders this standby refuses once it leads: "

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.joins import Joins
 from netfold.controller.lifecycle.member_status import OpenStream, Progress
 from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
+from netfold.controller.service.daemon import GC_THRESHOLDS
 from netfold.controller.switches.switch_health import Health
 from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import leaf_spine, single_switch
@@ -225,3 +227,25 @@ async def test_a_member_is_refused_whose_join_the_store_does_not_take(tmp_path, 
         assert not any(member.joined for member in deployment.job("job").members)
         await joins.store("job", "h1", 7, supports_targets=True)
         assert deployment.job("job").member("h1").joined
+
+
+def test_no_collection_of_garbage_takes_as_long_as_a_lease():
+    """It stops the thread that renews the lease. The objects are counted, a hundredth of them: a time would be of the
+    machine."""
+    looked_at: list[int] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            looked_at.append(sum(len(gc.get_objects(g)) for g in range(info["generation"] + 1)))
+
+    before = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(GC_THRESHOLDS[0] // 100, *GC_THRESHOLDS[1:])
+    gc.callbacks.append(count)
+    try:
+        made = [[None] for _ in range(100_000)]
+    finally:
+        gc.callbacks.remove(count)
+        gc.set_threshold(*before)
+    assert made
+    assert 1_000 < max(looked_at) < 10_000
