@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 
-from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
 
@@ -22,10 +21,11 @@ class Joins:
         self._waiting: list[tuple[str, str, int]] = []
         self._stored: asyncio.Future[None] | None = None
 
-    async def store(self, name: str, host: str, process: int, *, supports_targets: bool) -> None:
-        """Return once the store has the member. Raises UnknownJobError, StoreError."""
+    async def store(self, name: str, host: str, process: int, *, supports_targets: bool) -> bool:
+        """Return once the store has the member, and whether that took time, in which another process of the member may
+        have joined. Raises UnknownJobError, StoreError."""
         if not supports_targets or self._joined(self._registry.get(name), host, process) is None:
-            return
+            return False
         if self._stored is None:
             loop = asyncio.get_running_loop()
             self._stored = loop.create_future()
@@ -33,16 +33,18 @@ class Joins:
             loop.call_later(0, self._commit)
         self._waiting.append((name, host, process))
         await asyncio.shield(self._stored)
+        return True
 
     def _joined(self, job: JobRecord, host: str, process: int) -> JobRecord | None:
-        """The job after the member has joined; None if its heartbeat changes nothing, or more than the member."""
+        """The job after the member has joined; None if its heartbeat changes nothing, or more than the member. A
+        process that takes the place of another one may need a new epoch, as one without a number may."""
         member = job.member(host)
         if job.state.is_terminal or member is None or member.left or host in job.excluded:
             return None
-        if member.joined and member.supports_targets and not member.is_of_other_process(process):
+        is_first = process != 0 and not member.is_of_other_process(process)
+        if not is_first or (member.joined and member.supports_targets):
             return None
-        number = process or member.process
-        return job.with_member(host, joined=True, process=number, supports_targets=True)
+        return job.with_member(host, joined=True, process=process, supports_targets=True)
 
     def _commit(self) -> None:
         waiting, stored = self._waiting, self._stored
@@ -55,7 +57,7 @@ class Joins:
                         job = self._joined(self._registry.get(name), host, process)
                         if job is not None:
                             self._registry.write_member(job, host)
-        except StoreError as error:
+        except Exception as error:  # those that wait would do so for ever
             stored.set_exception(error)
         else:
             stored.set_result(None)

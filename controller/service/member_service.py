@@ -56,8 +56,13 @@ class MemberService:
         try:
             self._members.check_generation(name, host, first.generation)
             self._members.join(name, host, first.process, is_new=not first.epoch)
-            if not first.leave:
-                await self._joins.store(name, host, first.process, supports_targets=first.supports_targets)
+            if not first.leave and await self._joins.store(
+                name, host, first.process, supports_targets=first.supports_targets
+            ):
+                if self._status.is_late(stream):
+                    return
+                self._members.check_generation(name, host, first.generation)
+                self._members.join(name, host, first.process, is_new=not first.epoch)
             self._handle_update(stream, first)
             is_replacement = self._status.is_connected(name, host)
             with self._status.connected(stream):

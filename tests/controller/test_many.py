@@ -229,6 +229,38 @@ async def test_a_member_is_refused_whose_join_the_store_does_not_take(tmp_path, 
         assert deployment.job("job").member("h1").joined
 
 
+async def test_a_join_that_fails_otherwise_does_not_wait_for_ever(tmp_path, monkeypatch):
+    async with ready(leaf_spine(1, 1, 2), tmp_path) as deployment:
+        await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
+
+        def out_of_memory(*_: object) -> None:
+            raise MemoryError
+
+        joins = Joins(deployment.controller.state)
+        with monkeypatch.context() as patch:
+            patch.setattr(deployment.store, "put_member", out_of_memory)
+            with pytest.raises(MemoryError):
+                async with asyncio.timeout(60):
+                    await joins.store("job", "h1", 7, supports_targets=True)
+        await joins.store("job", "h1", 7, supports_targets=True)
+        assert deployment.job("job").member("h1").joined
+
+
+async def test_of_two_processes_that_join_together_the_second_replaces_the_first(tmp_path):
+    """The first may have an assignment before the second one's heartbeat, so that the store does not have that one
+    yet."""
+    async with ready(leaf_spine(1, 1, 2), tmp_path) as deployment:
+        await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
+        joins = Joins(deployment.controller.state)
+        both = (joins.store("job", "h1", process, supports_targets=True) for process in (7, 8))
+        assert await asyncio.gather(*both) == [True, True]
+        assert deployment.job("job").member("h1").process == 7
+        assert not await joins.store("job", "h1", 8, supports_targets=True)
+        assert not await joins.store("job", "h2", 0, supports_targets=True), (
+            "no process that could be replaced"
+        )
+
+
 def test_no_collection_of_garbage_takes_as_long_as_a_lease():
     """It stops the thread that renews the lease. The objects are counted, a hundredth of them: a time would be of the
     machine."""

@@ -8,10 +8,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import grpc
 import pytest
 
+from netfold.controller.service.member_service import MemberService
+from netfold.controller.service.messages import Context
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.generators import single_switch
@@ -133,3 +136,38 @@ async def test_a_process_that_another_one_has_replaced_is_refused(tmp_path, leav
         await again.say(unusable_epoch=2)
         assert (await again.hear()).assignment.epoch == 3
         assert not deployment.job("job").member("ps1").left
+
+
+NO_CONTEXT = cast(Context, None)
+
+
+async def first_message(process: int, stream: int) -> AsyncIterator[pb.MemberUpdate]:
+    """It is there at once, without a turn of the loop."""
+    yield pb.MemberUpdate(job="job", host="h1", process=process, stream=stream, supports_targets=True)
+    await asyncio.Event().wait()
+
+
+async def test_no_epoch_is_of_two_processes_that_join_in_one_turn(tmp_path):
+    async with a_deployment(tmp_path) as deployment:
+        await deployment.settled()
+        await deployment.run(f"{SPEC}on_worker_loss: fail\n")
+        service = MemberService(deployment.controller.state, deployment.controller.jobs.members)
+        streams = [service.join(first_message(process, 1), NO_CONTEXT) for process in (7, 8)]
+        first, second = await asyncio.gather(*map(anext, streams))
+        assert first.assignment.epoch == 1
+        assert second.ended.reason.startswith("the worker of h1 was started again")
+
+
+async def test_a_stream_that_waited_for_the_store_does_not_replace_a_newer_one(tmp_path):
+    async with a_deployment(tmp_path) as deployment:
+        await deployment.settled()
+        await deployment.run(f"{SPEC}on_worker_loss: fail\n")
+        state = deployment.controller.state
+        service = MemberService(state, deployment.controller.jobs.members)
+        older, newer = (service.join(first_message(7, number), NO_CONTEXT) for number in (1, 2))
+        waits = asyncio.ensure_future(anext(older, None))
+        while not deployment.job("job").member("h1").joined:
+            await asyncio.sleep(0)
+        assert (await anext(newer)).assignment.epoch == 1
+        assert await waits is None
+        assert state.member_status.is_connected("job", "h1")
