@@ -32,7 +32,8 @@ CONTROLLER_INPUTS = tuple(
     for name in ("fabric.yaml", "switches.yaml", "cert.pem", "key.pem", "token", "member-token")
 )
 
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
 _WORD = re.compile(r"[A-Za-z0-9_./:=,@+-]+")
 """A word that systemd takes as it is."""
 
@@ -54,7 +55,7 @@ def controller_node(
     """The node of a machine that is called `host` unless `member` names it. Raises ServerError."""
     names = tuple(members.split(","))
     wrong = [name for name in names if not _NAME.fullmatch(name)]
-    if wrong or len(set(names)) != len(names) or len(names) not in COUNTS:
+    if wrong or len({name.casefold() for name in names}) != len(names) or len(names) not in COUNTS:
         fault = f"{wrong[0]!r} is no name of a machine: " if wrong else ""
         raise ServerError(
             f"--members {members}: {fault}expected 3, 5 or 7 different names, as ctl1,ctl2,ctl3"
@@ -68,7 +69,12 @@ def controller_node(
             raise ServerError(
                 f"{word!r}: expected a word that systemd takes as it is, of A-Z a-z 0-9 _./:=,@+-"
             )
-    return ControllerNode(names, own, joins, tuple(more))
+    node = ControllerNode(names, own, joins, tuple(more))
+    if more and not more[0].startswith("-"):
+        raise ServerError(f"{more[0]!r}: expected an option of `netfold controller run`, after --")
+    for option in {word.partition("=")[0].removeprefix("--") for word in more} & {*_options(node)}:
+        raise ServerError(f"--{option}: the unit has this option already; expected another one after --")
+    return node
 
 
 def controller_files(node: ControllerNode) -> list[File]:
@@ -125,8 +131,23 @@ def _etcd(node: ControllerNode) -> list[str]:
 
 def _controller(node: ControllerNode) -> list[str]:
     """It starts until etcd answers: a majority may come later than this machine."""
-    fabric, switches, cert, key, token, member_token = CONTROLLER_INPUTS
-    options: dict[str, object] = {
+    words = [word for name, value in _options(node).items() for word in (f"--{name}", str(value))]
+    return [
+        "Type=notify",
+        "WatchdogSec=60",
+        "WatchdogSignal=SIGKILL",
+        f"User={USER}",
+        "StateDirectory=netfold",
+        "Environment=XDG_STATE_HOME=/var/lib",  # of events and programs: the user has no home
+        _command(f"{PREFIX}/bin/netfold", "controller", "run", str(CONTROLLER_INPUTS[0]), *words, *node.more),
+        "ExecReload=/bin/kill -HUP $MAINPID",
+        *_ALIKE,
+    ]
+
+
+def _options(node: ControllerNode) -> dict[str, object]:
+    _, switches, cert, key, token, member_token = CONTROLLER_INPUTS
+    return {
         "switches": switches,
         "state": store_address(node),
         "listen": f"{node.member}:{CONTROLLER_PORT}",
@@ -136,18 +157,6 @@ def _controller(node: ControllerNode) -> list[str]:
         "member-tokens": member_token,
         "metrics-port": METRICS_PORT,
     }
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return [
-        "Type=notify",
-        "WatchdogSec=60",
-        "WatchdogSignal=SIGKILL",
-        f"User={USER}",
-        "StateDirectory=netfold",
-        "Environment=XDG_STATE_HOME=/var/lib",  # of events and programs: the user has no home
-        _command(f"{PREFIX}/bin/netfold", "controller", "run", str(fabric), *words, *node.more),
-        "ExecReload=/bin/kill -HUP $MAINPID",
-        *_ALIKE,
-    ]
 
 
 _ALIKE = ("Restart=always", "RestartSec=1", "NoNewPrivileges=true", "ProtectSystem=strict", "ProtectHome=true",

@@ -9,11 +9,14 @@ import ipaddress
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from netfold.controller.jobs.engine import StoreError
+from netfold.controller.jobs.etcd_client import EtcdAddress
 from netfold.controller.operator.controller_files import (
     CA,
     CERT,
@@ -21,6 +24,7 @@ from netfold.controller.operator.controller_files import (
     CONTROLLER_UNITS,
     ETCD,
     KEY,
+    STORE,
     ControllerNode,
     controller_files,
     controller_node,
@@ -208,7 +212,10 @@ def _remove(files: Sequence[File], out: Path, *before: Sequence[str]) -> None:
         _call(*command)
     for file in files:
         target = out / file.path.relative_to("/")
-        target.unlink(missing_ok=True)
+        try:
+            target.unlink(missing_ok=True)
+        except OSError as error:
+            fail(f"{target}: {error.strerror or error}", FAILED)
         _note(f"removed {target}")
     if is_here:
         _call("systemctl", "daemon-reload")
@@ -270,35 +277,51 @@ def controller(
     except ServerError as error:
         fail(str(error), BAD_INPUT)
     _write(controller_files(node), out)
-    for text in _lacks(node.member, out or Path("/")) if node.member == host else ():
+    for text in _lacks(node, out or Path("/")) if node.member == host else ():
         _note(f"warning: {text}")
-    _note(f"the store: {store_address(node)}")
-    _note("systemd-sysusers && systemctl daemon-reload && systemctl stop etcd")
-    _note(f"systemctl enable --now {' '.join(CONTROLLER_UNITS)}")
+    controller, etcd = CONTROLLER_UNITS
+    _note(f"systemd-sysusers && systemctl daemon-reload && systemctl stop etcd {controller}")
+    _note(f"systemctl enable --now {etcd}")
+    if not node.joins:
+        _note(f"to keep the jobs of a store: netfold controller copy FILE '{store_address(node)}'")
+    _note(f"systemctl enable --now {controller}")
 
 
-def _lacks(name: str, root: Path) -> Iterator[str]:
-    """Why the services would not start on this machine, `name`."""
-    for path in (*CONTROLLER_INPUTS, CA, CERT, KEY, ETCD):
-        file = root / path.relative_to("/")
-        if not file.exists():
-            yield f"{file} is not there yet"
+def _lacks(node: ControllerNode, root: Path) -> Iterator[str]:
+    """Why the services would not start on this machine, the member of `node`."""
+    inputs = [root / path.relative_to("/") for path in (*CONTROLLER_INPUTS, CA, CERT, KEY)]
     try:
-        address = ipaddress.ip_address(socket.gethostbyname(name))
+        for file in (root / ETCD.relative_to("/"), *inputs):
+            if not file.is_file():
+                yield f"{file} is not there yet"
+        with suppress(FileNotFoundError):
+            EtcdAddress((node.member,), STORE, *inputs[-3:]).credentials()
+    except StoreError as error:
+        yield str(error)
     except OSError as error:
-        yield f"{name} has no address: {error}"
-    else:
-        if address.is_loopback:
-            yield f"{name} is {address} here, where no other machine reaches it: change /etc/hosts"
+        yield f"{error.filename}: {error.strerror}: as root, this command finds what is missing"
+    for name in node.members:
+        try:
+            address = ipaddress.ip_address(socket.gethostbyname(name))
+        except OSError as error:
+            yield f"{name} has no IPv4 address here: {error.strerror}"
+        else:
+            if address.is_loopback:
+                yield f"{name} is {address} here, where no other machine reaches it: change /etc/hosts"
 
 
 def _undo_controller(out: Path | None) -> None:
     if out is None:
         fail(NO_OUT, BAD_INPUT)
-    files = controller_files(ControllerNode(("",), ""))
-    if not (out / files[0].path.relative_to("/")).exists():
-        fail(f"{out / files[0].path.relative_to('/')}: no controller is deployed there", BAD_INPUT)
-    _remove(files, out, ("systemctl", "disable", "--now", *CONTROLLER_UNITS))
+    files = [
+        file
+        for file in controller_files(ControllerNode(("",), ""))
+        if (out / file.path.relative_to("/")).exists()
+    ]
+    units = [unit for unit in CONTROLLER_UNITS if any(f.path.name == f"{unit}.service" for f in files)]
+    if len(files) == units.count(CONTROLLER_UNITS[0]):  # the controller's unit alone is not of this command
+        fail(f"{out}: no controller is deployed there", BAD_INPUT)
+    _remove(files, out, *([("systemctl", "disable", "--now", *units)] if units else ()))
     _note("left: certificates and tokens, and what etcd and the controller have stored below /var/lib")
 
 
@@ -319,11 +342,12 @@ def _write(files: Sequence[File], out: Path | None) -> None:
         target = out / file.path.relative_to("/")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
+            is_other = target.is_file() and target.read_bytes() != file.text.encode()
             target.write_text(file.text)
             target.chmod(0o755 if file.is_executable else 0o644)
         except OSError as error:
             fail(f"{target}: {error.strerror or error}", BAD_INPUT)
-        _note(f"wrote {target}")
+        _note(f"wrote {target}{', which had another text' if is_other else ''}")
 
 
 def _note(text: str) -> None:

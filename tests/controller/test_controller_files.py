@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import shutil
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from typer.testing import CliRunner
 from netfold.controller.jobs.etcd_client import EtcdAddress
 from netfold.controller.jobs.etcd_engine import EtcdEngine
 from netfold.controller.operator.controller_files import CA, CERT, KEY
-from netfold.controller.operator.deploy_commands import BAD_INPUT, app
+from netfold.controller.operator.deploy_commands import BAD_INPUT, FAILED, app
 from netfold.controller.operator.server_files import SETTINGS
 from netfold.evaluation.speed.etcd_cluster import until_it_answers
 from tests.controller.test_server_files import TIMEOUT_S, executable
@@ -122,6 +123,11 @@ def test_the_members_of_etcd_take_their_options_and_find_each_other(tmp_path: Pa
         (("--members", "ctl1,ctl 2,ctl3"), "'ctl 2' is no name of a machine"),
         (("--members", "ctl1,ctl2,ctl3:2379"), "'ctl3:2379' is no name of a machine"),
         (("--members", "ctl1,ctl2,%d"), "'%d' is no name of a machine"),
+        (("--members", "ctl1,ctl2,a..b"), "'a..b' is no name of a machine"),
+        (("--members", "ctl1,ctl2,CTL1"), "expected 3, 5 or 7 different names"),
+        (("--members", ",".join(NAMES), "undo"), "'undo': expected an option of `netfold controller run`"),
+        (("--members", ",".join(NAMES), "--", "--state=/a.db"), "--state: the unit has this option already"),
+        (("--members", ",".join(NAMES), "--", "--lanes", "32", "--listen", "a:1"), "--listen: the unit has"),
         (("--members", ",".join(NAMES), "--member", "ctl4"), "--member ctl4: expected --member with one of ctl1"),
         (("--members", ",".join(NAMES), "--", "--record", "/var/my file"), "'/var/my file': expected a word"),
         (("--members", ",".join(NAMES), "--", "--record", "%h"), "'%h': expected a word"),
@@ -147,7 +153,7 @@ def test_what_the_machine_lacks_is_named(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(socket, "gethostbyname", lambda _: "127.0.1.1")
     assert "token is not there yet" not in deployed(tmp_path, "ctl2"), "another machine's"
     shown = deployed(tmp_path, "ctl1")
-    assert "ctl1 is 127.0.1.1 here" in shown
+    assert all(f"{name} is 127.0.1.1 here" in shown for name in NAMES)
     for path in (SETTINGS / "token", CA):
         assert f"{tmp_path}{path} is not there yet" in shown
         (tmp_path / path.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
@@ -172,3 +178,72 @@ def test_a_member_that_was_replaced_joins_the_others(tmp_path: Path):
     deployed(tmp_path / "old", "ctl1", "--joins")
     states = [option(words(tmp_path / at, "netfold-etcd"), "initial-cluster-state") for at in ("new", "old")]
     assert states == ["new", "existing"]
+
+
+def test_what_the_user_may_not_look_for_is_named(tmp_path: Path, monkeypatch):
+    """The folder of settings is its owner's alone."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "ctl1")
+    monkeypatch.setattr(socket, "gethostbyname", lambda _: "10.0.0.1")
+    is_file = Path.is_file
+
+    def refused(path: Path) -> bool:
+        if SETTINGS.name in path.parts:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    shown = deployed(tmp_path, "ctl1")
+    assert f"{tmp_path}{SETTINGS}/fabric.yaml: Permission denied: as root, this command finds" in shown
+
+
+def test_a_key_of_another_certificate_is_named(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "ctl1")
+    monkeypatch.setattr(socket, "gethostbyname", lambda _: "10.0.0.1")
+    own = make_certificate(tmp_path, "ctl1")
+    (tmp_path / "other").mkdir()
+    other = make_certificate(tmp_path / "other", "ctl1")
+    (tmp_path / SETTINGS.relative_to("/")).mkdir(parents=True)
+    for path, file, is_right in (
+        (CA, own.certificate, 0),
+        (CERT, own.certificate, 0),
+        (KEY, other.key, 0),
+        (KEY, own.key, 1),
+    ):
+        shutil.copy(file, tmp_path / path.relative_to("/"))
+        shown = deployed(tmp_path, "ctl1")
+        assert ("are no certificate with its key" in shown) == (path is KEY and not is_right)
+
+
+def test_another_text_is_named_where_it_is_replaced(tmp_path: Path):
+    assert "another text" not in deployed(tmp_path, "ctl1") + deployed(tmp_path, "ctl1")
+    unit = tmp_path / "etc/systemd/system/netfold-controller.service"
+    unit.write_text("[Service]\nNice=-5\n")
+    assert f"wrote {unit}, which had another text" in deployed(tmp_path, "ctl1")
+
+
+def test_a_part_of_an_install_is_undone(tmp_path: Path):
+    """A disk was full, or undoing failed midway."""
+    deployed(tmp_path, "ctl1")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    for missing in files:
+        deployed(tmp_path, "ctl1")
+        missing.unlink()
+        result = deploy("--undo", "--out", tmp_path)
+        assert result.exit_code == 0, result.output
+        assert not any(path.exists() for path in files)
+
+
+def test_the_unit_of_a_controller_of_one_machine_is_left(tmp_path: Path):
+    unit = tmp_path / "etc/systemd/system/netfold-controller.service"
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    result = deploy("--undo", "--out", tmp_path)
+    assert (result.exit_code, "no controller is deployed there" in result.output) == (BAD_INPUT, True)
+    assert unit.exists()
+
+
+def test_what_cannot_be_removed_is_named(tmp_path: Path):
+    unit = tmp_path / "etc/systemd/system/netfold-etcd.service"
+    unit.mkdir(parents=True)
+    result = deploy("--undo", "--out", tmp_path)
+    assert (result.exit_code, f"{unit}: Is a directory" in result.output) == (FAILED, True), result.output
