@@ -25,6 +25,7 @@ from netfold.controller.operator.controller_files import (
     ETCD,
     KEY,
     STORE,
+    USER,
     ControllerNode,
     controller_files,
     controller_node,
@@ -33,6 +34,7 @@ from netfold.controller.operator.controller_files import (
 from netfold.controller.operator.server_cards import Card, ServerMachine, format_processors
 from netfold.controller.operator.server_files import (
     LISTEN,
+    PREFIX,
     SWITCH_RECORD,
     File,
     ParameterServerNode,
@@ -283,7 +285,8 @@ def controller(
     _note(f"systemd-sysusers && systemctl daemon-reload && systemctl stop etcd {controller}")
     _note(f"systemctl enable --now {etcd}")
     if not node.joins:
-        _note(f"to keep the jobs of a store: netfold controller copy FILE '{store_address(node)}'")
+        copy = f"sudo -u {USER} {PREFIX}/bin/netfold controller copy"
+        _note(f"to keep the jobs of a store: {copy} FILE '{store_address(node)}'")
     _note(f"systemctl enable --now {controller}")
 
 
