@@ -178,9 +178,10 @@ class Controller:
 
     async def registers_lost(self, switch: str) -> None:
         """Give the jobs of the switch new epochs, and return when the store has them."""
+        done = set[str]()
         while True:
             try:
-                self.jobs.epochs.on_registers_lost(switch)
+                self.jobs.epochs.on_registers_lost(switch, done)
             except StoreError as error:
                 log.error("new epochs after switch %s lost its registers: %s", switch, error)
                 await asyncio.sleep(STORE_RETRY_S)

@@ -54,17 +54,20 @@ class Epochs:
         except EpochsExhaustedError as error:
             self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
 
-    def on_registers_lost(self, switch: str) -> None:
+    def on_registers_lost(self, switch: str, done: set[str]) -> None:
         """Start a new epoch of each job of a switch that has lost its registers, and with them the sums of jobs. Some
         jobs are a change, so that none grows with the number of all. The caller repeats the call until all are stored.
-        Raises StoreError."""
+        `done`: empty at first, and then the names of those that are. Raises StoreError."""
         affected = [
-            j for j in self._registry.all() if any(switch in t.bases for p in j.placements for t in p.trees)
+            j
+            for j in self._registry.all()
+            if j.name not in done and any(switch in t.bases for p in j.placements for t in p.trees)
         ]
         why = f"switch {switch} lost its registers"
         renewed, exhausted = list[str](), list[EpochsExhausted]()
-        with self._registry.change():
-            self._registry.registers_empty(switch)
+        if not done:  # else blocks have the new epochs
+            with self._registry.change():
+                self._registry.registers_empty(switch)
         try:
             for first in range(0, len(affected), JOBS_A_CHANGE):
                 written = list[str]()
@@ -76,6 +79,7 @@ class Epochs:
                         except EpochsExhaustedError as error:
                             exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
                 renewed += written
+                done.update(written)
         finally:
             if renewed:
                 self._lifecycle.changed(*renewed)

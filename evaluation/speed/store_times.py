@@ -215,9 +215,10 @@ def lost_spine_time(state: str, made: ManyJobs) -> float:
             await controller.jobs.lifecycle.compute_routes()
             controller.jobs.lifecycle.retarget()
             began, end = time.perf_counter(), time.monotonic() + LOST_S
+            done = set[str]()
             while True:
                 try:
-                    controller.jobs.epochs.on_registers_lost(SPINE)
+                    controller.jobs.epochs.on_registers_lost(SPINE, done)
                 except StoreUnavailableError:  # etcd is late, and a controller tries again
                     if time.monotonic() > end:
                         raise

@@ -79,13 +79,13 @@ async def test_a_job_starts_a_new_epoch_while_it_moves(is_refused, tmp_path, mon
                 raise StoreError("the disk is full")
             write(job)
 
-        on_registers_lost = controller.jobs.epochs.on_registers_lost
+        on_registers_lost, done = controller.jobs.epochs.on_registers_lost, set[str]()
         if is_refused:
             with monkeypatch.context() as full:
                 full.setattr(controller.state.registry, "write", refuse)
                 with pytest.raises(StoreError):
-                    on_registers_lost("leaf2")
-        on_registers_lost("leaf2")
+                    on_registers_lost("leaf2", done)
+        on_registers_lost("leaf2", done)
         await leaf.start()
         await deployment.runs("late")
 

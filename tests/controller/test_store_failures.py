@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -83,19 +84,41 @@ def test_a_store_opens_during_a_change_of_its_leader(tmp_path):
     leader.close()
 
 
-async def test_a_lost_switch_is_commits_of_some_jobs_each(tmp_path, monkeypatch):
-    """Whatever the number of jobs is: etcd takes no commit of all."""
+@pytest.mark.parametrize(
+    "refused", [0, 1, 2], ids=["", "and the first is refused", "and the second is refused"]
+)
+async def test_a_lost_switch_is_commits_of_some_jobs_each(refused, tmp_path, monkeypatch):
+    """Whatever the number of jobs is: etcd takes no commit of all. Those that it has taken are not made again, which
+    would use up epochs, and may never end while etcd refuses one of many."""
     monkeypatch.setattr(epochs, "JOBS_A_CHANGE", 2)
     async with ready(leaf_spine(1, 1, 6), tmp_path) as deployment:
         for n in range(3):
             text = f"name: j{n}\nworkers: [h{2 * n + 1}, h{2 * n + 2}]\nscheme: switchml\n"
             await deployment.controller.requests.submit(text, queue=False)
             await deployment.runs(f"j{n}")
-        known = {j.name: j.epoch for j in deployment.controller.state.registry.all()}
-        before = deployment.store.ended_changes
-        deployment.controller.jobs.epochs.on_registers_lost("leaf1")
-        assert deployment.store.ended_changes - before == 1 + 2
-        assert all(j.epoch > known[j.name] for j in deployment.controller.state.registry.all())
+        registry, store = deployment.controller.state.registry, deployment.store
+        known = {j.name: j.epoch for j in registry.all()}
+        before, change, calls = store.ended_changes, store.change, itertools.count()
+
+        @contextmanager
+        def refusing() -> Iterator[None]:
+            if next(calls) == refused:
+                raise StoreError("no member of etcd answers")
+            with change():
+                yield
+
+        done = set[str]()
+        if refused:
+            monkeypatch.setattr(store, "change", refusing)
+            with pytest.raises(StoreError):
+                deployment.controller.jobs.epochs.on_registers_lost("leaf1", done)
+            monkeypatch.setattr(store, "change", change)
+        deployment.controller.jobs.epochs.on_registers_lost("leaf1", done)
+        assert done == {"j0", "j1", "j2"}
+        assert {j.name: j.epoch for j in registry.all()} == {name: e + 1 for name, e in known.items()}
+        for job in registry.all():
+            assert registry.last_epoch(job.placement) == job.epoch
+        assert store.ended_changes - before == 1 + 2 + (refused == 1)
 
 
 async def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
