@@ -51,6 +51,8 @@ from netfold.cli import main
 main()
 """
 """The wall clock of a controller jumps ahead by SIGUSR1, and back by SIGUSR2."""
+_UNUSABLE = 4
+"""The exit code of a controller whose store cannot be used."""
 
 
 class ControllerOfSystem:
@@ -107,9 +109,11 @@ class ControllerOfSystem:
         self.process.wait()
 
     def check(self) -> None:
-        """Raises ViolationError for one that has ended by itself, or has written a traceback."""
-        self._look()
-        if not self.is_alive:
+        """Start one again that found no etcd when it started, as its unit does. Raises ViolationError for one that has
+        ended by itself otherwise, or has written a traceback."""
+        if self._look() == "starts" and self.process.poll() == _UNUSABLE:
+            self.start()
+        elif not self.is_alive:
             last = self.log.read_text(errors="replace")[-2000:]
             raise ViolationError(f"{self.name} ended with {self.process.poll()}:\n{last}")
         if self._traceback:
