@@ -8,12 +8,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import grpc
 import pytest
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
 from netfold.controller.core import Controller
+from netfold.controller.jobs.engine import NotLeaderError
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
@@ -21,7 +23,11 @@ from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.lifecycle.events import LeaseExpired
 from netfold.controller.lifecycle.job_registry import ReplacedError
 from netfold.controller.observation.recorder import MIN_PAUSE_S
+from netfold.controller.service import daemon
+from netfold.controller.service.access_control import JobsService
+from netfold.controller.service.events import EventFiles
 from netfold.controller.service.leadership import Leadership
+from netfold.controller.service.security import Security
 from netfold.controller.switches.election import controller_election_id, tool_election_id
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.finsy_adapter import log_state_changes_only
@@ -94,6 +100,48 @@ async def test_a_controller_that_led_before_changes_nothing(tmp_path):
         with pytest.raises(ReplacedError), before.state.registry.change():
             before.state.registry.write(before.state.registry.get("job"))
         assert [job.state for job in store.jobs()] == [JobState.RUNNING]
+
+
+async def test_a_leader_that_loses_its_lease_before_it_runs_changes_nothing(tmp_path, monkeypatch):
+    """Its address cannot be published. A heartbeat that comes late gets no lease, which would expire later."""
+    made: list[Controller] = []
+
+    def make(*arguments: Any, **options: Any) -> Controller:
+        made.append(Controller(*arguments, **options))
+        return made[-1]
+
+    class Listener(daemon.Listener):
+        async def serve(self, service: JobsService, *, leads: bool = True) -> None:
+            """Serve at no address."""
+
+    class Lost(Leadership):
+        def publish(self, address: str, security: Security | None) -> None:
+            raise NotLeaderError("the lease is over")
+
+    monkeypatch.setattr(daemon, "Controller", make)
+    async with ready(single_switch(2), tmp_path) as deployment, AsyncExitStack() as stack:
+        await deployment.run(SPEC)
+        deployment.controller.jobs.members.heartbeat("job", "h1")
+        await deployment.end_controller()
+        store = deployment.store
+        options = daemon.DaemonOptions(store.engine, store.engine.path, "", None, deployment.options, 9559)
+        events = EventFiles(tmp_path / "events")
+        stack.callback(events.close)
+        listener = Listener(stack, options, events)
+        with pytest.raises(NotLeaderError, match="the lease is over"):
+            await daemon._lead(
+                lambda fabric: (fabric, options),
+                store,
+                Lost(store),
+                2,
+                listener,
+                print,
+                asyncio.Event(),
+                float,
+            )
+        (ended,) = made
+        ended.jobs.members.heartbeat("job", "h1")
+        assert (ended.jobs.lifecycle.lease_holders, ended.state.tasks.timers) == (frozenset(), 0)
 
 
 async def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
