@@ -15,7 +15,6 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from pathlib import Path
 
 from grpc_health.v1.health import aio as health_service  # type: ignore[attr-defined]  # its stubs lack it
@@ -30,7 +29,8 @@ from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.events import EventFiles
-from netfold.controller.service.leadership import STEP_DOWN_S, Leadership, has_tokens_of
+from netfold.controller.service.leadership import Leadership, has_tokens_of
+from netfold.controller.service.leading import End, lead_until_end, take_turns
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
 from netfold.controller.service.security import Credentials, Security, SecurityFileError
@@ -93,15 +93,6 @@ class DaemonOptions:
     devices: Mapping[str, Device] = field(default_factory=dict)
 
 
-class _End(Enum):
-    """Why a controller of this process does not lead any more."""
-
-    NEW_FABRIC = "the store has another fabric"
-    STEPPED_DOWN = "an operator requested it"
-    LOST = "another controller leads, or the store cannot be reached"
-    STOPPED = "a signal, or its own end"
-
-
 Equip = Callable[[Fabric], tuple[Fabric, DaemonOptions]]
 """Returns a fabric as its switches are, and the options for it. Raises FabricError."""
 
@@ -146,32 +137,17 @@ async def _run(
             events = EventFiles(options.files.with_name(f"{options.files.name}.events"))
             stack.callback(events.close)
             listener = Listener(stack, options, events)
-            end = _End.NEW_FABRIC
-            while not stop.is_set():
-                term = _term(leadership) if end is _End.NEW_FABRIC else None
-                if term is None:
-                    pause_s = STEP_DOWN_S if end is _End.STEPPED_DOWN else 0.0
-                    term = await _stand_by(equip, options, store, leadership, listener, report, stop, pause_s)
-                if term is None:
-                    break
-                try:
-                    end = await _lead(equip, store, leadership, term, listener, report, stop, watchdog.idle_s)
-                except (NotLeaderError, StoreUnavailableError) as error:
-                    report(f"stands by: {error}")
-                    end = _End.LOST
-                if end is not _End.NEW_FABRIC:
-                    leadership.release()
+
+            async def stand_by(pause_s: float) -> int | None:
+                return await _stand_by(equip, options, store, leadership, listener, report, stop, pause_s)
+
+            async def lead(term: int) -> End:
+                return await _lead(equip, store, leadership, term, listener, report, stop, watchdog.idle_s)
+
+            await take_turns(leadership, stop, stand_by, lead, report)
     finally:
         store.close()
         leadership.release()
-
-
-def _term(leadership: Leadership) -> int | None:
-    """The next term; None while another process leads, or the store cannot be reached."""
-    try:
-        return leadership.try_lead()
-    except (NotLeaderError, StoreUnavailableError):
-        return None
 
 
 def _configured(store: Store, equip: Equip) -> tuple[FabricConfig, DaemonOptions]:
@@ -302,7 +278,7 @@ async def _lead(
     report: Callable[[str], None],
     stop: asyncio.Event,
     idle_s: Callable[[], float],
-) -> _End:
+) -> End:
     """Lead with the store's fabric until a signal or a request ends it, or until the store has another one. Raises
     NotLeaderError if this process does not lead any more."""
     config, options = _configured(store, equip)
@@ -318,35 +294,20 @@ async def _lead(
     plans = PlanProcess(config.fabric)
     connect = functools.partial(FinsyConnection, may_write=lambda: store.engine.is_held)
     controller = Controller(config, store, own, term, plans, connect=connect)
-    changes = controller.planning.fabric_changes
     if options.record is not None:
         controller.observation.recorder.file = RecordingFile(options.record)
     collector = ControllerCollector(controller.state, controller.switches, controller.planning)
     await plans.start()
-    running = asyncio.create_task(controller.run())
-    steps_down = controller.state.steps_down
-    events = (stop, changes.applied, steps_down, store.engine.lost)
-    ends = [asyncio.create_task(event.wait()) for event in events]
+
+    async def serve() -> None:
+        await listener.serve(service_of(controller))
+        leadership.publish(published_address(listener.address), _security(options))
+        report(f"serving at {listener.address}")
+
     try:
         with metrics_server(collector, options.metrics_port, idle_s, options.metrics_descriptor):
-            await listener.serve(service_of(controller))
-            leadership.publish(published_address(listener.address), _security(options))
-            report(f"serving at {listener.address}")
-            await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
-            if store.engine.lost.is_set():
-                raise NotLeaderError(f"{store.name}: this controller has lost its lease, or the store")
-            if changes.applied.is_set():
-                return _End.NEW_FABRIC
-            return _End.STEPPED_DOWN if steps_down.is_set() else _End.STOPPED
+            return await lead_until_end(controller, store, stop, serve)
     finally:
-        for task in ends:
-            task.cancel()
-        running.cancel()
-        try:
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
-        finally:
-            controller.end()
         await plans.close()
 
 

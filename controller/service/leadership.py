@@ -24,8 +24,6 @@ from netfold.controller.service.security import Security
 
 POLL_S = 0.2
 """Seconds between two attempts to lead: the kernel has no event for the release of the lock of another process."""
-STEP_DOWN_S = 3.0
-"""Seconds in which a leader that stepped down leaves it to others to lead."""
 
 log = logging.getLogger(__name__)
 

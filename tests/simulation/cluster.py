@@ -1,21 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Controllers that share a store in a simulated etcd. One leads, and the others stand by, as in the daemon
-(controller/service/daemon.py)."""
+"""Controllers that share a store in a simulated etcd. One leads, and the others stand by, by the daemon's own
+turns (controller/service/leading.py)."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 from typing import TYPE_CHECKING
 
 from netfold.controller.core import Controller
-from netfold.controller.jobs.engine import NotLeaderError, StoreUnavailableError
+from netfold.controller.jobs.engine import StoreUnavailableError
 from netfold.controller.jobs.etcd_engine import EtcdEngine
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
-from netfold.controller.service.leadership import STEP_DOWN_S, Leadership
+from netfold.controller.service.leadership import Leadership
+from netfold.controller.service.leading import End, lead_until_end, take_turns
 from netfold.controller.service.servicer import service_of
 from netfold.controller.service.watchdog import MAX_PERIOD_S
 from tests.simulation.etcd_channel import Link, runtime_of
@@ -166,21 +166,17 @@ class Replica:
             store, world.clock.wall_s, progress=lambda: (self._beats, store.ended_changes)
         )
         beating = asyncio.create_task(self._beat())
-        never, pause_s, has_new_fabric = asyncio.Event(), 0.0, False
-        while True:
-            term = _term(leadership) if has_new_fabric else None
-            if term is None:
-                term = await leadership.wait_until_leader(never, pause_s, self.name)
-            assert term is not None
-            has_new_fabric, pause_s = False, 0.0
-            try:
-                has_new_fabric, pause_s = await self._lead(process, store, leadership, term)
-            except (NotLeaderError, StoreUnavailableError) as error:
-                self._say(f"{process.name} stands by: {error}")
-            if not has_new_fabric:
-                leadership.release()
+        never = asyncio.Event()
+
+        async def stand_by(pause_s: float) -> int | None:
+            return await leadership.wait_until_leader(never, pause_s, self.name)
+
+        async def lead(term: int) -> End:
             if beating.done():
                 beating.result()
+            return await self._lead(process, store, leadership, term, never)
+
+        await take_turns(leadership, never, stand_by, lead, lambda line: self._say(f"{process.name} {line}"))
 
     async def _beat(self) -> None:
         while True:
@@ -188,36 +184,25 @@ class Replica:
             await asyncio.sleep(MAX_PERIOD_S)
 
     async def _lead(
-        self, process: Process, store: Store, leadership: Leadership, term: int
-    ) -> tuple[bool, float]:
-        """Return whether the store has another fabric, and for how long others are to lead."""
+        self, process: Process, store: Store, leadership: Leadership, term: int, never: asyncio.Event
+    ) -> End:
         world = self._world
         world.lead(process, store)
         controller = world.controller = world.make_controller(
             process, store, term, lambda: store.engine.is_held
         )
-        running = asyncio.create_task(controller.run())
-        applied, steps_down = controller.planning.fabric_changes.applied, controller.state.steps_down
-        ends = [asyncio.create_task(event.wait()) for event in (applied, steps_down, store.engine.lost)]
-        try:
+
+        async def serve() -> None:
             await asyncio.sleep(world.start_delay_s())
             self._serve(process, controller)
             leadership.publish(self.name, None)
-            await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
-            if store.engine.lost.is_set():
-                raise NotLeaderError(f"{store.name}: this controller has lost its lease, or the store")
-            if running.done():
-                running.result()
-            if steps_down.is_set():
+
+        try:
+            end = await lead_until_end(controller, store, never, serve)
+            if end is End.STEPPED_DOWN:
                 self._cluster.leaders.on_step_down()
-            return applied.is_set(), STEP_DOWN_S if steps_down.is_set() else 0.0
+            return end
         finally:
-            for task in ends:
-                task.cancel()
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
-            controller.end()
             if process.is_alive:
                 self._end_lead(process)
 
@@ -235,10 +220,3 @@ class Replica:
 
     def _say(self, text: str) -> None:
         self._world.history.add(self.name, text)
-
-
-def _term(leadership: Leadership) -> int | None:
-    try:
-        return leadership.try_lead()
-    except (NotLeaderError, StoreUnavailableError):
-        return None
