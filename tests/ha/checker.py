@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the history of a store: the revisions of etcd in their order, and no clock.
 
-By revision: terms never fall, a process writes each head once, one process writes in a term, nothing is written beside
-a commit, numbers are unique at each switch and host, epochs of slots grow, and a job stays until it has ended. Beside
-that: what clients were acknowledged, and the terms in which switches were written to."""
+By revision: terms never fall, a process writes each head once, only the process writes that had the lease last, one in
+a term, nothing is written beside a commit, all that was decided is written, numbers are unique at each switch and host,
+epochs of slots and jobs grow, and a job stays until it has ended. Beside that: what clients were acknowledged, and the
+terms in which switches were written to."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
-from netfold.controller.jobs.etcd_engine import DATA, DECIDED, HEAD, LEADER
+from netfold.controller.jobs.etcd_engine import DATA, DECIDED, HEAD, LEADER, NEW
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.slot_allocator import BLOCK, Range
 from tests.ha.history import Revision, key_of, tables_of
@@ -92,6 +93,11 @@ class Rows:
             fields = [f for f in type(job).model_fields if getattr(before, f) != getattr(job, f)]
             changes = [f"{f} from {getattr(before, f)} to {getattr(job, f)}" for f in fields]
             raise ViolationError(f"job {name} had ended, and changes {'; '.join(changes)}")
+        has_moved = (
+            before is not None and before.seq == job.seq and job.placement not in (None, before.previous)
+        )
+        if before is not None and has_moved and before.epoch > job.epoch:
+            raise ViolationError(f"the epoch of job {name} fell from {before.epoch} to {job.epoch}")
         if job.state is JobState.FAILED:
             raise ViolationError(f"job {name} failed: {job.reason}")
 
@@ -141,6 +147,10 @@ class Checker:
         self._term = 0
         self._heads: dict[str, int] = {}
         self._writers: dict[int, str] = {}
+        self._leader = ""
+        """The process that had the lease last."""
+        self._decided: dict[str, bytes | None] = {}
+        """What a commit in parts is going to write."""
         self._changed: set[str] = set()
         self._rows = Rows()
         self._undoable: list[tuple[Rows, set[str]]] = []
@@ -168,10 +178,11 @@ class Checker:
             self.values |= revision.written
             changed = {*revision.written, *revision.deleted}
             self._changed |= {key_of(name) for name in changed if name.startswith(DATA)}
+            self._check_parts(revision)
             if DECIDED not in self.values and self._changed:
                 changes, self._changed = self._changed, set()
                 if term := tables_of("facts/term/", self.values):
-                    self.terms.add(int(term["facts"][0][1]))
+                    self._take_term(int(term["facts"][0][1]))
                 self._check_rows(self.values[HEAD].decode().split(":")[1], changes)
         except ViolationError as error:
             head = self.values.get(HEAD, b"").decode()
@@ -196,12 +207,26 @@ class Checker:
         if LEADER in revision.written:
             if LEADER in self.values:
                 raise ViolationError(f"{process} took the lead from a leader with a lease")
+            self._leader = process
             return
-        leader = self.values.get(LEADER, b"").decode().rpartition(":")[2]
-        if leader not in ("", process):
-            raise ViolationError(f"{process} wrote while {leader} had the lease")
+        if self._leader not in ("", process):
+            raise ViolationError(f"{process} wrote, and {self._leader} had the lease last")
         if (writer := self._writers.setdefault(int(term), process)) != process:
             raise ViolationError(f"{process} wrote in term {term} of {writer}")
+
+    def _take_term(self, term: int) -> None:
+        if not max(self.terms, default=0) <= term <= self._term:
+            raise ViolationError(f"a commit of term {self._term} leaves term {term}")
+        self.terms.add(term)
+
+    def _check_parts(self, revision: Revision) -> None:
+        """A commit in parts writes all that has been decided."""
+        if DECIDED in revision.written:
+            staged = {n.removeprefix(NEW): v for n, v in self.values.items() if n.startswith(NEW)}
+            self._decided = {DATA + n: v[1:] if v.startswith(b"=") else None for n, v in staged.items()}
+        missing = (n for n, v in self._decided.items() if self.values.get(n) != v)
+        if DECIDED in revision.deleted and (lost := sorted(missing)):
+            raise ViolationError(f"decided, and not written: {', '.join(lost)}")
 
     def _check_rows(self, process: str, keys: set[str]) -> None:
         """A commit without an answer is undone by the next one of its process, which writes all of its keys. So rows

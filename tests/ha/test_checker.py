@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from netfold.controller.jobs.etcd_engine import DATA, DECIDED, HEAD, LEADER
+from netfold.controller.jobs.etcd_engine import DATA, DECIDED, HEAD, LEADER, NEW
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
 from netfold.controller.planning.plan import Loads, Plan
 from tests.controller.test_tree_numbers import rack_tree
@@ -133,7 +133,25 @@ def _no_lease(writer: Writer) -> None:
 
 def _second_writer(writer: Writer) -> None:
     writer.write({LEADER: None})
+    writer.commit("c", 6, {LEADER: b"machine:c"})
     writer.commit("c", 6, {})
+
+
+def _no_leader(writer: Writer) -> None:
+    """It has the next term."""
+    writer.write({LEADER: None})
+    writer.commit("c", 7, rows("facts/term/", facts=[["term", 7]]))
+
+
+def _term_not_stored(writer: Writer) -> None:
+    writer.commit("b", 6, rows("facts/term/", facts=[["term", 5]]))
+
+
+def _part_lost(writer: Writer) -> None:
+    writer.commit("b", 6, {f"{NEW}jobs/one//000": b"-", f"{NEW}jobs/two//000": b"=..."})
+    writer.commit("b", 6, {DECIDED: b"1"})
+    writer.commit("b", 6, {f"{DATA}jobs/one//000": None, f"{NEW}jobs/one//000": None})
+    writer.commit("b", 6, {DECIDED: None})
 
 
 def _job_lost(writer: Writer) -> None:
@@ -168,6 +186,18 @@ def _same_epoch(writer: Writer) -> None:
     writer.commit("b", 6, job_rows(placed("two", tree=2, port=5001, seq=2)))
 
 
+def _old_job(writer: Writer) -> None:
+    """As a controller of before writes it, which has not seen that the job has moved."""
+    moved = placed("one", epoch=2, base=16, tree=2).model_copy(update={"previous": placed("one").placement})
+    writer.commit("b", 6, job_rows(moved))
+    writer.commit("b", 6, job_rows(placed("one")))  # it may return
+    writer.commit("b", 6, job_rows(moved))
+    writer.commit("b", 6, job_rows(moved.model_copy(update={"previous": None})))
+    writer.write({LEADER: None})
+    writer.lead("c", 7, before=6)
+    writer.commit("c", 7, job_rows(placed("one")))
+
+
 def _epoch_fell(writer: Writer) -> None:
     writer.commit("b", 6, switch_rows(1, epoch=0))
 
@@ -178,12 +208,15 @@ def _revision_fell(writer: Writer) -> None:
 
 WRONG: Mapping[str, Callable[[Writer], None]] = {
     "the term fell": _late,
-    "a wrote while b had the lease": _same_term,
+    "a wrote, and b had the lease last": _same_term,
     "wrote head 3 after": _twice,
     "changed without the head": _without_head,
     "took the lead from a leader with a lease": _second_leader,
-    "b wrote while c had the lease": _no_lease,
+    "b wrote, and c had the lease last": _no_lease,
+    "c wrote, and b had the lease last": _no_leader,
     "c wrote in term 6 of b": _second_writer,
+    "a commit of term 6 leaves term 5": _term_not_stored,
+    "decided, and not written: data/jobs/two//000": _part_lost,
     "job one is gone": _job_lost,
     "job one had ended, and changes state from canceled to running": _job_back,
     "job one failed": _job_failed,
@@ -191,6 +224,7 @@ WRONG: Mapping[str, Callable[[Writer], None]] = {
     "share block 0 of s1": _same_slots,
     "share port 5000 of h1": _same_port,
     "uses block 0 of s1 in epoch 1, and": _same_epoch,
+    "the epoch of job one fell from 2 to 1": _old_job,
     "the epoch of block 0 of s1 fell": _epoch_fell,
     "of the slots of s1 comes after": _revision_fell,
 }
