@@ -122,7 +122,8 @@ class EtcdEngine:
         self._parts: dict[str, int] = {}
         """Greatest number of parts that a key may have in etcd."""
         self._in_doubt: set[Key] = set()
-        """Keys of commits that failed: etcd may have them. The next commit writes them as they are in memory."""
+        """Keys of commits that failed: etcd may have them. The next commit, also an empty one, writes them as they are in
+        memory."""
         self._is_settled = True
         """Whether `head` is known, and nothing is left under new/."""
         self.fault = ""
@@ -231,13 +232,12 @@ class EtcdEngine:
     # ---- writing ---------------------------------------------------------------------------------
 
     def commit(self, database: sqlite3.Connection) -> None:
-        changed = set(database.execute("SELECT * FROM temp.changed"))
+        changed = self._in_doubt | set(database.execute("SELECT * FROM temp.changed"))
         if changed:
-            self._keep(database, changed | self._in_doubt)
+            self._keep(database, changed)
             database.execute("DELETE FROM temp.changed")
         database.execute("COMMIT")
-        if changed:
-            self._in_doubt = set()
+        self._in_doubt = set()
 
     def _keep(self, database: sqlite3.Connection, keys: set[Key]) -> None:
         if self.lost.is_set():

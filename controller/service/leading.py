@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 
 from netfold.controller.core import Controller
-from netfold.controller.jobs.engine import NotLeaderError, StoreUnavailableError
+from netfold.controller.jobs.engine import NotLeaderError, StoreError, StoreUnavailableError
 from netfold.controller.jobs.store import Store
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.service.leadership import Leadership
 
 STEP_DOWN_S = 3.0
@@ -60,6 +61,7 @@ async def lead_until_end(
     running = asyncio.create_task(controller.run())
     applied, steps_down = controller.planning.fabric_changes.applied, controller.state.steps_down
     ends = [asyncio.create_task(event.wait()) for event in (stop, applied, steps_down, store.engine.lost)]
+    settling = asyncio.create_task(_settle(store))
     try:
         await serve()
         await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
@@ -69,7 +71,7 @@ async def lead_until_end(
             return End.NEW_FABRIC
         return End.STEPPED_DOWN if steps_down.is_set() else End.STOPPED
     finally:
-        for task in ends:
+        for task in (settling, *ends):
             task.cancel()
         running.cancel()
         try:
@@ -77,6 +79,15 @@ async def lead_until_end(
                 await running
         finally:
             controller.end()
+
+
+async def _settle(store: Store) -> None:
+    """Undo changes that were refused, and which the store may have all the same: the next leader would find them, long
+    after an operator was refused."""
+    while True:
+        await asyncio.sleep(STORE_RETRY_S)
+        with contextlib.suppress(StoreError), store.change():
+            pass
 
 
 def _term(leadership: Leadership) -> int | None:

@@ -129,7 +129,7 @@ class SimulatedEtcd:
             if request.limit and len(answer.kvs) == request.limit:
                 answer.more = True
                 break
-            answer.kvs.add(key=key, value=b"" if request.keys_only else kept.value)
+            answer.kvs.add(key=key, value=b"" if request.keys_only else kept.value, lease=kept.lease)
         return answer
 
     def _txn(self, request: pb.TxnRequest) -> pb.TxnResponse:

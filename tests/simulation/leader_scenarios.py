@@ -32,6 +32,10 @@ LEADER_SCENARIOS = {
         _cut(9.9, requests=True, answers=False, late_s=0.0, lasts_s=4.5),
         Step(10.0, "submit", (job("c", "h1", "h4"),)),
     ),
+    "a commit is made, its answer is lost, and nothing else is ever committed": (
+        _cut(9.9, requests=True, answers=False, late_s=0.0, lasts_s=4.5),
+        Step(10.0, "submit", (job("c", "h1", "h4"),)),
+    ),
     "the answer of a commit is lost, and comes when it is repeated": (
         *_RUNS,
         Step(10.0, "submit", (job("c", "h1", "h4"),)),
