@@ -90,21 +90,25 @@ class EtcdChannel:
         takes_s = chosen.uniform(0, 2 * ANSWER_S) + chosen.uniform(0, link.delay_s)
         if fate is Fate.LATE:
             takes_s = chosen.uniform(*LATE_S)
+        arrives_s = takes_s * chosen.random()
         answers: list[Any] = []
 
         def send(wake: Callable[[], None]) -> None:
             if fate is not Fate.LOST:
-                _later(takes_s, lambda: arrive(wake))
+                _later(arrives_s, lambda: arrive(wake))
             if fate is Fate.TWICE:
                 _later(takes_s + chosen.uniform(*AGAIN_S), lambda: self._made(path, sent))
 
         def arrive(wake: Callable[[], None]) -> None:
-            link = self._link()
-            if not link.passes_requests:
+            if not self._link().passes_requests:
                 return
             answer = self._made(path, sent) if fate is not Fate.REFUSED else _away()
             is_heard = self._etcd.has_majority or chosen.random() < AWAY_ANSWERED
-            if fate is not Fate.UNANSWERED and link.passes_answers and is_heard:
+            if fate is not Fate.UNANSWERED and is_heard:
+                _later(takes_s - arrives_s, lambda: return_with(answer, wake))
+
+        def return_with(answer: Any, wake: Callable[[], None]) -> None:
+            if self._link().passes_answers:
                 answers.append(answer)
                 wake()
 

@@ -49,9 +49,16 @@ LEADER_MUTANTS = (
     Mutant(
         "a commit that failed in memory stays in etcd",
         ENGINE,
-        "            self._keep(database, changed | self._in_doubt)\n",
-        "            self._keep(database, changed)\n",
+        "        changed = self._in_doubt | set(",
+        "        changed = set(",
         "a commit is made, and its answer is lost",
+    ),
+    Mutant(
+        "a commit that failed in memory stays in etcd until the next one",
+        "service/leading.py",
+        "        with contextlib.suppress(StoreError), store.change():\n",
+        "        with contextlib.suppress(StoreError):\n",
+        "a commit is made, its answer is lost, and nothing else is ever committed",
     ),
     Mutant(
         "a change of a switch does not wait for the lease",
