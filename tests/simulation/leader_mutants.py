@@ -40,6 +40,13 @@ LEADER_MUTANTS = (
         "a leader is stopped while it changes a switch that forgets ids",
     ),
     Mutant(
+        "a lease counts from when a renewal is answered",
+        LEASE,
+        "        self._until = max(self._until, sent + seconds)\n",
+        "        self._until = max(self._until, self._now() + seconds)\n",
+        "renewals are answered late before a leader is cut off",
+    ),
+    Mutant(
         "a commit has the number of the one before, so that it is made again when it is repeated",
         ENGINE,
         "        self._number += 1\n",

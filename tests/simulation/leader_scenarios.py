@@ -57,6 +57,15 @@ LEADER_SCENARIOS = {
         Step(20.0, "stop_replica", (0, 2.6)),
         Step(30.0, "stop_replica", (0, 3.0)),
     ),
+    "renewals are answered late before a leader is cut off": (
+        Step(0.0, "forget_ids", ("leaf1",)),
+        Step(0.0, "forget_ids", ("leaf2",)),
+        Step(8.0, "slow", ("leaf1", 1.0, 30.0)),
+        Step(8.0, "slow", ("leaf2", 1.0, 30.0)),
+        *(Step(8.5 + n / 10, "submit", (long_job(f"j{n}", "h1", "h3", rate=10),)) for n in range(6)),
+        _cut(9.2, requests=True, answers=True, late_s=0.9, lasts_s=5.0),
+        _cut(10.5, requests=False, answers=False, late_s=0.0, lasts_s=10.0),
+    ),
     "a leader is stopped for long": (*_RUNS, Step(10.0, "stop_replica", (0, 12.0))),
     "etcd has no majority for long": (*_RUNS, Step(10.0, "lose_majority", (25.0,))),
     "a leader dies at a commit, and the next one, too": (
