@@ -10,6 +10,10 @@ CLIENT = "jobs/etcd_client.py"
 ENGINE = "jobs/etcd_engine.py"
 LEASE = "jobs/etcd_lease.py"
 
+_ENDS = (
+    "        self.state.registry.retire()\n        self.state.tasks.stop()\n        self.jobs.leases.stop()\n"
+)
+
 LEADER_MUTANTS = (
     Mutant(
         "a commit compares nothing",
@@ -66,6 +70,13 @@ LEADER_MUTANTS = (
         "        with contextlib.suppress(StoreError), store.change():\n",
         "        with contextlib.suppress(StoreError):\n",
         "a commit is made, its answer is lost, and nothing else is ever committed",
+    ),
+    Mutant(
+        "a controller that has ended goes on",
+        "core.py",
+        _ENDS,
+        "        pass\n",
+        "a leader steps down, and leads again soon",
     ),
     Mutant(
         "a change of a switch does not wait for the lease",

@@ -47,6 +47,7 @@ LEADER_SCENARIOS = {
     ),
     "the loop of a leader hangs": (*_RUNS, Step(10.0, "hang_replica", (0, 45.0))),
     "a leader steps down": (*_RUNS, Step(10.0, "step_down"), Step(30.0, "step_down")),
+    "a leader steps down, and leads again soon": (*_RUNS, Step(10.0, "step_down"), Step(13.5, "step_down")),
     "a leader is stopped while it changes a switch that forgets ids": (
         Step(0.0, "forget_ids", ("leaf1",)),
         Step(0.0, "forget_ids", ("leaf2",)),

@@ -218,7 +218,7 @@ class World:
             return connection
 
         disk = SimulatedStore(
-            store, self.disk, process, lambda before, after: self._on_written(store, before, after)
+            store, self.disk, process, lambda before, after: self._on_written(store, disk, before, after)
         )
         plans, clock = self.plans.of(process), LoopClock()
         self.started_at = asyncio.get_running_loop().time()
@@ -439,9 +439,13 @@ class World:
             request = pb.WithdrawElementsRequest(elements=[element], intent=intent, hold_s=wish.hold_s)
         return self.call(f"{wish.intent or 'give back'} {element}", name, request, lambda _: answered())
 
-    def _on_written(self, store: Store, before: JobRecord | None, after: JobRecord) -> None:
+    def _on_written(
+        self, store: Store, writer: SimulatedStore, before: JobRecord | None, after: JobRecord
+    ) -> None:
         if self._store is not store or self.controller is None:
             return
+        if self.controller.state.registry.fabric_store is not writer:
+            self.violations.append(f"{after.name} is written by a controller that has ended")
         if self.controller.planning.fabric_changes.applied.is_set():
             self.violations.append(f"{after.name} is written by the controller of a fabric that was replaced")
         for observe in self.observers:
