@@ -265,8 +265,9 @@ def test_a_late_leader_commits_nothing_and_goes_on_once_it_is_renewed(etcd: Etcd
 
 
 @pytest.mark.usefixtures("_long")
-def test_a_leader_commits_nothing_after_another_one_though_its_lease_seems_held(etcd: EtcdServer):
-    """As with a clock that stands still: `head` is the first fence."""
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_leader_commits_nothing_after_another_one_though_its_lease_seems_held(is_settled, etcd: EtcdServer):
+    """As with a clock that stands still: `head` is the first fence, also after a commit without an answer."""
     state, clock = etcd.state(), Clock()
     first, second = _store(state, clock), _store(state)
     assert first.try_lead(object)
@@ -274,6 +275,7 @@ def test_a_leader_commits_nothing_after_another_one_though_its_lease_seems_held(
     first.engine._lease._ended.set()
     first.engine._lease = _AlwaysHeld()
     assert second.try_lead(object)
+    first.engine._is_settled = is_settled
     with pytest.raises(NotLeaderError):
         _set(first, 1)
     assert first.engine.lost.is_set()
