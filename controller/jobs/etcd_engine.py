@@ -122,8 +122,8 @@ class EtcdEngine:
         self._parts: dict[str, int] = {}
         """Greatest number of parts that a key may have in etcd."""
         self._in_doubt: set[Key] = set()
-        """Keys of commits that failed: etcd may have them. The next commit, also an empty one, writes them as they are in
-        memory."""
+        """Keys of commits that failed: etcd may have them. The next commit writes them as they are in memory, even an
+        empty one."""
         self._is_settled = True
         """Whether `head` is known, and nothing is left under new/."""
         self.fault = ""
