@@ -9,13 +9,15 @@ import asyncio
 
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
+from netfold.controller.lifecycle.members import Members
 
 
 class Joins:
     """Stores the plain case, in which nothing but the member changes. The member's heartbeat, which follows, finds it
     stored, and does all else."""
 
-    def __init__(self, state: ControllerState) -> None:
+    def __init__(self, state: ControllerState, members: Members) -> None:
+        self._members = members
         self._registry = state.registry
         self._changes = state.changes
         self._waiting: list[tuple[str, str, int]] = []
@@ -31,6 +33,7 @@ class Joins:
             self._stored = loop.create_future()
             self._stored.add_done_callback(asyncio.Future.exception)  # all that wait may be canceled
             loop.call_later(0, self._commit)
+        self._members.renew_lease(name, host)  # its stream may end before its heartbeat is handled
         self._waiting.append((name, host, process))
         await asyncio.shield(self._stored)
         return True

@@ -243,7 +243,7 @@ class Members:
         if job.state.is_terminal or member is None or member.left:
             return job
         self._refuse_unaware(job, host, supports_targets=supports_targets)
-        self._leases.renew(name, host, self.lease_s(name))
+        self.renew_lease(name, host)
         is_same = member.joined and not member.is_of_other_process(process)
         if not is_same or member.supports_targets != supports_targets:
             number = process or member.process
@@ -314,7 +314,7 @@ class Members:
         tries again."""
         job = self.check(name, host, new=True)
         if not job.state.is_terminal:
-            self._leases.renew(name, host, self.lease_s(name))
+            self.renew_lease(name, host)
             self._leave(job, host, calls)
             self._leases.end(name, host)
 
@@ -346,6 +346,9 @@ class Members:
         """The departures that the other members have to be sent."""
         found = departures_of(job, self._registry.resolved_job(job.name).file)
         return None if found is None else (found.call_limit, found.is_final)
+
+    def renew_lease(self, name: str, host: str) -> None:
+        self._leases.renew(name, host, self.lease_s(name))
 
     def lease_s(self, name: str) -> float:
         return self._registry.resolved_job(name).lease_ms / 1000

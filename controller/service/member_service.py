@@ -39,7 +39,7 @@ class MemberService:
         self._registry = state.registry
         self._status = state.member_status
         self._members = members
-        self._joins = Joins(state)
+        self._joins = Joins(state, members)
         self._assignments = Assignments(state.config, state.packet_model, state.registry)
 
     async def join(

@@ -135,7 +135,7 @@ def _in_any_epoch(sender: Sender, kind: Kind) -> dict[str, Field]:
     }
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16)  # of the tree whose entries are made
 def _refuse(tree: int, reason: Verdict) -> Action:
     return action("refuse", tree_index=tree, reason=reason.value)
 

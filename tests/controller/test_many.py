@@ -196,7 +196,10 @@ async def test_members_that_join_together_are_one_change(tmp_path):
     hosts = [host.name for host in fabric.hosts]
     async with ready(fabric, tmp_path) as deployment:
         await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
-        joins, before = Joins(deployment.controller.state), deployment.store.ended_changes
+        joins, before = (
+            Joins(deployment.controller.state, deployment.controller.jobs.members),
+            deployment.store.ended_changes,
+        )
         await asyncio.gather(*(joins.store("job", host, 7, supports_targets=True) for host in hosts))
         assert deployment.store.ended_changes == before + 1
         assert deployment.job("job").members == tuple(
@@ -217,7 +220,7 @@ async def test_a_member_is_refused_whose_join_the_store_does_not_take(tmp_path, 
             raise StoreError("database or disk is full")
             yield
 
-        joins = Joins(deployment.controller.state)
+        joins = Joins(deployment.controller.state, deployment.controller.jobs.members)
         with monkeypatch.context() as patch:
             patch.setattr(deployment.store, "change", full)
             given_up = asyncio.ensure_future(joins.store("job", "h2", 7, supports_targets=True))
@@ -229,6 +232,20 @@ async def test_a_member_is_refused_whose_join_the_store_does_not_take(tmp_path, 
         assert deployment.job("job").member("h1").joined
 
 
+async def test_a_member_that_is_gone_while_the_store_takes_it_has_a_lease(tmp_path):
+    """Its job would wait for it for ever."""
+    async with ready(leaf_spine(1, 1, 2), tmp_path) as deployment:
+        await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
+        jobs = deployment.controller.jobs
+        joins = Joins(deployment.controller.state, jobs.members)
+        gone = asyncio.ensure_future(joins.store("job", "h1", 7, supports_targets=True))
+        asyncio.get_running_loop().call_soon(gone.cancel)
+        await asyncio.wait([gone])
+        await joins.store("job", "h2", 7, supports_targets=True)
+        assert deployment.job("job").member("h1").joined
+        assert jobs.leases.held("job", "h1")
+
+
 async def test_a_join_that_fails_otherwise_does_not_wait_for_ever(tmp_path, monkeypatch):
     async with ready(leaf_spine(1, 1, 2), tmp_path) as deployment:
         await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
@@ -236,7 +253,7 @@ async def test_a_join_that_fails_otherwise_does_not_wait_for_ever(tmp_path, monk
         def out_of_memory(*_: object) -> None:
             raise MemoryError
 
-        joins = Joins(deployment.controller.state)
+        joins = Joins(deployment.controller.state, deployment.controller.jobs.members)
         with monkeypatch.context() as patch:
             patch.setattr(deployment.store, "put_member", out_of_memory)
             with pytest.raises(MemoryError):
@@ -251,7 +268,7 @@ async def test_of_two_processes_that_join_together_the_second_replaces_the_first
     yet."""
     async with ready(leaf_spine(1, 1, 2), tmp_path) as deployment:
         await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
-        joins = Joins(deployment.controller.state)
+        joins = Joins(deployment.controller.state, deployment.controller.jobs.members)
         both = (joins.store("job", "h1", process, supports_targets=True) for process in (7, 8))
         assert await asyncio.gather(*both) == [True, True]
         assert deployment.job("job").member("h1").process == 7
