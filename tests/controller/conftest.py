@@ -23,12 +23,17 @@ def security(tmp_path_factory: pytest.TempPathFactory) -> Security:
 
 
 @pytest.fixture(scope="session")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
-    """A cluster that may answer late, as the machine may be busy: no change of this process is refused for that."""
-    with etcd_server(tmp_path_factory.mktemp("etcd")) as server, pytest.MonkeyPatch.context() as patch:
-        for limit in ("ATTEMPT_S", "CALL_S", "SHORT_CALL_S", "LOAD_S", "LOAD_ATTEMPT_S"):
-            patch.setattr(etcd_client, limit, DEADLINE_S)
+def etcd_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
+    with etcd_server(tmp_path_factory.mktemp("etcd")) as server:
         yield server
+
+
+@pytest.fixture
+def etcd(etcd_cluster: EtcdServer, monkeypatch: pytest.MonkeyPatch) -> EtcdServer:
+    """A cluster that may answer late, as the machine may be busy: no change of the test is refused for that."""
+    for limit in ("ATTEMPT_S", "CALL_S", "SHORT_CALL_S", "LOAD_S", "LOAD_ATTEMPT_S"):
+        monkeypatch.setattr(etcd_client, limit, DEADLINE_S)
+    return etcd_cluster
 
 
 Kept = Callable[[], StoreEngine]
