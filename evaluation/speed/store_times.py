@@ -183,7 +183,8 @@ def join_time(state: str, made: ManyJobs) -> float:
     async def all_joined() -> float:
         with controller_of(state, made) as controller:
             job = made.records[0]
-            joins, members = Joins(controller.state), controller.jobs.members
+            members = controller.jobs.members
+            joins = Joins(controller.state, members)
 
             async def join(host: str) -> None:
                 members.join(job.name, host, 1, is_new=True)
