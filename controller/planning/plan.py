@@ -51,7 +51,7 @@ class Tree:
 
     @cached_property
     def _children(self) -> Mapping[str, tuple[str, ...]]:
-        """By parent. A large tree's entries are made of each one's children."""
+        """The children by parent: a large tree's entries are made of each node's."""
         children = defaultdict[str, list[str]](list)
         for edge in self.edges:
             children[edge.parent].append(edge.child)

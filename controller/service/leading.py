@@ -86,7 +86,7 @@ async def _settle(store: Store) -> None:
     after an operator was refused."""
     while True:
         await asyncio.sleep(STORE_RETRY_S)
-        with contextlib.suppress(StoreError), store.change():
+        with contextlib.suppress(StoreError), store.change():  # after an error the next second tries again
             pass
 
 

@@ -23,7 +23,7 @@ START_S = 60.0
 
 @dataclass(frozen=True)
 class EtcdPlace:
-    """Where a member runs: its address, and the words before its command."""
+    """The place of a member: its address, and the words before its command."""
 
     address: str = "127.0.0.1"
     inside: tuple[str, ...] = ()

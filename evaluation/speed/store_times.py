@@ -153,7 +153,7 @@ def submit_large(store: Store, number: int) -> None:
 
 
 def _record(name: str, workers: int, size: int, number: int) -> JobRecord:
-    """`size`: bytes beside the members."""
+    """A job whose record has `size` bytes beside its members."""
     members = tuple(Member(host=f"h{n}") for n in range(workers))
     text = "".join(chr(97 + (n * n + number) % 26) for n in range(size))
     return JobRecord(name=name, seq=number, spec_yaml=text, state=JobState.RUNNING, members=members)

@@ -183,7 +183,7 @@ class Deployment:
         self._leadership.release()
 
     async def end_controller(self) -> None:
-        """As where the process does not lead any more."""
+        """A registry ends so where its process does not lead any more."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -289,7 +289,7 @@ def switch_contents(switch: FakeSwitch, running: Pipeline = PIPELINE) -> Content
 
 
 def decoded_contents(messages: Iterable[p4r.Entity], running: Pipeline = PIPELINE) -> Contents:
-    """What the program has in itself is none of it."""
+    """Decode entities to contents, without the entries that a program has in itself."""
     schema = read_schema(running.p4info)
     codec = Codec(schema)
     decoded = (codec.decode(fy.p4entity.decode_entity(message, schema)) for message in messages)

@@ -267,7 +267,7 @@ def test_a_late_leader_commits_nothing_and_goes_on_once_it_is_renewed(etcd: Etcd
 @pytest.mark.usefixtures("_long")
 @pytest.mark.parametrize("is_settled", [True, False])
 def test_a_leader_commits_nothing_after_another_one_though_its_lease_seems_held(is_settled, etcd: EtcdServer):
-    """As with a clock that stands still: `head` is the first fence, also after a commit without an answer."""
+    """The clock stands still: `head` is the first fence, also after a commit without an answer."""
     state, clock = etcd.state(), Clock()
     first, second = _store(state, clock), _store(state)
     assert first.try_lead(object)
@@ -352,7 +352,7 @@ async def test_a_standby_leads_once_the_leader_is_gone_and_etcd_may_be_away(etcd
 
 @pytest.mark.usefixtures("_long")
 async def test_a_leader_s_key_without_a_lease_is_shown_and_logged_once(etcd: EtcdServer, caplog):
-    """As one that was put by hand. Standbys follow the store all the same."""
+    """An operator put it by hand. Standbys follow the store all the same."""
     state = etcd.state()
     first, second = _store(state), _store(state)
     client = EtcdClient(EtcdAddress.of(state))

@@ -235,7 +235,7 @@ def test_the_mark_is_the_stores_own(tmp_path):
 
 
 def test_a_store_parses_the_jobs_that_have_changed(tmp_path, monkeypatch):
-    """As a standby does at each change."""
+    """A standby reads them so at each change."""
     leader, standby = Store(tmp_path / "a.db", "f"), Store(tmp_path / "a.db", "f")
     jobs = [
         JobRecord(name=f"j{n}", seq=n, spec_yaml="", state=JobState.RUNNING, members=(Member(host="h1"),))

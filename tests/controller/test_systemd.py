@@ -245,7 +245,7 @@ def test_a_unit_of_a_cluster_manager_does_not_start_without_its_disk(installed: 
 
 @pytest.mark.skipif(not Path("/usr/bin/etcd").exists(), reason="SKIPPED: needs Debian's etcd-server")
 def test_three_machines_hold_the_controller(installed: SystemdBox):
-    """By the units of `netfold deploy controller`, and the page's certificates. The leader's machine goes."""
+    """Units of `netfold deploy controller` start them with the page's certificates, and the leader's machine ends."""
     (certificates,) = [block.text for block in CLUSTER_BLOCKS if "etcd-ca-key.pem -out" in block.text]
     installed.run("systemctl", "stop", UNIT, STANDBY)
     installed.shell(certificates)

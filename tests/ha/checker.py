@@ -150,7 +150,7 @@ class Checker:
         self._leader = ""
         """The process that had the lease last."""
         self._decided: dict[str, bytes | None] = {}
-        """What a commit in parts is going to write."""
+        """Keys and values that a commit in parts is going to write."""
         self._changed: set[str] = set()
         self._rows = Rows()
         self._undoable: list[tuple[Rows, set[str]]] = []

@@ -21,7 +21,7 @@ from tests.ha.checker import Kind, Request
 from tests.ha.member import Member
 
 CALL_S = 4.0
-"""Limit of a request, after which it may have been granted or not."""
+"""A request may have been granted or not after this time."""
 REFUSED = {
     grpc.StatusCode.FAILED_PRECONDITION,
     grpc.StatusCode.NOT_FOUND,
@@ -30,7 +30,7 @@ REFUSED = {
 EXPECTED = {*REFUSED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 PAUSE_S = 0.5
 LEASE_MS = 60_000
-"""Longer than all faults together, so that no fault ends a job."""
+"""The lease is longer than all faults together, so that no fault ends a job."""
 MOST_JOBS = 6
 HOSTS = tuple(f"h{n}" for n in range(1, 9))
 ELEMENTS = ("spine1", "spine2", "leaf1-spine1", "leaf2-spine2", "h8")
@@ -45,7 +45,7 @@ class Client:
         self._jobs: list[str] = []
         """Jobs that may be there, and of which no cancellation was acknowledged."""
         self.members: dict[str, list[Member]] = {}
-        """By job. In some jobs no process runs yet."""
+        """The members by job. In some jobs no process runs yet."""
         self._submitted = 0
         self.outcomes: Counter[str] = Counter()
         """Requests by the name of their status code, and details of codes that no fault explains."""

@@ -30,7 +30,7 @@ Tables = Mapping[str, list[list[Any]]]
 
 @dataclass(frozen=True)
 class Revision:
-    """What one revision of etcd has changed below the prefix of a store, by the names of keys."""
+    """A revision of etcd: the keys below the prefix of a store that it has changed."""
 
     number: int
     written: Mapping[str, bytes] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class HistoryReader:
             except grpc.RpcError:
                 if time.monotonic() > until:
                     raise
-                time.sleep(PAUSE_S)
+                time.sleep(PAUSE_S)  # the end of an election has no event here
             else:
                 return answer
 

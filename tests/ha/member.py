@@ -44,7 +44,7 @@ class Member:
             self._task.result()
 
     def unrest(self, job: JobRecord | None) -> str:
-        """How the record of its job differs from what it was assigned; "": not at all."""
+        """Name how the record of its job differs from what it was assigned; "": not at all."""
         stored = None if job is None else job.member(self._host)
         if job is None or stored is None or self.epoch != job.epoch:
             return f"{self._host} of {self._job} has epoch {self.epoch}, and the job {job and job.epoch}"

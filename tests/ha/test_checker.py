@@ -187,7 +187,7 @@ def _same_epoch(writer: Writer) -> None:
 
 
 def _old_job(writer: Writer) -> None:
-    """As a controller of before writes it, which has not seen that the job has moved."""
+    """An earlier controller writes it so, which has not seen that the job has moved."""
     moved = placed("one", epoch=2, base=16, tree=2).model_copy(update={"previous": placed("one").placement})
     writer.commit("b", 6, job_rows(moved))
     writer.commit("b", 6, job_rows(placed("one")))  # it may return

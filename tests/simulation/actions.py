@@ -353,7 +353,7 @@ class Actions:
         self._later(away_s + 0.01, replica.start)
 
     def stop_replica(self, number: int, lasts_s: float) -> None:
-        """As SIGSTOP, and SIGCONT later."""
+        """Stop a controller as SIGSTOP does, and later as SIGCONT lets it go on."""
         if (process := self._replica(number, lasts_s).process) is not None:
             self._say(f"{process.name} is stopped")
             process.stop()
@@ -397,7 +397,7 @@ class Actions:
         self._world.call("step down", "StepDown", pb.StepDownRequest())
 
     def forget_ids(self, switch: str) -> None:
-        """From now on it forgets each election id with its connection, as BMv2 and softswitch."""
+        """Let a switch forget each election id with its connection, as BMv2 and softswitch do."""
         self._world.switches[switch].is_forgetful = True
 
     def _replica(self, number: int, lasts_s: float) -> Replica:

@@ -45,7 +45,7 @@ class Cluster:
         self.replicas = [Replica(self, f"machine{n}", Link(faults=way.faults)) for n in range(count)]
 
     def start(self) -> None:
-        """Those that do not run."""
+        """Start the replicas that do not run."""
         for replica in self.replicas:
             replica.start()
 
@@ -108,7 +108,7 @@ class Replica:
 
     @property
     def leads(self) -> bool:
-        """As far as it sees."""
+        """Whether a process leads, as far as it sees."""
         return self._runs and self.engine is not None and self.engine.is_held
 
     def resume(self) -> None:

@@ -30,7 +30,7 @@ SLOW_S = (1.0, 4.0, 12.0)
 STALLS_S = (1.0, 3.0, 8.0, 20.0)
 
 CUTS = ((False, False, 0.0), (True, False, 0.0), (True, True, 0.3), (True, True, 2.0))
-"""Of the way to etcd: whether requests pass, and answers, and how late each one may be."""
+"""A cut of the way to etcd says whether requests pass, whether answers pass, and how late each one may be."""
 
 BURST_S = 1.5
 """Mean time between the moment of a burst and what happens."""

@@ -53,10 +53,10 @@ class SimulatedEtcd:
         self.on_head: Callable[[str], None] = lambda head: None
         self._keys: dict[bytes, _Kept] = {}
         self._past: dict[int, dict[bytes, _Kept]] = {}
-        """What there was at the last revisions."""
+        """The keys at each of the last revisions."""
         self._revision = 1
         self._leases: dict[int, tuple[float, int]] = {}
-        """When each one ends, and for how long it lasts."""
+        """The end of each lease, and its length."""
         self._lease_number = 0
         self._methods = {
             "KV/Range": self._range,
@@ -200,7 +200,7 @@ class SimulatedEtcd:
 
 
 def _within(keys: Mapping[bytes, _Kept], first: bytes, end: bytes) -> Iterable[bytes]:
-    """Those that exist, in order."""
+    """The keys of a range that exist, in order."""
     if not end:
         return [first] if first in keys else []
     return sorted(k for k in keys if first <= k < end)

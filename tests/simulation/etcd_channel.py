@@ -33,7 +33,7 @@ AWAY_ANSWERED = 0.5
 
 
 class Fate(Enum):
-    """What becomes of a call."""
+    """The fate of a call."""
 
     ANSWERED = "it is answered"
     LATE = "it arrives late"
@@ -147,7 +147,7 @@ class _Stream:
 
 
 class _DirectChannel:
-    """For the world itself, which does not wait."""
+    """Make the runtime of the world itself, which does not wait."""
 
     def __init__(self, etcd: SimulatedEtcd) -> None:
         self._etcd = etcd
@@ -159,7 +159,7 @@ class _DirectChannel:
 
 
 def runtime_of(etcd: SimulatedEtcd, link: Callable[[], Link], process: Process, draws: Draws) -> EtcdRuntime:
-    """What a controller's process has of its machine."""
+    """The clock, threads and channels of a controller's process."""
 
     def sleep(seconds: float) -> None:
         current_thread().wait(seconds)
@@ -175,7 +175,7 @@ def runtime_of(etcd: SimulatedEtcd, link: Callable[[], Link], process: Process, 
 
 
 def direct(etcd: SimulatedEtcd) -> EtcdRuntime:
-    """What the world has, beside all processes."""
+    """The state of the world beside all processes."""
     return EtcdRuntime(_now, _now, channel=lambda member, _: _DirectChannel(etcd))  # type: ignore[arg-type, return-value]
 
 

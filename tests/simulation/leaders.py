@@ -47,7 +47,7 @@ class Leaders:
         self._heads, self._term = set(), 0
 
     def _on_head(self, head: str) -> None:
-        """Of commits that etcd has accepted, terms never fall, and each number is there once."""
+        """The terms of commits that etcd has accepted never fall, and each number is there once."""
         term = int(head.partition(":")[0])
         if term < self._term:
             self._note(f"a commit of term {term} is accepted after one of {self._term}")
@@ -97,7 +97,7 @@ class Leaders:
         return leader is not None and leader.leads and self._world.process is leader.process
 
     def wrong_at_rest(self) -> str:
-        """What the leader has in memory is what etcd has; empty: it is."""
+        """Name how the leader's memory differs from etcd; "": not at all."""
         if not self._leads:
             return "no controller leads"
         memory, kept = self._world.store._db, self._cluster.stores.read()

@@ -84,7 +84,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return future
 
     def put_back(self, handles: list[asyncio.Handle]) -> None:
-        """What a process could not run before is ready again."""
+        """Queue again what a process could not run before."""
         self._ready.extendleft(reversed(handles))
 
     def call_next(self, call: Callable[[], None]) -> None:

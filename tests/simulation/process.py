@@ -112,7 +112,7 @@ class Process:
         self._put_back()
 
     def stop(self) -> None:
-        """As SIGSTOP: all its threads stand still."""
+        """Stop all its threads, as SIGSTOP does."""
         self.is_stopped = True
 
     def hang(self) -> None:

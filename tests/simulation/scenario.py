@@ -64,5 +64,5 @@ class Scenario:
 
 
 def on_engine(scenario: Scenario, engine: str) -> Scenario:
-    """With a store in etcd, or as it is."""
+    """The scenario with a store in etcd, or as it is."""
     return replace(scenario, controllers=max(1, scenario.controllers)) if engine == "etcd" else scenario

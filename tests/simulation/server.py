@@ -74,7 +74,7 @@ class Server:
         return stream
 
     def cut_streams(self) -> None:
-        """As a member does at which nothing arrives any more. The controller notices nothing."""
+        """End a connection at which nothing arrives any more. The controller notices nothing."""
         for stream in self._streams:
             stream.cut(half_open=True)
 

@@ -25,7 +25,7 @@ ADDRESS = EtcdAddress(MEMBERS, PREFIX)
 
 
 class Stores(Protocol):
-    """What the world itself does with the store, beside all controllers."""
+    """The operations of the world itself on the store, beside all controllers."""
 
     @property
     def exists(self) -> bool: ...
@@ -40,10 +40,10 @@ class Stores(Protocol):
     def open_backup(self, fabric: str) -> Store: ...
 
     def restore(self) -> None:
-        """While no controller runs."""
+        """Restore the store while no controller runs."""
 
     def rows(self) -> dict[str, int]:
-        """Their number, of each table."""
+        """Count the rows of each table."""
 
 
 class FileStores:
@@ -113,7 +113,7 @@ class EtcdStores:
         return _counted(self.read())
 
     def read(self) -> sqlite3.Connection:
-        """What a controller would find that starts now."""
+        """The store as a controller finds it that starts now."""
         return self._engine(self.etcd).open(TABLES)
 
     def _engine(self, etcd: SimulatedEtcd) -> StoreEngine:

@@ -234,7 +234,7 @@ class World:
             self._server = server
 
     def lead(self, process: Process, store: Store) -> None:
-        """From now on it is this process of a cluster that leads, as far as the world sees it."""
+        """Let this process of a cluster be the leader, as far as the world sees it."""
         self.process, self._store, self.controller, self._server = process, store, None, None
 
     def end_lead(self, process: Process) -> None:
