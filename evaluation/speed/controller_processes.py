@@ -158,13 +158,15 @@ class Controllers:
             return False
         return True
 
-    async def until_settled(self, *, members: int) -> None:
-        """Wait until one leads, all others stand by, and so many members of etcd answer. Raises RunError."""
-        end, since = time.monotonic() + READY_S, time.monotonic()
+    async def until_whole(self, members: int | None = None, steady_s: float = 0.0) -> None:
+        """Wait until one leads, all others answer, and so many `members` of etcd, and until changes have had no gap for
+        `steady_s`. Raises RunError."""
+        since = time.monotonic()
+        end = since + READY_S
         while time.monotonic() < end:
             if lack := await self._lack(members):
                 since = time.monotonic()
-            elif time.monotonic() - since > STEADY_S and self._gap(since) < STEADY_S:
+            elif not steady_s or (time.monotonic() - since > steady_s and self._gap(since) < steady_s):
                 return
             await asyncio.sleep(0.1)  # what is waited for is of other processes
         raise RunError(
@@ -196,14 +198,6 @@ class Controllers:
                 return next(at for at, _ in self.changes if at > since) - since
             await asyncio.sleep(PAUSE_S)
         raise RunError(f"no change within {READY_S:g} s: {self._logs()}")
-
-    async def until_whole(self) -> None:
-        """Wait until one leads and all others answer. Raises RunError."""
-        end = time.monotonic() + READY_S
-        while lack := await self._lack():
-            if time.monotonic() > end:
-                raise RunError(f"the controllers are not whole within {READY_S:g} s: {lack}; {self._logs()}")
-            await asyncio.sleep(0.1)  # what is waited for is of other processes
 
     def _logs(self) -> str:
         return "\n".join((self._folder / f"controller{n}.log").read_text()[-500:] for n in self.numbers)

@@ -31,7 +31,7 @@ from netfold.controller.service.daemon import GC_THRESHOLDS
 from netfold.controller.service.leading import STEP_DOWN_S
 from netfold.evaluation.core.command import Words, expect, run_command, words
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
-from netfold.evaluation.speed.controller_processes import Controllers, Relay
+from netfold.evaluation.speed.controller_processes import STEADY_S, Controllers, Relay
 from netfold.evaluation.speed.etcd_cluster import EtcdCluster, until_it_answers
 from netfold.evaluation.speed.store_times import (
     CHANGES,
@@ -318,7 +318,7 @@ class Trial:
 
     async def time_of(self, fault: TakeoverFault) -> float:
         """The longest time without a change after a fault; without a majority of etcd, after its return."""
-        await self._controllers.until_settled(members=self._members)
+        await self._controllers.until_whole(self._members, STEADY_S)
         await asyncio.sleep(random.random())  # a lease is renewed three times a second
         led = self._controllers.primary
         etcd_led = await asyncio.to_thread(self._etcd.leader) if self._cluster else 0
