@@ -75,9 +75,9 @@ class Runs:
             case FaultKind.RETURN:
                 await self._overtake(fault, victims[0])
             case _:
-                self._begin(fault, victims)
+                self._set(fault, victims, begins=True)
                 await asyncio.sleep(fault.for_s)
-                self._end(fault, victims)
+                self._set(fault, victims, begins=False)
 
     async def _victims(self, victim: Victim) -> list[str]:
         controllers = self._system.controllers_by_role()
@@ -93,37 +93,22 @@ class Runs:
             Victim.BOTH: [controllers[0], members[0]],
         }[victim]
 
-    def _begin(self, fault: Fault, victims: list[str]) -> None:
+    def _set(self, fault: Fault, victims: list[str], *, begins: bool) -> None:
+        """Let a fault begin, or end."""
         system = self._system
         for name in victims:
             match fault.kind:
                 case FaultKind.KILL:
-                    system.kill(name)
+                    (system.kill if begins else system.start)(name)
                 case FaultKind.PAUSE:
-                    system.pause(name)
+                    (system.pause if begins else system.resume)(name)
                 case FaultKind.JUMP:
-                    system.jump(name, is_ahead=True)
+                    system.jump(name, is_ahead=begins)
                 case FaultKind.LOSS:
-                    system.machines.lose(name, fault.share)
+                    system.machines.lose(name, fault.share if begins else 0.0)
                 case FaultKind.CUT:
                     for pair in _pairs(fault, name):
-                        system.machines.cut(*pair)
-
-    def _end(self, fault: Fault, victims: list[str]) -> None:
-        system = self._system
-        for name in victims:
-            match fault.kind:
-                case FaultKind.KILL:
-                    system.start(name)
-                case FaultKind.PAUSE:
-                    system.resume(name)
-                case FaultKind.JUMP:
-                    system.jump(name, is_ahead=False)
-                case FaultKind.LOSS:
-                    system.machines.lose(name, 0.0)
-                case FaultKind.CUT:
-                    for pair in _pairs(fault, name):
-                        system.machines.mend(*pair)
+                        (system.machines.cut if begins else system.machines.mend)(*pair)
 
     async def _flutter(self, victims: list[str], for_s: float) -> None:
         until = asyncio.get_running_loop().time() + for_s
