@@ -85,8 +85,8 @@ async def _settle(store: Store) -> None:
     """Undo changes that were refused, and which the store may have all the same: the next leader would find them, long
     after an operator was refused."""
     while True:
-        await asyncio.sleep(STORE_RETRY_S)
-        with contextlib.suppress(StoreError), store.change():  # after an error the next second tries again
+        await asyncio.sleep(STORE_RETRY_S)  # after an error, too
+        with contextlib.suppress(StoreError), store.change():
             pass
 
 

@@ -234,9 +234,8 @@ MUTANTS = (
     Mutant(
         "heartbeats do not renew leases after the first",
         MEMBERS,
-        "        self._leases.renew(name, host, self.lease_s(name))\n        is_same = member.joined",
-        "        if not member.joined:\n            self._leases.renew(name, host, self.lease_s(name))\n"
-        "        is_same = member.joined",
+        "        self.renew_lease(name, host)\n        is_same = member.joined",
+        "        if not member.joined:\n            self.renew_lease(name, host)\n        is_same = member.joined",
     ),
     Mutant(
         "a job moves though it ended while it was planned",
