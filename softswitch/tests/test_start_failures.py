@@ -106,7 +106,7 @@ def test_clients_that_are_killed_leave_no_traceback_and_the_switch_serves_the_ne
             finally:
                 client.kill()
     assert switch.stop() == 0
-    assert "Traceback" not in switch.log()
+    assert "Traceback" not in switch.log(), switch.log()
 
 
 ENDLESS_COMPILER = """#!/bin/sh
