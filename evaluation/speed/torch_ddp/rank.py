@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 import netfold
+from netfold.evaluation.speed.torch_ddp.ring import RingReduceScatter
 from netfold.testbed.processor_load import processor_seconds
 from netfold.traffic.pytorch.gradients import compress_gradients
 from netfold.traffic.pytorch.prefetch import prefetch_parameters
@@ -33,7 +34,7 @@ from netfold.traffic.pytorch.prefetch import prefetch_parameters
 
 @dataclass(frozen=True)
 class TrainingTransport:
-    """`hook`: names the communication hook of DistributedDataParallel; None: its reducer."""
+    """`hook`: names the communication hook of DistributedDataParallel, or the reduce-scatter of FSDP2; None: theirs."""
 
     backend: str
     numerics: str | None = None
@@ -42,25 +43,26 @@ class TrainingTransport:
 
 TRANSPORTS = {
     "gloo": TrainingTransport("gloo"),
+    "ring": TrainingTransport("gloo", hook="ring"),
     "gloo-fp16": TrainingTransport("gloo", hook="fp16"),
     "gloo-powersgd4": TrainingTransport("gloo", hook="powersgd4"),
     "netfold": TrainingTransport("netfold", "block"),
     "netfold-half": TrainingTransport("netfold", "half"),
     "netfold-quarter": TrainingTransport("netfold", "quarter", "quarter"),
 }
-_WIDTHS = {268_000: 447, 5_000_000: 1560}
+FSDP_HOOKS = (None, "quarter", "ring")
+"""DistributedDataParallel takes the rest; a ring is what Gloo's all-reduce is."""
 _BATCH, _CLASSES, _INPUTS = 8, 10, 64
 
 
-def model_of(parameters: int) -> nn.Sequential:
-    """A perceptron of about `parameters` parameters in several layers, so that communication overlaps with backward."""
+def model_of(parameters: int, layers: int) -> nn.Sequential:
+    """A perceptron of about `parameters` parameters in `layers` square layers, between one for inputs and one for
+    classes. Communication of one layer overlaps with that of others, and with backward."""
     torch.manual_seed(1)
-    width = _WIDTHS.get(parameters) or round((parameters / 2) ** 0.5)
-    return nn.Sequential(
-        nn.Linear(_INPUTS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
-        nn.Linear(width, width if parameters > 10**6 else 80), nn.ReLU(),
-        nn.Linear(width if parameters > 10**6 else 80, _CLASSES),
-    )  # fmt: skip
+    width = round((parameters / layers) ** 0.5)
+    sizes = [_INPUTS, *[width] * (layers + 1)]
+    hidden = [part for size, after in pairwise(sizes) for part in (nn.Linear(size, after), nn.ReLU())]
+    return nn.Sequential(*hidden, nn.Linear(width, _CLASSES))
 
 
 def distributed(
@@ -93,6 +95,10 @@ def distributed(
         prefetch_parameters(sharded)
     if hook == "quarter":
         compress_gradients(sharded)
+    elif hook == "ring":
+        for module in sharded.modules():
+            if isinstance(module, FSDPModule):
+                module.set_custom_reduce_scatter(RingReduceScatter())
     return sharded
 
 
@@ -155,6 +161,7 @@ def steps(step: Callable[[], None], count: int) -> list[float]:
 def measure(
     transport: str,
     parameters: int,
+    layers: int,
     count: int,
     parallelism: str,
     bucket_mb: float | None,
@@ -171,8 +178,8 @@ def measure(
     dist.init_process_group(
         how.backend, store=own, rank=rank, world_size=size, timeout=limit, pg_options=options
     )
-    computing = statistics.median(steps(training_step(model_of(parameters), rank), 5))
-    model = distributed(model_of(parameters), parallelism, bucket_mb, how.hook)
+    computing = statistics.median(steps(training_step(model_of(parameters, layers), rank), 5))
+    model = distributed(model_of(parameters, layers), parallelism, bucket_mb, how.hook)
     step = training_step(model, rank)
     dist.barrier()
     own, of_switches, before = time.process_time(), processor_seconds(switches), sent_and_received()
@@ -185,7 +192,7 @@ def measure(
     slowest = [max(of) for of in zip(*(f[0] for f in found), strict=True)]
     p50 = statistics.median(slowest)
     equal_steps = min(2000, int(equal_s * 1e3 / p50))
-    learner = distributed(model_of(parameters), parallelism, bucket_mb, how.hook)
+    learner = distributed(model_of(parameters, layers), parallelism, bucket_mb, how.hook)
     loss = loss_after(learner, rank, size, equal_steps)
     dist.barrier()
     dist.destroy_process_group()
@@ -213,6 +220,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--transports", nargs="+", default=list(TRANSPORTS))
     parser.add_argument("--parameters", type=int, nargs="+", required=True)
+    parser.add_argument("--layers", type=int, required=True)
     parser.add_argument("--steps", type=int, nargs="+", required=True)
     parser.add_argument("--parallelism", nargs="+", default=["ddp"])
     parser.add_argument("--bucket-mb", type=float)
@@ -224,12 +232,14 @@ def main() -> None:
     rows, part = [], options.out.with_suffix(".part")
     for parameters, count in zip(options.parameters, options.steps, strict=True):
         for parallelism, transport in product(options.parallelism, options.transports):
-            if parallelism != "ddp" and TRANSPORTS[transport].hook not in (None, "quarter"):
-                continue  # hooks are DistributedDataParallel's
+            hook = TRANSPORTS[transport].hook
+            if hook == "ring" if parallelism == "ddp" else hook not in FSDP_HOOKS:
+                continue
             rows.append(
                 measure(
                     transport,
                     parameters,
+                    options.layers,
                     count,
                     parallelism,
                     options.bucket_mb,

@@ -4,8 +4,8 @@
 Needs root, and PyTorch in .venv-torch; the command itself runs in the main environment.
 
     python -m netfold.evaluation.speed.torch_ddp [--workers 2,4,8] [--parameters 268000,5000000] [--rate 100]
-        [--transports gloo,netfold,netfold-half,netfold-quarter,...] [--parallelism ddp,fsdp,fsdp-prefetch]
-        [--equal-s 20]
+        [--transports gloo,ring,netfold,netfold-half,netfold-quarter,...] [--parallelism ddp,fsdp,fsdp-prefetch]
+        [--layers 2] [--equal-s 20]
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PORT = 29700
 STEP_BYTES = 80 << 20
 """Bytes of gradients, for each row; at least four steps."""
 PARALLELISMS = ("ddp", "fsdp", "fsdp-prefetch")
-TRANSPORTS = ("gloo", "gloo-fp16", "gloo-powersgd4", "netfold", "netfold-half", "netfold-quarter")
+TRANSPORTS = ("gloo", "ring", "gloo-fp16", "gloo-powersgd4", "netfold", "netfold-half", "netfold-quarter")
 TIMEOUT_S = 3600.0
 
 
@@ -67,7 +67,10 @@ class TorchDdp(Experiment[StepRow]):
     needs_namespaces = True
     workers: Annotated[Integers, integers("Numbers of workers.")] = Integers((2, 4, 8))
     parameters: Annotated[Integers, integers("Parameters of the models.")] = Integers((268_000, 5_000_000))
-    transports: Annotated[Words, words("Transports.")] = Words(TRANSPORTS)
+    layers: Annotated[int, typer.Option(min=1, help="Square layers of the models.")] = 2
+    transports: Annotated[
+        Words, words("Transports; ring: Gloo, with the reduce-scatter of a ring for FSDP2.")
+    ] = Words(TRANSPORTS)
     parallelism: Annotated[
         Words,
         words(
@@ -125,6 +128,7 @@ class TorchDdp(Experiment[StepRow]):
     def _measure(self, workers: int, notify: Notify) -> Iterator[StepRow]:
         counts = [min(30, max(4, STEP_BYTES // (4 * n))) for n in self.parameters]
         arguments: list[object] = ["--parameters", *self.parameters, "--steps", *counts]
+        arguments += ["--layers", self.layers]
         arguments += ["--transports", *self.transports, "--parallelism", *self.parallelism]
         arguments += ["--equal-s", self.equal_s]
         if self.bucket_mb is not None:
