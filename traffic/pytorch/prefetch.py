@@ -12,9 +12,13 @@ from torch.distributed.fsdp import FSDPModule
 
 
 def prefetch_parameters(model: torch.nn.Module, modules: int = 2) -> None:
-    """Gathers the parameters of up to `modules` modules ahead of the one that computes: the next ones in the order of
-    `model.modules()` in forward, the previous ones in backward, beside reduce-scatters. Takes the memory of as many
-    modules more.
+    """Gathers parameters ahead of the module that computes, in the order of `model.modules()`: those of the next
+    `modules` modules in forward, and those of the previous one in backward, beside a reduce-scatter.
+
+    It takes the memory of `modules` modules more.
+
+    A second gather in backward would delay the reduce-scatter, because calls end in the order of their submission
+    (docs/reference/protocol.md, C2).
 
     On processors `fully_shard` waits for each gather where it starts it, because its streams are those of accelerators.
 
@@ -28,4 +32,4 @@ def prefetch_parameters(model: torch.nn.Module, modules: int = 2) -> None:
     model._set_unshard_async_op(True)  # no public method does
     for number, module in enumerate(sharded):
         module.set_modules_to_forward_prefetch(sharded[number + 1 : number + 1 + modules])
-        module.set_modules_to_backward_prefetch(sharded[max(0, number - modules) : number][::-1])
+        module.set_modules_to_backward_prefetch(sharded[max(0, number - 1) : number])
