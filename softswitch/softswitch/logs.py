@@ -91,17 +91,18 @@ def set_up_logs(level: LogLevel, device_id: int, *, console: bool, file: LogFile
 def shorten_grpc_tracebacks(record: logging.LogRecord) -> bool:
     """A log filter: one line in place of the traceback of an error inside gRPC (a client's abrupt disconnect), of a
     call that gRPC has canceled for that, or of a message that cannot be decoded."""
-    kind, error, _ = record.exc_info or (None, None, None)
     if record.name.partition(".")[0] != "grpc":
         return True
+    kind, error, _ = record.exc_info or (None, None, None)
+    message = record.getMessage() if kind is None else f"{record.getMessage()}: {kind.__name__}: {error}"
+    # gRPC writes the traceback of a call that its server's stop has canceled into the message, or into the error.
+    first, _, trace = message.partition("\nTraceback (most recent call last):")
     if kind is None:
-        # gRPC writes the traceback of a call that its server's stop has canceled into the message itself.
-        first, mark, rest = record.getMessage().partition("\nTraceback (most recent call last):")
-        if mark and rest.rstrip().endswith(asyncio.CancelledError.__name__):
-            record.msg, record.args = first, ()
-    elif kind.__module__.startswith("grpc.") or kind in (asyncio.CancelledError, DecodeError):
-        record.msg, record.args = f"{record.getMessage()}: {kind.__name__}: {error}", ()
-        record.exc_info = record.exc_text = None
+        is_theirs = asyncio.CancelledError.__name__ in trace
+    else:
+        is_theirs = kind.__module__.startswith("grpc.") or kind in (asyncio.CancelledError, DecodeError)
+    if is_theirs:
+        record.msg, record.args, record.exc_info, record.exc_text = first, (), None, None
     return True
 
 

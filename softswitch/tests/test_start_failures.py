@@ -88,6 +88,9 @@ def test_an_error_inside_grpc_is_logged_in_one_line() -> None:
     written = logging.LogRecord("grpc._cython.cygrpc", logging.ERROR, "", 0, stopped, (), None)
     assert shorten_grpc_tracebacks(written)
     assert written.getMessage() == "Unexpected in Write: CancelledError: "
+    raised = record(asyncio.CancelledError(f"\n{trace}"))
+    assert shorten_grpc_tracebacks(raised)
+    assert raised.getMessage() == "Unexpected in Write: CancelledError: "
     ours = record(KeyError("x"))
     assert shorten_grpc_tracebacks(ours)
     assert ours.exc_info is not None
