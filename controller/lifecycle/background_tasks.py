@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine
 
 from netfold.controller.jobs.engine import StoreError
-from netfold.controller.switches.deadline import lateness
+from netfold.controller.switches.deadline import Countdown
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class BackgroundTasks:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timers: defaultdict[str, set[asyncio.TimerHandle]] = defaultdict(set)
+        self._timers: defaultdict[str, set[Countdown]] = defaultdict(set)
         self._retries: set[tuple[object, ...]] = set()
         self._is_stopped = False
 
@@ -55,24 +55,12 @@ class BackgroundTasks:
         task.add_done_callback(lambda _: work.close())  # it may have been canceled before it began
 
     def call_later(self, seconds: float, call: Callable[..., None], *args: object, job: str = NO_JOB) -> None:
-        """Start a timer; `forget` ends those of a job. After each suspension of the process it fires later, by the
-        length of the suspension or `seconds`, whichever is less."""
-        self._set(seconds, seconds, call, args, job)
-
-    def _set(
-        self, seconds: float, more: float, call: Callable[..., None], args: tuple[object, ...], job: str
-    ) -> None:
+        """Start a timer, which is a countdown; `forget` ends those of a job."""
         if self._is_stopped:
             return
-        loop = asyncio.get_running_loop()
-        due = loop.time() + seconds
-        timer: asyncio.TimerHandle
 
         def fire() -> None:
             self._drop(job, timer)
-            if grace := lateness(loop.time() - due, more):
-                self._set(grace, more, call, args, job)
-                return
             try:
                 call(*args)
             except StoreError as error:
@@ -80,7 +68,7 @@ class BackgroundTasks:
             except Exception:  # a job's timer must not end the loop
                 log.exception("a timer failed: %s%s", call.__name__, args)
 
-        timer = loop.call_at(due, fire)
+        timer = Countdown(seconds, fire)
         self._timers[job].add(timer)
 
     def persist(self, call: Callable[..., None], *args: object, job: str = NO_JOB) -> None:
@@ -98,7 +86,7 @@ class BackgroundTasks:
         log.error("%s is tried again in %g s: %s", call.__name__.strip("_"), STORE_RETRY_S, error)
         if (call, args, job) not in self._retries:
             self._retries.add((call, args, job))
-            self._set(STORE_RETRY_S, 0.0, self._try_again, (call, args, job), job)
+            self.call_later(STORE_RETRY_S, self._try_again, call, args, job, job=job)
 
     def _try_again(self, call: Callable[..., None], args: tuple[object, ...], job: str) -> None:
         self._retries.discard((call, args, job))
@@ -118,7 +106,7 @@ class BackgroundTasks:
         for task in self._tasks:
             task.cancel()
 
-    def _drop(self, job: str, timer: asyncio.TimerHandle) -> None:
+    def _drop(self, job: str, timer: Countdown) -> None:
         self._timers[job].discard(timer)
         if not self._timers[job]:
             del self._timers[job]

@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from netfold.controller.switches.deadline import LATE_S, Deadline
+from netfold.controller.switches.deadline import Deadline
 from tests.simulation.loop import VirtualLoop
 
 
@@ -32,7 +32,7 @@ def test_a_deadline_ends_what_takes_longer():
     in_virtual_time(scenario)
 
 
-@pytest.mark.parametrize("suspensions_s", [(20.0,), (8.0, 20.0), (LATE_S * 20,) * 5])
+@pytest.mark.parametrize("suspensions_s", [(20.0,), (8.0, 20.0), (10.0,) * 5])
 def test_a_suspended_process_has_time_to_read_the_answers_that_came_meanwhile(suspensions_s):
     """However often it is suspended: each time timers are due before what arrived has been read."""
 
@@ -59,7 +59,7 @@ def test_after_a_suspension_a_deadline_still_ends_what_does_not_come():
         with pytest.raises(TimeoutError):
             async with Deadline(5.0):
                 await asyncio.Event().wait()
-        assert loop.time() == pytest.approx(21.0 + 5.0)
+        assert 21.0 < loop.time() < 21.0 + 5.0
 
     in_virtual_time(scenario)
 

@@ -360,10 +360,10 @@ BUSY_MUTANTS = (
         "is_late = False",
     ),
     Mutant(
-        "a late timer of a lease gives no grace",
-        "lifecycle/leases.py",
-        "if grace := lateness(asyncio.get_running_loop().time() - due, self._leases[holder][1]):",
-        "if grace := 0.0:",
+        "the time in which the loop stood still counts for a lease",
+        "switches/deadline.py",
+        "STEPS = 8\n",
+        "STEPS = 1\n",
         "the machine stands still twice in a row",
     ),
     Mutant(

@@ -34,6 +34,11 @@ def test_random_orders_of_events(first, engine):
     _search(first, SHORT.step, engine)
 
 
+@pytest.mark.parametrize("seed", [1331, 775], ids=["heartbeats", "the queue"])
+def test_commits_hold_up(seed):
+    _search(seed, 1, "etcd")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("first", LONG)
