@@ -41,8 +41,12 @@ class SimulatedPlans:
 
     @property
     def idle_s(self) -> float:
-        """Since when it has nothing to do."""
+        """Since when it has nothing to do, and could have."""
         return 0.0 if self._under_way else asyncio.get_running_loop().time() - self._ended_at
+
+    def note_held(self) -> None:
+        """The controller waits for its store, as in a commit of many transactions, and can request no plan."""
+        self._ended_at = asyncio.get_running_loop().time()
 
     @contextmanager
     def counted(self, job: str) -> Iterator[None]:

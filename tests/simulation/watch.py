@@ -56,8 +56,11 @@ class Watch:
             self._compute(program)
         if world.controller is None or world.process is None or not world.process.is_alive:
             return
-        if world.process.is_held or world.controller.planning.fabric_changes.applied.is_set():
-            return  # in the second case another one takes its place
+        if world.process.is_held:
+            world.plans.note_held()
+            return
+        if world.controller.planning.fabric_changes.applied.is_set():
+            return  # another one takes its place
         if self._reserved.fabric is not world.fabric:
             self._reserved = Reserved(world.fabric)
             self._shares.take_fabric(world.fabric)
