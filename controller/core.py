@@ -181,7 +181,7 @@ class Controller:
         done = set[str]()
         while True:
             try:
-                self.jobs.epochs.on_registers_lost(switch, done)
+                await self.jobs.epochs.on_registers_lost(switch, done)
             except StoreError as error:
                 log.error("new epochs after switch %s lost its registers: %s", switch, error)
                 await asyncio.sleep(STORE_RETRY_S)

@@ -9,6 +9,8 @@ slots, too (allocation.py)."""
 
 from __future__ import annotations
 
+import asyncio
+
 from netfold.controller.features.targets.requirements import decide_targets
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Placement
 from netfold.controller.lifecycle.controller_state import ControllerState
@@ -54,36 +56,39 @@ class Epochs:
         except EpochsExhaustedError as error:
             self._events.publish(EpochsExhausted(job.name, job.epoch, str(error)))
 
-    def on_registers_lost(self, switch: str, done: set[str]) -> None:
+    async def on_registers_lost(self, switch: str, done: set[str]) -> None:
         """Start a new epoch of each job of a switch that has lost its registers, and with them the sums of jobs. Some
-        jobs are a change, so that none grows with the number of all. The caller repeats the call until all are stored.
-        `done`: empty at first, and then the names of those that are. Raises StoreError."""
-        affected = [
-            j
-            for j in self._registry.all()
-            if j.name not in done and any(switch in t.bases for p in j.placements for t in p.trees)
-        ]
+        jobs are a change, so that none grows with the number of all, and heartbeats are read in between. The caller
+        repeats the call until all are stored. `done`: empty at first, and then the names of those that are. Raises
+        StoreError."""
+        names = [j.name for j in self._registry.all() if j.name not in done and _uses(j, switch)]
         why = f"switch {switch} lost its registers"
-        renewed, exhausted = list[str](), list[EpochsExhausted]()
+        renewed, exhausted = list[JobRecord](), list[EpochsExhausted]()
         if not done:  # else blocks have the new epochs
             with self._registry.change():
                 self._registry.registers_empty(switch)
         try:
-            for first in range(0, len(affected), JOBS_A_CHANGE):
-                written = list[str]()
+            for first in range(0, len(names), JOBS_A_CHANGE):
+                if first:
+                    await asyncio.sleep(0)
+                jobs = [
+                    self._registry.get(n) for n in names[first : first + JOBS_A_CHANGE] if n in self._registry
+                ]
+                written = list[JobRecord]()
                 with self._registry.change():
-                    for job in affected[first : first + JOBS_A_CHANGE]:
+                    for job in (j for j in jobs if _uses(j, switch)):  # it may have ended or moved meanwhile
                         try:
                             self._registry.write(self._with_new_epoch(job, why))
-                            written.append(job.name)
+                            written.append(job)
                         except EpochsExhaustedError as error:
                             exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
                 renewed += written
-                done.update(written)
+                done.update(job.name for job in written)
+                self._lifecycle.hold_back(job.name for job in written)
         finally:
             if renewed:
-                self._lifecycle.changed(*renewed)
-            if any(job.previous is not None and job.name in renewed for job in affected):
+                self._lifecycle.changed(*(job.name for job in renewed))
+            if any(job.previous is not None for job in renewed):
                 self._events.publish(CapacityFreed())
         for event in exhausted:
             self._events.publish(event)
@@ -110,3 +115,7 @@ class Epochs:
         if decision.targets is Targets.ON or placement.targets in (lower, Targets.OFF):
             return placement
         return placement.without_targets(lower, decision.because)
+
+
+def _uses(job: JobRecord, switch: str) -> bool:
+    return any(switch in tree.bases for placement in job.placements for tree in placement.trees)

@@ -123,6 +123,13 @@ class Lifecycle:
         self.settle()
         self.changes.notify(*names)
 
+    def hold_back(self, names: Iterable[str]) -> None:
+        """Let jobs that were written with a new epoch run only once switches have the next desired state. `changed`
+        has to follow, and may do so in a later turn of the event loop."""
+        for name in names:
+            self._awaited[name] = self._fleet.version + 1
+            self._desired_state.prepare(self._registry.get(name))
+
     def replaced(self, name: str) -> None:
         """Do the same as `changed` for a job that gives up its previous placement."""
         self.changed(name)

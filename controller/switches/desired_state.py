@@ -98,6 +98,10 @@ class DesiredState:
             add(contents[switch], revision_entry(cpu_port, self._config.management_tree, revision))
         return contents
 
+    def prepare(self, job: JobRecord) -> None:
+        """Compute the entities of a job before `contents` needs those of all."""
+        self._trees.update(self._tree_entities(job))
+
     def _tree_entities(
         self, job: JobRecord
     ) -> Iterator[tuple[tuple[int, int, int], list[tuple[str, Entity]]]]:

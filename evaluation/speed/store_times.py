@@ -219,7 +219,7 @@ def lost_spine_time(state: str, made: ManyJobs) -> float:
             done = set[str]()
             while True:
                 try:
-                    controller.jobs.epochs.on_registers_lost(SPINE, done)
+                    await controller.jobs.epochs.on_registers_lost(SPINE, done)
                 except StoreUnavailableError:  # etcd is late, and a controller tries again
                     if time.monotonic() > end:
                         raise

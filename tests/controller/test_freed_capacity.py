@@ -84,8 +84,8 @@ async def test_a_job_starts_a_new_epoch_while_it_moves(is_refused, tmp_path, mon
             with monkeypatch.context() as full:
                 full.setattr(controller.state.registry, "write", refuse)
                 with pytest.raises(StoreError):
-                    on_registers_lost("leaf2", done)
-        on_registers_lost("leaf2", done)
+                    await on_registers_lost("leaf2", done)
+        await on_registers_lost("leaf2", done)
         await leaf.start()
         await deployment.runs("late")
 

@@ -111,14 +111,39 @@ async def test_a_lost_switch_is_commits_of_some_jobs_each(refused, tmp_path, mon
         if refused:
             monkeypatch.setattr(store, "change", refusing)
             with pytest.raises(StoreError):
-                deployment.controller.jobs.epochs.on_registers_lost("leaf1", done)
+                await deployment.controller.jobs.epochs.on_registers_lost("leaf1", done)
             monkeypatch.setattr(store, "change", change)
-        deployment.controller.jobs.epochs.on_registers_lost("leaf1", done)
+        await deployment.controller.jobs.epochs.on_registers_lost("leaf1", done)
         assert done == {"j0", "j1", "j2"}
         assert {j.name: j.epoch for j in registry.all()} == {name: e + 1 for name, e in known.items()}
         for job in registry.all():
             assert registry.last_epoch(job.placement) == job.epoch
         assert store.ended_changes - before == 1 + 2 + (refused == 1)
+
+
+async def test_the_loop_goes_on_between_the_commits_of_a_lost_switch(tmp_path, monkeypatch):
+    """Heartbeats are read meanwhile. A job may end, and one that is being installed does not run before its switches
+    have the new epoch."""
+    monkeypatch.setattr(epochs, "JOBS_A_CHANGE", 1)
+    async with ready(leaf_spine(1, 1, 6), tmp_path) as deployment:
+        for n in range(3):
+            text = f"name: j{n}\nworkers: [h{2 * n + 1}, h{2 * n + 2}]\nscheme: switchml\n"
+            await deployment.controller.requests.submit(text, queue=False)
+            await deployment.runs(f"j{n}")
+        lifecycle, epoch = deployment.controller.jobs.lifecycle, deployment.job("j0").epoch
+        lifecycle.commit(deployment.job("j0").model_copy(update={"state": JobState.INSTALLING}))
+        lifecycle._awaited["j0"] = lifecycle._fleet.version
+        losing = asyncio.create_task(deployment.controller.registers_lost("leaf1"))
+        await asyncio.sleep(0)
+        lifecycle.settle()
+        assert (deployment.state("j0"), deployment.job("j0").epoch) == (JobState.INSTALLING, epoch + 1)
+        lifecycle.end("j1", JobState.CANCELED, "an operator canceled it")
+        assert not losing.done()
+        await losing
+        for name in ("j0", "j2"):
+            await deployment.runs(name)
+            assert deployment.job(name).epoch == epoch + 1
+        assert deployment.state("j1") is JobState.CANCELED
 
 
 async def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
