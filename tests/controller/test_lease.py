@@ -329,6 +329,22 @@ async def test_the_loop_sees_that_etcd_has_ended_the_lease(etcd: EtcdServer):
 
 
 @pytest.mark.usefixtures("_long")
+async def test_the_end_of_an_older_lease_ends_no_newer_lead(etcd: EtcdServer):
+    """A renewal was under way when the process stood by, and is answered once it leads again."""
+    store = _store(etcd.state())
+    assert store.try_lead(object)
+    older = store.engine._lease
+    store.engine.release()
+    assert store.try_lead(object)
+    await asyncio.to_thread(older._renew)
+    for _ in range(9):  # turns, in which the loop would see its end
+        await asyncio.sleep(0)
+    assert not store.engine.lost.is_set()
+    _set(store, 1)
+    store.close()
+
+
+@pytest.mark.usefixtures("_long")
 async def test_a_standby_leads_once_the_leader_is_gone_and_etcd_may_be_away(etcd: EtcdServer, monkeypatch):
     state = etcd.state()
     first, second = _store(state), _store(state)
