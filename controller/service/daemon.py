@@ -62,7 +62,8 @@ GC_THRESHOLDS = (100_000, 3, 80)
 """Collections of garbage, by number of new objects and of collections of younger ones. A thousand jobs are millions of
 objects: with Python's own thresholds the entries of switches take three times as long, and so does the start of a
 leader. A collection stops all threads, also that of the lease. One of a million objects takes 0.7 s of a processor,
-and took longer than a lease on a busy machine: those of the younger ones are small, and one of all is rare."""
+and took longer than a lease on a busy machine: those of the younger ones are small, and Survivors makes one of all
+rare."""
 
 _OTHER_TOKENS = (
     "the primary takes other tokens, whose holders this standby refuses once it leads: "
@@ -97,6 +98,28 @@ Equip = Callable[[Fabric], tuple[Fabric, DaemonOptions]]
 """Returns a fabric as its switches are, and the options for it. Raises FabricError."""
 
 
+class Survivors:
+    """Keeps objects that have survived a full collection of garbage out of later ones, until there are twice as many:
+    what has become garbage among them is found then."""
+
+    def __init__(self) -> None:
+        self._limit = 0
+        self._has_all = True
+        """Whether the next full collection looks at all objects."""
+
+    def on_collection(self, phase: str, info: Mapping[str, int]) -> None:
+        """See gc.callbacks."""
+        if phase != "stop" or info["generation"] < 2:
+            return
+        gc.freeze()
+        survivors = gc.get_freeze_count()
+        if self._has_all:
+            self._limit, self._has_all = 2 * survivors, False
+        elif survivors > self._limit:
+            gc.unfreeze()
+            self._has_all = True
+
+
 async def run(fabric: Fabric, equip: Equip, report: Callable[[str], None]) -> None:
     """Run until SIGINT or SIGTERM. `report` receives a line when the process serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
@@ -107,6 +130,7 @@ async def run(fabric: Fabric, equip: Equip, report: Callable[[str], None]) -> No
         os.environ.pop(variable, None)
     raise_file_limit()
     gc.set_threshold(*GC_THRESHOLDS)
+    gc.callbacks.append(Survivors().on_collection)
     notifier = SystemdNotifier()
 
     def announce(what: str) -> None:

@@ -19,7 +19,7 @@ from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.joins import Joins
 from netfold.controller.lifecycle.member_status import OpenStream, Progress
 from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
-from netfold.controller.service.daemon import GC_THRESHOLDS
+from netfold.controller.service.daemon import GC_THRESHOLDS, Survivors
 from netfold.controller.switches.switch_health import Health
 from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import leaf_spine, single_switch
@@ -298,3 +298,14 @@ def test_no_collection_of_garbage_takes_as_long_as_a_lease():
         gc.set_threshold(*before)
     assert made
     assert 1_000 < max(looked_at) < 10_000
+
+
+def test_a_full_collection_looks_at_survivors_again_once_they_are_twice_as_many(monkeypatch):
+    calls: list[str] = []
+    survivors, counts = Survivors(), iter((100, 150, 200, 201, 120, 240, 241))
+    for name in ("freeze", "unfreeze"):
+        monkeypatch.setattr(gc, name, lambda name=name: calls.append(name))
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: next(counts))
+    for phase, generation in (("start", 2), ("stop", 1), *[("stop", 2)] * 7):
+        survivors.on_collection(phase, {"generation": generation})
+    assert calls == ["freeze"] * 4 + ["unfreeze"] + ["freeze"] * 3 + ["unfreeze"]
