@@ -31,8 +31,9 @@ CALM_S = 400.0
 REST_S = 15.0
 """After the last program ended: an audit of all switches, and all timers."""
 
-STARTED_S = 1.0
-"""Timers of a controller's start last as long as the rest; so it has to have started a while before."""
+STARTED_S = 3.0
+"""Timers of a controller's start last as long as the rest; so it has to have started a while before: with a slow
+etcd its first changes take seconds."""
 
 MEMORY = Path("/dev/shm")
 
