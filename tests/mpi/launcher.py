@@ -54,8 +54,10 @@ class Mpi:
         program: Sequence[object],
         environment: Mapping[str, str],
         options: Sequence[str] = (),
+        of_hosts: Mapping[str, Mapping[str, str]] | None = None,
     ) -> list[str]:
-        """The launch of a rank on each of `hosts`. `options`: of the launcher."""
+        """The launch of a rank on each of `hosts`. `options`: of the launcher. `of_hosts`: more of the environment, by
+        hosts."""
         words: list[str] = [self.command_named("mpirun")]
         if self.name == "openmpi":
             words += ["--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]
@@ -63,7 +65,8 @@ class Mpi:
         for number, host in enumerate(hosts):
             words += [":"] if number else []
             words += ["-n", "1"]
-            for key, value in {**environment, "NETFOLD_HOST": host}.items():
+            of_host = (of_hosts or {}).get(host, {})
+            for key, value in {**environment, "NETFOLD_HOST": host, **of_host}.items():
                 words += ["-x", f"{key}={value}"] if self.name == "openmpi" else ["-env", key, value]
             words += [str(word) for word in program]
         return words
@@ -88,6 +91,7 @@ class Launcher:
         *program: object,
         environment: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        of_hosts: Mapping[str, Mapping[str, str]] | None = None,
     ) -> subprocess.Popen[str]:
         given = {
             "LD_PRELOAD": str(build(mpi.command_named("mpicc"))),
@@ -97,7 +101,7 @@ class Launcher:
             **(environment or {}),
         }
         process = subprocess.Popen(
-            mpi.command(hosts, program, given, options),
+            mpi.command(hosts, program, given, options, of_hosts),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -114,8 +118,11 @@ class Launcher:
         *program: object,
         environment: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        of_hosts: Mapping[str, Mapping[str, str]] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        process = self.start(mpi, hosts, *program, environment=environment, options=options)
+        process = self.start(
+            mpi, hosts, *program, environment=environment, options=options, of_hosts=of_hosts
+        )
         out, err = process.communicate(timeout=DEADLINE_S)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 

@@ -6,7 +6,6 @@ wrong. The version before is built from the history."""
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,12 +18,12 @@ from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import ProcessGroup
 from netfold.testbed.testbed import Testbed
 from netfold.testbed.torchrun import TORCH_PYTHON
+from tests.history import REPOSITORY, tree_of
 from tests.testbed.counting_ranks import RANK, files_of, python_ranks, stop_file, until_more_calls
 
 BEFORE = "f11c8cddf999da4aa36327acd11a71e84516174d"
 """The last revision with the schema of the version before."""
 
-REPOSITORY = Path(__file__).parents[2]
 JOB = "upgraded"
 HOSTS = ("h1", "h2", "h5", "h6")
 CALLS = 40
@@ -36,26 +35,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 @pytest.fixture(scope="session")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree_of(BEFORE, tmp_path_factory.mktemp("before"))
-
-
-def tree_of(revision: str, tree: Path) -> Path:
-    """Fills a folder with that revision, its stubs and its engine."""
-    git = ["git", "-C", str(REPOSITORY)]
-    known = subprocess.run([*git, "cat-file", "-e", revision], capture_output=True, check=False)
-    if known.returncode:
-        pytest.skip(f"SKIPPED: upgrades: the history has no revision {revision[:8]} (git fetch --unshallow)")
-    archive = subprocess.run([*git, "archive", revision], capture_output=True, check=True)
-    subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
-    for step in (["stubs"], ["build_ext", "--inplace"]):
-        built = subprocess.run(
-            [sys.executable, "-W", "ignore", "setup.py", "--quiet", *step],
-            cwd=tree,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert built.returncode == 0, built.stdout + built.stderr
-    return tree
 
 
 def _command_of(tree: Path) -> Path:

@@ -13,7 +13,10 @@
 
 struct nm_world nm_world;
 
-enum { WHOLE_BYTES = 64 << 20 /* of a segment, where each rank has its host alone */ };
+enum {
+    WHOLE_BYTES = 64 << 20, /* of a segment, where each rank has its host alone */
+    CALLS_VERSION = 2 /* grows where ranks of two versions would make other calls of one that the program makes */
+};
 
 static int is_set(const char *variable) {
     const char *value = getenv(variable);
@@ -104,16 +107,18 @@ static int submit(struct nm_world *w, MPI_Comm leaders, const char *host, char j
     return error;
 }
 
-static int all_good(int good, MPI_Comm comm) {
-    int all;
-    PMPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm);
-    return all;
+static int least(int number, MPI_Comm comm) {
+    int of_all;
+    PMPI_Allreduce(&number, &of_all, 1, MPI_INT, MPI_MIN, comm);
+    return of_all;
 }
 
-/* Whether all leaders have joined. */
-static int join(struct nm_world *w, MPI_Comm leaders, char reason[NM_REASON_BYTES]) {
+static int all_good(int good, MPI_Comm comm) { return least(good, comm); }
+
+/* Whether all leaders have joined. `good`: this one may. */
+static int join(struct nm_world *w, int good, MPI_Comm leaders, char reason[NM_REASON_BYTES]) {
     char host[NM_NAME_BYTES] = "", job[NM_NAME_BYTES] = "";
-    w->member = nm_member_open(host, reason);
+    if (good) w->member = nm_member_open(host, reason);
     if (!all_good(w->member != NULL, leaders)) return 0;
     if (submit(w, leaders, host, job, reason) != 0) return 0;
     return all_good(nm_member_join(w->member, job, reason) == 0, leaders);
@@ -154,7 +159,10 @@ void nm_world_start(int is_concurrent) {
     char reason[NM_REASON_BYTES] = "";
     const char *chosen = getenv("NETFOLD_MPI");
     int is_wanted = !(chosen && strcmp(chosen, "0") == 0) && !is_spawned();
-    if (!all_good(is_wanted, MPI_COMM_WORLD)) return;
+    /* The first version gives 1. Until all have joined, or none has, all versions make the same calls of MPI: older ranks learn
+     * so that newer ones do not join. */
+    int version = least(is_wanted ? CALLS_VERSION : 0, MPI_COMM_WORLD);
+    if (!version) return;
     if (!find_hosts(w)) {
         forget(w);
         return;
@@ -162,9 +170,10 @@ void nm_world_start(int is_concurrent) {
     MPI_Comm of_host, leaders;
     PMPI_Comm_split(MPI_COMM_WORLD, w->host_ranks[0], w->rank, &of_host);
     PMPI_Comm_split(MPI_COMM_WORLD, w->host_rank == 0 ? 0 : MPI_UNDEFINED, w->rank, &leaders);
-    int good = 1;
+    int good = version == CALLS_VERSION;
+    if (!good) snprintf(reason, sizeof reason, "other ranks have an older netfold, which makes other calls");
     if (leaders != MPI_COMM_NULL) {
-        good = join(w, leaders, reason);
+        good = join(w, good, leaders, reason);
         PMPI_Comm_free(&leaders);
     }
     if (w->host_size > 1) {
