@@ -23,6 +23,8 @@ from tests.traffic.test_core import run
 
 LANES = 32
 BLOCK = 640  # elements: more than 2 KiB, and not whole rows of float64
+FEW_ROWS, FEW_BYTES = (256, 700), (LANES, 500)
+"""Lanes, and elements of a block: 2,800 bytes in 3 rows, and 2,000 bytes in 16."""
 
 
 def parts_of(workers: int, epoch: int = 1, targets: Targets = Targets.ON, **shape: object):
@@ -149,6 +151,18 @@ def submit_all(fabric: Fabric, arrays: list[np.ndarray], blocks: Blocks | None, 
     ]
 
 
+def fields_of(fabric: Fabric) -> list[int]:
+    """`lanes` of the packets that workers send from now on."""
+    fields, original = [], fabric._record
+
+    def record(payload: bytes, lanes: int) -> np.ndarray:
+        fields.append(int.from_bytes(payload[14:16], "big"))
+        return original(payload, lanes)
+
+    fabric._record = record  # type: ignore[method-assign]
+    return fields
+
+
 def finish(fabric: Fabric, *calls: list[int]) -> None:
     run(fabric, [list(mine) for mine in zip(*calls, strict=True)])
 
@@ -191,11 +205,19 @@ def test_the_form_of_packets(
     assert seen == {(True, lanes_of_owner), (False, lanes_of_others)}
 
 
-def test_small_blocks_go_to_all():
-    fabric = job(2, slots=64)
-    arrays = [np.arange(600, dtype=np.float32) for _ in range(2)]
-    finish(fabric, submit_all(fabric, arrays, Blocks.one_each(CallForm.SCATTER, 600, 2)))
-    assert all((array == 2 * np.arange(600)).all() for array in arrays)
+@pytest.mark.parametrize(
+    ("block", "targets"), [(FEW_ROWS, Targets.ON), (FEW_BYTES, Targets.ON), ((LANES, BLOCK), Targets.PAUSED)]
+)
+def test_sums_to_all(block: tuple[int, int], targets: Targets):
+    """C19."""
+    lanes, elements = block
+    fabric = Fabric([Core() for _ in range(2)], random.Random())
+    fabric.begin([assignment(rank, 2, lanes, slots=64, targets=targets) for rank in range(2)])
+    fields = fields_of(fabric)
+    arrays = [np.arange(2 * elements, dtype=np.float32) for _ in range(2)]
+    finish(fabric, submit_all(fabric, arrays, Blocks.one_each(CallForm.SCATTER, 2 * elements, 2)))
+    assert all((array == 2 * np.arange(2 * elements)).all() for array in arrays)
+    assert {*fields} == {lanes}
 
 
 def test_a_sum_has_the_bits_that_a_node_makes_of_all_contributions():
@@ -248,15 +270,9 @@ def test_a_gather_does_not_wait_for_a_scatter():
     gather = submit_all(
         fabric, [np.ones(size, np.int32) for _ in range(2)], Blocks.one_each(CallForm.GATHER, size, 2)
     )
-    kinds = []
-    original = fabric._record
-
-    def record(payload: bytes, lanes: int) -> np.ndarray:
-        kinds.append(int.from_bytes(payload[14:16], "big") & 0xC000)
-        return original(payload, lanes)
-
-    fabric._record = record  # type: ignore[method-assign]
+    fields = fields_of(fabric)
     finish(fabric, scatter, gather)
+    kinds = [field & 0xC000 for field in fields]
     first, last = kinds.index(0xC000), len(kinds) - kinds[::-1].index(0x8000)
     assert first < 200 < last  # of about 4096 packets
 
@@ -340,13 +356,15 @@ def test_ready_workers_finish_their_scatter(lacking: set[int], targets: Targets)
 
 
 def test_a_scatter_is_made_again_where_one_worker_is_not_ready():
-    fabric = job(3, slots=64)
+    """E10. The others are ready: in slots for all rows they get to their closing chunks."""
+    fabric = job(3, slots=512)
     size = 3 * BLOCK
     arrays = [np.full(size, float(rank + 1), np.float32) for rank in range(3)]
     calls = submit_all(fabric, arrays, Blocks.one_each(CallForm.SCATTER, size, 3))
     fabric.refused[2] = {LaneTarget(2).field}  # worker 2 gets no row of its block
-    for _ in range(600):
-        fabric.step()
+    fields, closing = fields_of(fabric), LaneTarget(TARGET_NONE).field
+    while fields.count(closing) < 4:
+        assert fabric.step()
     states = [core.status(call) for core, call in zip(fabric.cores, calls, strict=True)]
     assert states == [Status.PENDING] * 3
     raise_epoch(fabric)
@@ -441,14 +459,7 @@ def test_rows_of_the_owners_take_turns():
     blocks = Blocks(CallForm.GATHER, (2 * BLOCK, BLOCK // 2, BLOCK), (4, 5, 6))
     core = fabric.cores[0]
     core.submit(np.ones(sum(blocks.elements), np.int32), blocks=blocks)
-    fields = []
-    original = fabric._record
-
-    def record(payload: bytes, lanes: int) -> np.ndarray:
-        fields.append(int.from_bytes(payload[14:16], "big"))
-        return original(payload, lanes)
-
-    fabric._record = record  # type: ignore[method-assign]
+    fields = fields_of(fabric)
     for _ in range(400):
         fabric.step()
     owners = [field & 0x3FFF for field in fields if field & 0xC000 == 0xC000]
@@ -468,7 +479,8 @@ def test_bits_at_the_limits_of_int32_are_gathered_at_once():
 
 def test_chunks_of_gathers_and_scatters_overtake_each_other_without_a_loss():
     """S12: results of all later gathers are no sign that a scatter's chunk is lost."""
-    fabric = job(2, slots=256)
+    fabric = Fabric([Core() for _ in range(2)], InOrder())
+    fabric.begin(parts_of(2, slots=64))
     size = 2 * 32 * 100
     for form, dtype in ((CallForm.SCATTER, np.float32), (CallForm.GATHER, np.int32)):
         submit_all(fabric, [np.ones(size, dtype) for _ in range(2)], Blocks.one_each(form, size, 2))
@@ -476,7 +488,7 @@ def test_chunks_of_gathers_and_scatters_overtake_each_other_without_a_loss():
     core = fabric.cores[0]
     while fabric.now < 0.035:  # no time-out is over yet
         fabric.step()
-    assert core.report().results > 20
+    assert core.report().results > 32  # twice as many as there are channels of gathers
     assert core.totals().retransmits == 0
 
 

@@ -5,30 +5,15 @@ test_core_remainder.py)."""
 
 from __future__ import annotations
 
-import ctypes
-import shutil
-import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from netfold.traffic.engine.native import HEADERS
-from netfold.traffic.engine.recipe import CORE, FLAGS, FOLDER
-from tests.traffic import cores
 from tests.traffic import test_core_quarter as proofs
 from tests.traffic import test_core_remainder as remainders
+from tests.traffic.engine_mutants import Mutant, prove
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
-
-
-@dataclass(frozen=True)
-class Mutant:
-    file: str
-    old: str
-    new: str
-    proof: Callable[[], None]
 
 
 MUTANTS = {
@@ -109,18 +94,4 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
-    mutant = MUTANTS[name]
-    folder = tmp_path / "engine"
-    shutil.copytree(FOLDER.resolve(), folder, ignore=shutil.ignore_patterns("*.py", "*.so", "__pycache__"))
-    source = (folder / mutant.file).read_text()
-    assert source.count(mutant.old) == 1
-    (folder / mutant.file).write_text(source.replace(mutant.old, mutant.new))
-    target = tmp_path / "core.so"
-    flags = [flag for flag in FLAGS if flag not in ("-O3", "-Wall", "-Wextra")]
-    command = ["gcc", *flags, "-O1", "-shared", "-o", target, *(folder / part for part in CORE), "-lm"]
-    subprocess.run(command, check=True, timeout=600)
-    code = ctypes.CDLL(str(target))
-    HEADERS.declare(code, "nf_core_", nf_totals=cores.Totals, nf_tree_report=cores.TreeReport)
-    monkeypatch.setattr(cores, "code", lambda: code)
-    with pytest.raises(AssertionError):
-        mutant.proof()
+    prove(MUTANTS[name], tmp_path, monkeypatch)
