@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .packet import NO_FLAGS, ROUND_BITS, Flag, Kind, Lanes, Packet, parse
+from .packet import NO_FLAGS, ROUND_BITS, Flag, Kind, Lanes, Packet, parse, wants_lanes
 
 LANE_MAX, LANE_MIN = 2**31 - 1, -(2**31)
 ONE_NAN = 0x7FC00000
@@ -33,7 +33,7 @@ class Child:
 @dataclass(frozen=True)
 class TreeEntry:
     """Assignment of a node by a controller. `children` by number. `receivers`: where results go. An inner node has a
-    `parent`, and `own_child`, its number there."""
+    `parent`, and `own_child`, its number there. `ranks`: of the workers below a receiver, whose copies are cut."""
 
     tree: int
     epoch: int
@@ -43,6 +43,7 @@ class TreeEntry:
     receivers: tuple[Address, ...]
     parent: Address | None = None
     own_child: int = 0
+    ranks: Mapping[Address, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -79,7 +80,16 @@ class Node:
         """N13: a result comes from the parent alone, and touches no slot."""
         if source != self.entry.parent:
             return []
-        return [(address, packet.pack()) for address in self.entry.receivers]
+        return self._copies(packet)
+
+    def _copies(self, packet: Packet) -> list[Outgoing]:
+        """N19: a copy is cut where no worker below wants its lanes."""
+        found = []
+        for address in self.entry.receivers:
+            ranks = self.entry.ranks.get(address)
+            is_cut = ranks is not None and not any(wants_lanes(packet.target, rank) for rank in ranks)
+            found.append((address, replace(packet, is_short=packet.is_short or is_cut).pack()))
+        return found
 
     def _gradient(self, packet: Packet, child: Child) -> list[Outgoing]:
         """N3, the table of section 3.2."""
@@ -96,23 +106,25 @@ class Node:
             slot.exponent = max(slot.exponent, packet.exponent)
             if not is_duplicate:
                 slot.bitmap |= bit
+            if not is_duplicate and not packet.is_short:  # N17
                 slot.lanes = add(slot.lanes, packet.lanes, bool(slot.flags & Flag.FLOATS))
         if slot.bitmap != (1 << len(self.entry.children)) - 1:
             return []
         return self._complete(packet, slot, child if is_duplicate else None)
 
     def _complete(self, packet: Packet, slot: Slot, requested_by: Child | None) -> list[Outgoing]:
-        """N6: a result down, or a partial sum up."""
+        """N6: a result down, or a partial sum up. N18: a targeted one is whole if a contribution was."""
         flags = slot.flags
         if not flags & Flag.FLOATS and np.isin(slot.lanes, (LANE_MAX, LANE_MIN)).any():  # N9
             flags |= Flag.OVERFLOW
-        total = replace(packet, lanes=slot.lanes, flags=flags, exponent=slot.exponent)
+        is_short = packet.target is not None and not flags & Flag.DATA
+        total = replace(packet, lanes=slot.lanes, flags=flags, exponent=slot.exponent, is_short=is_short)
         if self.entry.parent is not None:
             return [(self.entry.parent, replace(total, child=self.entry.own_child).pack())]
-        answer = replace(total, kind=Kind.RESULT).pack()
-        if requested_by is not None:
-            return [(requested_by.address, answer)]
-        return [(address, answer) for address in self.entry.receivers]
+        answer = replace(total, kind=Kind.RESULT)
+        if requested_by is not None:  # N20
+            return [(requested_by.address, answer.pack())]
+        return self._copies(answer)
 
 
 def add(a: Lanes, b: Lanes, are_floats: bool) -> Lanes:

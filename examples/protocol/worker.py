@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of one tree: sections 5.1 to 5.3 of docs/reference/protocol.md for int32 and float32 arrays (scheme block),
-one call at a time, in one epoch. Left out, as section 11 allows: congestion control, stripes, handover, quorum, other
-schemes."""
+"""A worker of one tree: sections 5.1 to 5.3 and 5.8 of docs/reference/protocol.md for int32 and float32 arrays (scheme
+block), one call at a time, in one epoch. Left out, as section 11 allows: congestion control, stripes, handover, quorum,
+other schemes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import secrets
 import select
 import socket
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import numbers
 from .node import DATAGRAM_BYTES, Address
-from .packet import NO_FLAGS, Flag, Kind, Lanes, Packet, parse, tag_of
+from .packet import NO_FLAGS, NO_OWNER, Flag, Kind, Lanes, Packet, parse, tag_of, target_of, wants_lanes
 
 ECT0 = 2
 INITIAL_RTO_S, MAX_RTO_S, REORDER_S = 0.05, 1.0, 0.005
 CLOSING_BYTES = 2 << 20
+MIN_BLOCK_ROWS, MIN_BLOCK_BYTES = 4, 2048
+GATHER_CHANNELS = 16
 NONCE_BITS = 30
 DTYPES = {np.dtype(np.float32): 0, np.dtype(np.int32): 2}
 
@@ -50,6 +53,24 @@ class Assignment:
     child: int
     local: Address
     root: Address
+    has_targets: bool = False
+
+
+class Form(IntEnum):
+    """C15."""
+
+    TO_ALL = 0
+    SCATTER = 1
+    GATHER = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """`first`, `count`: its elements in the array. `owner`: of its block, where the call has targets."""
+
+    first: int
+    count: int
+    owner: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +80,8 @@ class Payload:
     lanes: Lanes
     exponent: int = 0
     flags: Flag = NO_FLAGS
+    target: int | None = None
+    is_short: bool = False
 
 
 @dataclass
@@ -73,6 +96,7 @@ class Stream:
 @dataclass
 class InFlight:
     packet: bytes
+    target: int | None
     sent: float
     again: bool = False
 
@@ -85,9 +109,12 @@ class Worker:
         self._link.bind(assignment.local)
         self._link.connect(assignment.root)
         channels = assignment.slots // 2
-        control = 0 if channels == 1 else max(1, channels // 8)
-        self._main = Stream(0, channels - control)
-        self._control = Stream(channels - control, control) if control else self._main
+        gather = channels // 2 if assignment.has_targets and channels >= GATHER_CHANNELS else 0
+        others = channels - gather
+        control = 0 if others == 1 else max(1, others // 8)
+        self._main = Stream(0, others - control)
+        self._control = Stream(others - control, control) if control else self._main
+        self._gather = Stream(others, gather) if gather else self._main
         self._most = min(4, (assignment.lanes - 1) // 2)
         self._depth = 1 if channels == 1 else self._most  # C1
         self._call = 0
@@ -99,25 +126,86 @@ class Worker:
 
     def all_reduce(self, array: NDArray[Any], timeout_s: float = 30.0) -> NDArray[Any]:
         """The sum over all workers. Raises MismatchError, SumOverflowError, TimeoutError."""
+        return self._run(array, Form.TO_ALL, (), timeout_s)
+
+    def reduce_scatter(
+        self, array: NDArray[Any], sizes: Sequence[int], timeout_s: float = 30.0
+    ) -> NDArray[Any]:
+        """This worker's block of the sum. `sizes`: elements of each worker's. Raises as `all_reduce`."""
+        return self._own_block(self._run(array, Form.SCATTER, sizes, timeout_s), sizes)
+
+    def all_gather(
+        self, block: NDArray[np.int32], sizes: Sequence[int], timeout_s: float = 30.0
+    ) -> NDArray[np.int32]:
+        """The blocks of all workers, behind each other. Raises MismatchError, TimeoutError."""
+        array = np.zeros(sum(sizes), np.int32)
+        self._own_block(array, sizes)[:] = block
+        return self._run(array, Form.GATHER, sizes, timeout_s)
+
+    def _own_block(self, array: NDArray[Any], sizes: Sequence[int]) -> NDArray[Any]:
+        first = sum(sizes[: self._a.rank])
+        return array[first : first + sizes[self._a.rank]]
+
+    def _run(self, array: NDArray[Any], form: Form, sizes: Sequence[int], timeout_s: float) -> NDArray[Any]:
         deadline = time.monotonic() + timeout_s
         if not self._has_resumed:
             self._resume(deadline)
-        lanes = self._a.lanes
-        rows = np.zeros((-(-array.size // lanes), lanes), array.dtype)
-        rows.reshape(-1)[: array.size] = array.reshape(-1)
-        call = IntegerCall(self, rows) if array.dtype == np.int32 else BlockCall(self, rows)
-        call.run(numbers.mix(0, (array.size, DTYPES[array.dtype], 0, 0, 0, 0)), deadline)
-        if array.nbytes > CLOSING_BYTES:
-            self.exchange(self._control, 1, lambda i: Payload(self.zeros()), lambda i, p: None, deadline)
+        profile = numbers.mix(0, (array.size, DTYPES[array.dtype], 0, 0, 0, 0))
+        if form is not Form.TO_ALL:
+            profile = numbers.mix(
+                profile, (form, *(n for owner, size in enumerate(sizes) for n in (size, owner)))
+            )
+        places = self._rows_of(array, sizes)
+        if not places or places[0].owner is None:
+            form = Form.TO_ALL
+        rows = np.zeros((len(places), self._a.lanes), array.dtype)
+        for row, place in zip(rows, places, strict=True):
+            row[: place.count] = array.reshape(-1)[place.first : place.first + place.count]
+        targets = [
+            None if p.owner is None else target_of(p.owner, is_gather=form is Form.GATHER) for p in places
+        ]
+        call: Call
+        if form is Form.GATHER:
+            call = GatherCall(self, rows, targets)
+        else:
+            call = (IntegerCall if array.dtype == np.int32 else BlockCall)(self, rows, targets)
+        call.run(profile, deadline)
+        if array.nbytes > CLOSING_BYTES or form is Form.SCATTER:
+            closing = Payload(self.zeros())
+            if form is not Form.TO_ALL:  # C18
+                closing = Payload(self.zeros(), target=target_of(NO_OWNER, is_gather=False), is_short=True)
+            self.exchange(self._control, 1, lambda i: closing, lambda i, p: None, deadline)
         self._call += 1
         call.check()
-        return call.sums.reshape(-1)[: array.size].reshape(array.shape)
+        result = np.zeros(array.size, array.dtype)
+        for row, place in zip(call.sums, places, strict=True):
+            result[place.first : place.first + place.count] = row[: place.count]
+        return result.reshape(array.shape)
+
+    def _rows_of(self, array: NDArray[Any], sizes: Sequence[int]) -> list[Row]:
+        """C16: the rows of the owners take turns. C19: some calls have those of a sum."""
+        lanes = self._a.lanes
+        most = max((-(-size // lanes) for size in sizes), default=0)
+        rows = [
+            Row(sum(sizes[:owner]) + at, min(lanes, size - at), owner)
+            for at in range(0, most * lanes, lanes)
+            for owner, size in enumerate(sizes)
+            if at < size
+        ]
+        is_small = len(rows) < MIN_BLOCK_ROWS * len(sizes) or array.nbytes < MIN_BLOCK_BYTES * len(sizes)
+        if sizes and self._a.has_targets and not is_small:
+            return rows
+        return [Row(at, min(lanes, array.size - at)) for at in range(0, array.size, lanes)]
 
     # ---- what calls use ----
 
     @property
     def workers(self) -> int:
         return self._a.workers
+
+    @property
+    def rank(self) -> int:
+        return self._a.rank
 
     @property
     def call(self) -> int:
@@ -134,6 +222,13 @@ class Worker:
     @property
     def control(self) -> Stream:
         return self._control
+
+    @property
+    def gather(self) -> Stream:
+        return self._gather
+
+    def owns(self, target: int | None) -> bool:
+        return target is not None and target & NO_OWNER == self._a.rank
 
     def profile(self, key: int, rows: int) -> numbers.Profile:
         return self._profiles.setdefault(key, numbers.Profile(rows))
@@ -179,28 +274,35 @@ class Worker:
                 if payload is None:
                     break
                 waiting.remove(i)
-                in_flight[i] = InFlight(self._packet(self._chunk(stream, base + i), payload), now)
+                packet = self._packet(self._chunk(stream, base + i), payload)
+                in_flight[i] = InFlight(packet, payload.target, now)
                 self._link.send(in_flight[i].packet)
             if in_flight and now - last > rto:  # the timeout of section 5.2
                 self._send_again(min(in_flight.values(), key=lambda f: f.sent), now)
                 rto, last = min(2 * rto, MAX_RTO_S), now
-            for packet in self._receive(rto):
-                i = places.get(packet.tag % (1 << 20) * self._a.slots + packet.slot, -1)
-                if i not in in_flight:  # N14
+            for result in self._receive(rto):
+                i = places.get(result.tag % (1 << 20) * self._a.slots + result.slot, -1)
+                if i not in in_flight or not self._answers(result, in_flight[i].target):  # N14
                     continue
                 sent = in_flight.pop(i)
                 done.add(i)
                 rto, last = INITIAL_RTO_S, time.monotonic()
-                take(i, packet)
+                take(i, result)
                 for other in in_flight.values():
                     if not sent.again and other.sent < sent.sent - REORDER_S:  # overtaken
                         self._send_again(other, last)
 
     # ---- inside ----
 
+    def _answers(self, result: Packet, target: int | None) -> bool:
+        """W12, S10, S11."""
+        is_cut = result.is_short and bool(result.flags & Flag.DATA)
+        return result.target == target and not (is_cut and wants_lanes(target, self._a.rank))
+
     def _resume(self, deadline: float) -> None:
         """E2, E3, E8: in the first epoch every worker has started no call."""
-        half_lane = end = 2 * self._most + 1
+        half_lane = 2 * self._most + 1
+        end = (3 * half_lane + 1) // 2 if self._a.has_targets else half_lane
         votes = self.zeros()
         votes[half_lane // 2] = 1 << 16 * (half_lane % 2)
         mask = self._nonce_mask(end)
@@ -234,6 +336,7 @@ class Worker:
         """W7."""
         tag = tag_of(self._a.epoch, chunk // self._a.slots)
         slot = chunk % self._a.slots
+        has_data = payload.target is not None and not payload.is_short
         return Packet(
             Kind.GRADIENT,
             self._a.tree,
@@ -241,8 +344,10 @@ class Worker:
             slot,
             self._a.child,
             payload.lanes,
-            payload.flags,
+            payload.flags | (Flag.DATA if has_data else NO_FLAGS),
             payload.exponent,
+            payload.target,
+            payload.is_short,
         ).pack()
 
     def _send_again(self, chunk: InFlight, now: float) -> None:
@@ -264,11 +369,49 @@ class Worker:
                 found += [packet] if packet.tag >> 20 == self._a.epoch else []
 
 
-class IntegerCall:
-    """F17."""
+class Call(Protocol):
+    """`sums`: rows of the result."""
 
-    def __init__(self, worker: Worker, rows: NDArray[np.int32]) -> None:
-        self._worker, self._rows = worker, rows
+    sums: NDArray[Any]
+
+    def run(self, profile: int, deadline: float) -> None: ...
+
+    def check(self) -> None: ...
+
+
+class GatherCall:
+    """C17: each row is its owner's. F27: O has no meaning."""
+
+    def __init__(self, worker: Worker, rows: NDArray[np.int32], targets: Sequence[int | None]) -> None:
+        self._worker, self._rows, self._targets = worker, rows, targets
+        self.sums = rows.copy()
+
+    def run(self, profile: int, deadline: float) -> None:
+        worker, fingerprint = self._worker, numbers.mix(profile, [self._worker.call])
+        opening = worker.opening(fingerprint, 0)
+
+        def fill(row: int) -> Payload:
+            target = self._targets[row]
+            return Payload(self._rows[row], target=target, is_short=not worker.owns(target))
+
+        def take(row: int, result: Packet) -> None:
+            if not worker.owns(self._targets[row]):
+                self.sums[row] = result.lanes
+
+        worker.exchange(
+            worker.main, 1, lambda i: opening, lambda i, r: worker.check_opening(fingerprint, r), deadline
+        )
+        worker.exchange(worker.gather, len(self._rows), fill, take, deadline)
+
+    def check(self) -> None:
+        """One contribution always fits."""
+
+
+class IntegerCall:
+    """F17. All send lanes, also of a scatter's block of their own."""
+
+    def __init__(self, worker: Worker, rows: NDArray[np.int32], targets: Sequence[int | None]) -> None:
+        self._worker, self._rows, self._targets = worker, rows, targets
         self.sums = np.zeros(rows.shape, np.int32)
         self._again: list[int] = []
         self._excess: int | None = None
@@ -288,7 +431,9 @@ class IntegerCall:
         worker.exchange(
             worker.main,
             1 + len(rows),
-            lambda i: Payload(rows[i - 1]) if i else worker.opening(fingerprint, 0),
+            lambda i: (
+                Payload(rows[i - 1], target=self._targets[i - 1]) if i else worker.opening(fingerprint, 0)
+            ),
             take,
             deadline,
         )
@@ -309,7 +454,8 @@ class IntegerCall:
         for place, row in enumerate(again):
             exact = halves[2 * place] * 65536 + halves[2 * place + 1]
             self.sums[row] = exact.astype(np.int32)
-            if (self.sums[row] != exact).any() and self._excess is None:
+            is_wanted = wants_lanes(self._targets[row], self._worker.rank)  # F28
+            if is_wanted and (self.sums[row] != exact).any() and self._excess is None:
                 self._excess = row * rows.shape[1] + int(np.argmax(self.sums[row] != exact))
 
     def check(self) -> None:
@@ -318,10 +464,11 @@ class IntegerCall:
 
 
 class BlockCall:
-    """F5 to F11."""
+    """F5 to F11. C17: of a scatter's block the owner keeps its lanes."""
 
-    def __init__(self, worker: Worker, rows: NDArray[np.float32]) -> None:
-        self._worker, self._rows = worker, rows
+    def __init__(self, worker: Worker, rows: NDArray[np.float32], targets: Sequence[int | None]) -> None:
+        self._worker, self._rows, self._targets = worker, rows, targets
+        self._kept: dict[int, Lanes] = {}
         self.sums = np.zeros(rows.shape, np.float32)
         self._own = [numbers.exponent_byte(row) for row in rows]
         self._agreed: list[int | None] = [None] * len(rows)
@@ -341,11 +488,18 @@ class BlockCall:
         def fill(i: int) -> Payload | None:
             if i == 0:
                 return worker.opening(fingerprint, max(self._own[: self._first]))
-            return self._fill(i - 1)
+            payload, target = self._fill(i - 1), self._targets[i - 1]
+            if payload is None or target is None:
+                return payload
+            if not worker.owns(target):
+                return replace(payload, target=target)
+            self._kept[i - 1] = payload.lanes
+            return replace(payload, lanes=worker.zeros(), target=target, is_short=True)
 
         def take(i: int, result: Packet) -> None:
             if i:
-                self._take(i - 1, result)
+                kept = self._kept.get(i - 1)
+                self._take(i - 1, result if kept is None else replace(result, lanes=result.lanes + kept))
                 return
             worker.check_opening(fingerprint, result)
             if not self._is_predicted:  # F7

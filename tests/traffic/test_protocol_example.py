@@ -79,6 +79,7 @@ def second_root(
             LANES,
             {c: second_node.Child(i, (address, port)) for i, (c, address) in enumerate(children.items())},
             tuple((address, port) for address in receivers),
+            ranks={(address, port): (rank,) for rank, address in enumerate(receivers)},
         ),
         faults,
     ) as link:
