@@ -21,6 +21,7 @@ from netfold.protocol.connection import Connection
 from netfold.traffic.membership import process_jobs
 from netfold.traffic.membership.jobs import KeptJob
 from netfold.traffic.membership.process_jobs import EnteredJob, cancel_abandoned_jobs, take_kept_job
+from tests.process_watches import await_no_watch
 from tests.traffic.scripted_controller import serve
 
 RunMember = Callable[..., None]
@@ -136,6 +137,20 @@ def test_a_process_whose_calls_failed_leaves_its_kept_job_to_those_that_follow(
     where = jobs[1]
     run_member(where, "kept", leaves=True, generation=0, run="run", has_failed=has_failed)
     assert take_kept_job(where, "run") == (KeptJob("kept", 0) if has_failed else None)
+
+
+def test_a_process_whose_calls_failed_may_follow_itself(jobs: tuple[Jobs, Connection], tmp_path: Path):
+    """It destroys its groups and makes new ones. Its file is gone then, and its watch."""
+    controller, where = jobs
+    controller.running = {"kept": False}
+    entered = EnteredJob(where, "kept", "h1", "rank 0 at host h1", generation=2, run="run")
+    assert take_kept_job(where, "run") is None
+    entered.leave(has_failed=True)
+    assert cancel_abandoned_jobs(where, 10, "another run") == []
+    assert take_kept_job(where, "run") == KeptJob("kept", 2)
+    assert take_kept_job(where, "run") is None
+    await_no_watch(tmp_path)
+    assert controller.running == {"kept": False}
 
 
 def test_a_kept_job_of_another_run_is_canceled(jobs: tuple[Jobs, Connection], run_member: RunMember):

@@ -46,6 +46,10 @@ _KEEP_S = 86_400.0
 change."""
 
 
+_LEFT: dict[Path, EnteredJob] = {}
+"""By their files, jobs that this process has left to those that follow."""
+
+
 @dataclass(frozen=True)
 class ProcessJob:
     """`host`: as which the process is a member, or the first process of its host. `member`: for messages. `started`: of
@@ -121,8 +125,12 @@ class EnteredJob:
 
     def leave(self, *, has_failed: bool = False) -> None:
         """To be called after this process has left the job. A forked child, which is no member, leaves nothing. Nor
-        does a process whose calls failed, in a run where others follow: they find its file."""
-        if os.getpid() != self._process or (has_failed and self._run):
+        does a process whose calls failed, in a run where others follow, or this process again: they find its file."""
+        if os.getpid() != self._process:
+            return
+        if has_failed and self._run:
+            if self._path is not None:
+                _LEFT[self._path] = self
             return
         if self._path is not None:
             with contextlib.suppress(OSError):
@@ -164,15 +172,18 @@ def _forget_when_taken(where: Connection, path: Path, entry: ProcessJob) -> None
 
 
 def take_kept_job(where: Connection, run: str) -> KeptJob | None:
-    """The newest job that ended processes of the run have left on this machine. The caller takes it over: its files are
-    gone."""
+    """The newest job that processes of the run have left on this machine: this one, or those that have ended. The
+    caller takes it over: its files are gone."""
     found: dict[float, KeptJob] = {}
-    for path, entry in _abandoned():
+    for path, entry in _entries():
         is_own = (entry.run, entry.controller) == (run, where.address)
-        if run and is_own and entry.generation is not None:
+        is_left = path in _LEFT or _has_ended(entry)
+        if run and is_own and entry.generation is not None and is_left:
             with contextlib.suppress(OSError):
                 found[path.stat().st_mtime] = KeptJob(entry.job, entry.generation, entry.token)
                 path.unlink()
+            if (left := _LEFT.pop(path, None)) is not None:
+                left.leave()
     return found[max(found)] if found else None
 
 
@@ -182,7 +193,9 @@ def cancel_abandoned_jobs(where: Connection, timeout: float, run: str = "") -> l
     _forget_old_folders()
     canceled = []
     deadline = time.monotonic() + timeout
-    for path, entry in _abandoned():
+    for path, entry in _entries():
+        if not _has_ended(entry):
+            continue
         if entry.controller != where.address:
             _forget_old(path)
             continue
@@ -207,13 +220,15 @@ def _is_taken(where: Connection, path: Path, entry: ProcessJob, timeout: float) 
     return True
 
 
-def _abandoned() -> Iterator[tuple[Path, ProcessJob]]:
+def _entries() -> Iterator[tuple[Path, ProcessJob]]:
     with contextlib.suppress(OSError):
         for path in sorted(_folder().glob("*.json")):
             with contextlib.suppress(OSError, ValueError, TypeError):
-                entry = ProcessJob.read(path.read_text())
-                if _started(entry.pid) != entry.started:
-                    yield path, entry
+                yield path, ProcessJob.read(path.read_text())
+
+
+def _has_ended(entry: ProcessJob) -> bool:
+    return _started(entry.pid) != entry.started
 
 
 def _forget_old(path: Path) -> None:
