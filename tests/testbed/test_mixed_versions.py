@@ -13,10 +13,7 @@ import pytest
 from netfold.testbed.processes import ProcessGroup
 from netfold.testbed.testbed import Testbed
 from netfold.testbed.torchrun import TORCH_PYTHON, TorchProgram, torchrun_tasks
-from tests.testbed.test_upgrade import REPOSITORY, tree_of
-
-WITHOUT_TARGETS = "5cd2f5adb0816106a9ba8c87f660d7285e2e4b11"
-"""The last revision whose members do not know targets."""
+from tests.history import REPOSITORY, WITHOUT_TARGETS, tree_of
 
 RANK = Path(__file__).with_name("mixed_rank.py")
 HOSTS = ("h1", "h2", "h5", "h6")
@@ -32,17 +29,20 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree_of(WITHOUT_TARGETS, tmp_path_factory.mktemp("old"))
 
 
-def test_ranks_of_two_versions_make_the_same_calls(old: Path):
-    """Both versions once have rank 0, which decides for all."""
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_ranks_of_two_versions_make_the_same_calls(old: Path, restarts: int):
+    """Both versions once have rank 0, which decides for all. With restarts, for which the older keeps no job, it is the
+    newer one."""
     with Testbed(target="softswitch", lanes=64, name="mixv", first_grpc_port=20200) as system:
         addresses = {host: system.address(host) for host in HOSTS}
-        for number, trees in enumerate([(old, REPOSITORY), (REPOSITORY, old)]):
+        for number, trees in enumerate([(old, REPOSITORY), (REPOSITORY, old)][restarts:]):
             folder = system.directory / f"ranks{number}"
             folder.mkdir()
             is_explained, tasks = folder / "explained", []
             for place, tree in enumerate(trees):
                 arguments = ("--until", is_explained)
-                program = TorchProgram(RANK, arguments, 1, {"PYTHONPATH": str(tree)}, "--out")
+                environment = {"PYTHONPATH": str(tree), "PET_MAX_RESTARTS": str(restarts)}
+                program = TorchProgram(RANK, arguments, 1, environment, "--out")
                 every = torchrun_tasks(program, addresses, folder, 29761 + number)
                 tasks += every[2 * place : 2 * place + 2]
             with ProcessGroup(system.net, tasks) as ranks:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,7 +32,9 @@ from netfold.traffic.errors import (  # noqa: E402
 )
 from netfold.traffic.membership import jobs  # noqa: E402
 from netfold.traffic.membership.job_options import LEASE_MS  # noqa: E402
+from netfold.traffic.membership.jobs import KeptJob  # noqa: E402
 from netfold.traffic.membership.process_jobs import CANCELED_BY  # noqa: E402
+from netfold.traffic.pytorch.kept_job import Succession  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
 from tests.process_watches import kill_watches  # noqa: E402
@@ -392,6 +394,22 @@ def test_a_rendezvous_ignores_what_an_earlier_attempt_left_in_the_store(fabric: 
     assert layouts[0].session == layouts[1].session
     assert isinstance(first[0], RankLayout)
     assert first[0].session != layouts[0].session
+
+
+def test_ranks_beside_one_of_an_earlier_version_follow_none_and_leave_no_job(fabric: Fabric):
+    """It can neither follow in a job nor publish that it has joined one, for which the others would wait."""
+    store, infos = empty_store(), [HostInfo(f"m{rank}", (), f"h{rank + 1}", "new") for rank in range(2)]
+    before = replace(infos[0], job_before=KeptJob("before", 3))
+    kept = Succession(is_kept=True)
+    with ThreadPoolExecutor(2) as pool:
+        leader = pool.submit(rendezvous, store, 0, 2, TorchOptions(), 30, before, kept)
+        store.wait(["session"])
+        earlier = asdict(infos[1])
+        del earlier["version"]
+        store.set(f"{store.get('session').decode()}/host1", json.dumps(earlier))
+        layout = leader.result(30)
+    assert (layout.is_kept, layout.is_one_version, layout.generation) == (False, False, 0)
+    assert [job["name"] for job in fabric.controller.jobs] == [layout.job]
 
 
 def test_a_rendezvous_ignores_an_earlier_attempt_of_fewer_ranks(fabric: Fabric):

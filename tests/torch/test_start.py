@@ -158,7 +158,7 @@ def joins(
     monkeypatch.setattr(joining, "_open_reducer", lambda *_: (reducer, None))
     monkeypatch.setattr(joining, "_agree_on_targets", lambda *_: False)
     monkeypatch.setattr(joining, "_enter_job", lambda *_: None)
-    layout = RankLayout("s", "kept", (0, 1), names=("h1", "h2"), is_kept=True)
+    layout = RankLayout("s", "kept", (0, 1), names=("h1", "h2"), is_kept=True, is_one_version=True)
     return open_session(layout, store, rank, FlightRecorder("", "0", (0, 1), rank), 60)
 
 
@@ -176,6 +176,18 @@ def test_no_rank_of_a_kept_job_goes_on_before_all_have_joined(monkeypatch: pytes
 def test_the_end_of_a_kept_job_ends_the_wait_for_its_ranks(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(TrafficError, match="a rank did not join: interrupted"):
         joins(EndedReducer(), monkeypatch, dist.HashStore(), 0)
+
+
+def test_the_end_of_the_store_ends_the_wait_for_ranks(monkeypatch: pytest.MonkeyPatch):
+    """Rank 0 may have it, and die."""
+    host = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = dist.TCPStore("127.0.0.1", host.port, is_master=False, wait_for_workers=False)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(joins, joining.NoReducer(), monkeypatch, store, 0)
+        host.wait(["joined0"])
+        del host
+        with pytest.raises(dist.DistError):
+            first.result(PATIENT_S)
 
 
 def test_steps_of_making_a_group_share_its_timeout(

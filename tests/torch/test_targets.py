@@ -5,10 +5,10 @@ two ranks, the others one."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,6 +21,7 @@ import torch.distributed._functional_collectives as functional  # noqa: E402
 from netfold.traffic.pytorch.collectives import GATHER_MAX_BYTES, collectives_of  # noqa: E402
 from netfold.traffic.pytorch.in_network import InNetworkReducer  # noqa: E402
 from netfold.traffic.pytorch.joining import _agree_on_targets  # noqa: E402
+from netfold.traffic.pytorch.rendezvous import RankLayout  # noqa: E402
 from tests.torch.world import World, world  # noqa: E402
 
 all_gather_single = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -250,18 +251,32 @@ def test_no_rank_leaves_a_barrier_before_all_have_come(ranks: World):
         assert max(began for began, _ in times) <= min(ended for _, ended in times)
 
 
+class Assigned:
+    """A reducer over hosts. Its job has targets until an old member joins."""
+
+    def __init__(self, joined: threading.Event) -> None:
+        self._joined = joined
+
+    @property
+    def has_targets(self) -> bool:
+        return not self._joined.is_set()
+
+
 @pytest.mark.parametrize("old", [(), (0,), (2,), (0, 1)], ids=["none", "rank 0", "rank 2", "host of rank 0"])
 def test_ranks_agree_on_targets_beside_members_that_know_none(old: tuple[int, ...]):
-    """Old ranks publish nothing. The assignments of a job with an old member have no targets."""
-    store, deadline = dist.HashStore(), time.monotonic() + 10
-    reducer = cast(InNetworkReducer, SimpleNamespace(has_targets=not old))
+    """Old ranks publish nothing, and join last."""
+    store, deadline, joined = dist.HashStore(), time.monotonic() + 60, threading.Event()
+    reducer = cast(InNetworkReducer, Assigned(joined))
+    layout = RankLayout("s", "job", (0, 0, 1, 2), is_one_version=not old)
     first = {0: 0, 1: 0, 2: 2, 3: 3}
     with ThreadPoolExecutor(RANKS) as pool:
         agreed = [
-            pool.submit(_agree_on_targets, store, rank, host, reducer if rank == host else None, deadline)
+            pool.submit(_agree_on_targets, layout, store, rank, reducer if rank == host else None, deadline)
             for rank, host in first.items()
             if rank not in old and (host not in old or rank == host)
         ]
+        if old:
+            joined.set()
         assert {one.result() for one in agreed} == {not old}
 
 

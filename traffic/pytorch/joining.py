@@ -145,9 +145,8 @@ def _join(layout: RankLayout, store: Any, rank: int, deadline: float, run: str) 
     reducer: Reducer = NoReducer()
     try:
         reducer, worker = _open_reducer(layout, store, rank, deadline)
-        first = layout.ranks_on_host(rank)[0]
-        has_targets = bool(layout.job) and _agree_on_targets(store, rank, first, worker, deadline)
-        if layout.is_kept and not layout.start_s:
+        has_targets = bool(layout.job) and _agree_on_targets(layout, store, rank, worker, deadline)
+        if layout.is_kept and layout.is_one_version and not layout.start_s:
             _await_ranks(layout, store, rank, reducer, deadline)
     except BaseException:
         _leave(Joined(reducer, job), has_failed=True)
@@ -165,7 +164,7 @@ def _await_ranks(layout: RankLayout, store: Any, rank: int, reducer: Reducer, de
     while True:
         try:
             store.wait(keys, _WAIT)
-        except (dist.DistStoreError, RuntimeError) as error:
+        except dist.DistStoreError as error:  # a store that has ended raises DistNetworkError
             if failures:
                 raise TrafficError(f"a rank did not join: {failures[0]}") from failures[0]
             if time.monotonic() >= deadline:
@@ -175,18 +174,30 @@ def _await_ranks(layout: RankLayout, store: Any, rank: int, reducer: Reducer, de
 
 
 def _agree_on_targets(
-    store: Any, rank: int, first_on_host: int, hosts: InNetworkReducer | None, deadline: float
+    layout: RankLayout, store: Any, rank: int, hosts: InNetworkReducer | None, deadline: float
 ) -> bool:
-    """Whether calls have blocks. Rank 0 publishes it, because another rank may have joined in another epoch. A member
-    that knows no targets publishes nothing. The assignments of its job have none, and no host waits for it."""
-    key = f"targets of {first_on_host}"
+    """Whether calls have blocks. Rank 0 decides it, because another rank may have joined in another epoch. The first
+    rank of a host publishes it there. Raises TrafficError."""
+    key = f"targets of {layout.ranks_on_host(rank)[0]}"
     if hosts is None:
         return read_key(store, key, deadline) == b"1"
-    agreed = hosts.has_targets
-    if rank and agreed:
-        agreed = read_key(store, "targets of 0", deadline) == b"1"
+    if rank == 0:
+        agreed = layout.is_one_version and hosts.has_targets
+    else:
+        is_published = hosts.has_targets if layout.is_one_version else _await_targets(store, hosts, deadline)
+        agreed = is_published and read_key(store, "targets of 0", deadline) == b"1"
     store.set(key, str(int(agreed)))
     return agreed
+
+
+def _await_targets(store: Any, hosts: InNetworkReducer, deadline: float) -> bool:
+    """Whether rank 0 publishes if calls have blocks. It may be of a version that knows no targets: then the job has
+    none from the epoch on in which it joins."""
+    while hosts.has_targets and time.monotonic() < deadline:
+        with contextlib.suppress(dist.DistStoreError):
+            store.wait(["targets of 0"], _WAIT)
+            return True
+    return False
 
 
 def _enter_job(layout: RankLayout, rank: int, run: str) -> EnteredJob:

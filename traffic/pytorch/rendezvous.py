@@ -37,6 +37,7 @@ from netfold.traffic.pytorch.options import Fallback, TorchOptions
 log = logging.getLogger("netfold.torch")
 
 _SESSION = "session"
+_VERSION = 1
 _CANCEL_S = 10.0
 _LOOK_UP_S = 10.0
 _RETRY_S = 0.05
@@ -48,7 +49,8 @@ _WAIT = timedelta(seconds=0.5)
 class HostInfo:
     """The host of a rank, as the rank sees it. Ranks of equal `machine` and `host` share a host. `host`:
     NETFOLD_HOST, or empty. `nonce`: of this process and attempt. `fallback`: the rule of its options; a rank of an
-    earlier version fails. `job_before`: which the ranks before have left, as far as this rank knows."""
+    earlier version fails. `job_before`: which the ranks before have left, as far as this rank knows. `version`: of
+    what ranks publish, and of the jobs that they can follow; 0 of earlier versions."""
 
     machine: str
     addresses: tuple[str, ...]
@@ -56,6 +58,7 @@ class HostInfo:
     nonce: str
     fallback: str = Fallback.FAIL
     job_before: KeptJob | None = None
+    version: int = _VERSION
 
     @classmethod
     def of_this_process(cls) -> Self:
@@ -72,6 +75,7 @@ class HostInfo:
             *(found["machine"], tuple(found["addresses"]), found["host"], found["nonce"]),
             found.get("fallback", Fallback.FAIL),
             KeptJob(**before) if before else None,
+            found.get("version", 0),
         )
 
 
@@ -83,7 +87,7 @@ class RankLayout:
     `group_rate`: of TorchOptions. `token`: of the job's members. `start_s`: ranks that have not joined the job after
     this time go by Gloo, all of them; 0: they fail. `fallback_reason`: why all go by Gloo; "": they join the job.
     `generation`: of the job's workers. `is_kept`: the job outlives these ranks, for those that follow. `entered`: at
-    the rank that submitted the job, which is in it since."""
+    the rank that submitted the job, which is in it since. `is_one_version`: all ranks publish the same in the store."""
 
     session: str
     job: str
@@ -96,6 +100,7 @@ class RankLayout:
     fallback_reason: str = ""
     generation: int = 0
     is_kept: bool = False
+    is_one_version: bool = False
     token: str = field(default="", repr=False)
     entered: EnteredJob | None = field(default=None, repr=False, compare=False)
 
@@ -240,10 +245,13 @@ def _make_layout(
     places = tuple(hosts.index((info.machine, info.host)) for info in infos)
     layout = RankLayout(session, "", places, report=options.report)
     before = [info.job_before for info in infos if info.job_before is not None]
+    is_one_version = len({info.version for info in infos}) == 1
+    if before and (len(hosts) == 1 or not is_one_version):
+        end_jobs(connection(), before)
+        before = []
     if len(hosts) == 1:
-        if before:
-            end_jobs(connection(), before)
         return layout
+    succession = replace(succession, is_kept=succession.is_kept and is_one_version)
     of_hosts = [infos[places.index(place)] for place in range(len(hosts))]
     falls_back = options.fallback == Fallback.GLOO
     entered = None
@@ -278,6 +286,7 @@ def _make_layout(
         start_s=_seconds_to(deadline) if falls_back else 0.0,
         generation=job.generation,
         is_kept=succession.is_kept,
+        is_one_version=is_one_version,
         token=job.token,
         entered=entered,
     )
