@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from netfold.testbed.network.network import Network
@@ -39,14 +39,17 @@ def ranks_of(
     folder: Path,
     *,
     prefix: Sequence[object] = (),
+    prefixes: Mapping[str, Sequence[object]] | None = None,
 ) -> ProcessGroup:
-    """Python workers of a job that was submitted. `controller`: its address. `prefix`: of the command of each."""
+    """Python workers of a job that was submitted. `controller`: its address. `prefix`: of the command of each; of some
+    hosts another one, in `prefixes`."""
     tasks = []
     for number, host in enumerate(hosts):
         result = folder / f"{job}-{host}.json"
         member = ["--job", job, "--host", host, "--controller", controller]
         own = ["--ranks", len(hosts), "--number", number, "--out", result]
-        command = [*prefix, sys.executable, "-P", RANK, *files_of(folder, job), *member, *own]
+        own_prefix = (prefixes or {}).get(host, prefix)
+        command = [*own_prefix, sys.executable, "-P", RANK, *files_of(folder, job), *member, *own]
         tasks.append(HostTask(host, command, result))
     return ProcessGroup(net, tasks)
 
