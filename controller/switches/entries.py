@@ -9,6 +9,8 @@ All values are plain integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Any
 
 import finsy as fy
 
@@ -198,7 +200,7 @@ class Codec:
             raise UnknownEntityError(f"{held!r}")
         if held.is_const or held.is_default_action or _bare(held.table_id) not in self._tables:
             return None
-        match: dict[str, Field] = dict(held.match or {})
+        match = {name: _plain(value) for name, value in (held.match or {}).items()}
         return entry(_bare(held.table_id), match, *_decoded_actions(held), priority=held.priority)
 
 
@@ -216,7 +218,14 @@ def _decoded_actions(held: fy.P4TableEntry) -> list[Action]:
 
 
 def _decoded_action(held: fy.P4TableAction) -> Action:
-    return action(_bare(held.name), **held.args)
+    return action(_bare(held.name), **{name: int(value) for name, value in held.args.items()})
+
+
+def _plain(value: Any) -> Field:
+    """The number in what finsy makes of a value: an address where the P4Info has `@format`."""
+    if isinstance(value, IPv4Network):
+        return int(value.network_address), value.prefixlen
+    return value if isinstance(value, tuple) else int(value)
 
 
 def _bare(name: str) -> str:

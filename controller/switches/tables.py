@@ -10,7 +10,7 @@ uplink, downlink               p4src/common/tree_routes.p4    the ports by which
 owners                         p4src/v1model/targets.p4       the port towards the worker that wants, or gives, lanes
 quorums                        p4src/quorum/on.p4             contributions that are enough to seal a sum
 ipv4_routes, arp_responder     p4src/common/forwarding.p4     packets that are no gradients
-hash_seeds                     p4src/v1model/hash_seed.p4     choice of one of several equal paths
+hash_seeds                     p4src/common/hash_seed.p4      choice of one of several equal paths
 neighbors, ecn_thresholds      p4src/common/delivery.p4       last step before a packet is sent, one entry a port
 """
 
@@ -174,10 +174,10 @@ def route(to: IPv4Network, ports: Iterable[int]) -> TableEntry:
 
 
 def hash_seed(device_id: int) -> TableEntry:
-    """The switch's own factor of the hash by which ECMP sets share flows: odd, and unrelated to those of other ids."""
+    """The switch's own summand of the hash by which ECMP sets share flows, unrelated to those of other ids."""
     digest = hashlib.sha256(device_id.to_bytes(8, "big")).digest()
     return entry(
-        "hash_seeds", {"version": 4}, action("set_hash_seed", seed=int.from_bytes(digest[:4], "big") | 1)
+        "hash_seeds", {"version": 4}, action("set_hash_seed", seed=int.from_bytes(digest[:4], "big"))
     )
 
 

@@ -42,7 +42,7 @@ control Admission(in headers_t hdr, inout metadata_t meta) {
     }
 
     @brief("This switch is on the path of the child's edge.")
-    action forward(tree_index_t tree_index, port_t port) {
+    action forward(tree_index_t tree_index, NEIGHBOR port_t port) {
         meta.role = role_t.FORWARD;
         meta.tree_index = tree_index;
         meta.up_port = port;
@@ -61,6 +61,7 @@ control Admission(in headers_t hdr, inout metadata_t meta) {
         meta.slot.index = (slot_index_t)(base + hdr.netfold.slot);
     }
 
+    @id(1)
     table admission {
         key = {
             meta.ingress_port      : exact   @name("ingress_port");

@@ -11,17 +11,18 @@ control Delivery(inout EGRESS_HEADERS hdr, inout EGRESS_METADATA meta, in EGRESS
     bit<32> depth;
     bit<32> ecn_margin;  // threshold - depth, at least 0
 
-    action to_switch(mac_t src, mac_t dst) {
+    action to_switch(@format(MAC_ADDRESS) mac_t src, @format(MAC_ADDRESS) mac_t dst) {
         hdr.ethernet.src = src;
         hdr.ethernet.dst = dst;
     }
 
-    action to_host(mac_t src, mac_t dst, ipv4_t address) {
+    action to_host(@format(MAC_ADDRESS) mac_t src, @format(MAC_ADDRESS) mac_t dst, @format(IPV4_ADDRESS) ipv4_t address) {
         hdr.ethernet.src = src;
         hdr.ethernet.dst = dst;
         host_address = address;
     }
 
+    @id(10)
     table neighbors {
         key = { standard.egress_port : exact @name("port"); }
         actions = { to_switch; to_host; @defaultonly NoAction; }
@@ -34,6 +35,7 @@ control Delivery(inout EGRESS_HEADERS hdr, inout EGRESS_METADATA meta, in EGRESS
     }
 
     @brief("The queue depth from which ECN-capable packets are marked; no entry, no marking.")
+    @id(11)
     table ecn_thresholds {
         key = { standard.egress_port : exact @name("port"); }
         actions = { set_ecn_threshold; @defaultonly NoAction; }

@@ -11,28 +11,25 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, EGRESS_TARGET) {
         DROP;
     }
 
-    action nexthop(port_t port) {
+    action nexthop(NEIGHBOR port_t port) {
         SEND_BY(port);
         ROUTED;
     }
 
     NEXTHOP_SETS
 
+    @id(8)
     table ipv4_routes {
         key = {
-            hdr.ipv4.dst      : lpm      @name("destination");
-            hdr.ipv4.src      : selector;
-            hdr.ipv4.dst      : selector;
-            hdr.ipv4.protocol : selector;
-            meta.l4_src_port  : selector;
-            meta.l4_dst_port  : selector;
+            hdr.ipv4.dst : lpm @name("destination") @format(IPV4_ADDRESS);
+            FLOW_SELECTORS
         }
         actions = { nexthop; }
         implementation = NEXTHOP_CHOICE;
         size = ROUTES;
     }
 
-    action reply(mac_t mac) {
+    action reply(@format(MAC_ADDRESS) mac_t mac) {
         ipv4_t target = hdr.arp.target_ip;
         hdr.ethernet.dst = hdr.ethernet.src;
         hdr.ethernet.src = mac;
@@ -44,8 +41,9 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, EGRESS_TARGET) {
         SEND_BY(meta.ingress_port);
     }
 
+    @id(9)
     table arp_responder {
-        key = { hdr.arp.target_ip : lpm @name("target"); }
+        key = { hdr.arp.target_ip : lpm @name("target") @format(IPV4_ADDRESS); }
         actions = { reply; @defaultonly drop; }
         const default_action = drop();
         size = ROUTES;

@@ -39,6 +39,8 @@ struct metadata_t {
     bit<1>       routed;          // the egress writes the MAC addresses of the port's neighbor
     bit<16>      l4_src_port;
     bit<16>      l4_dst_port;
+    bit<32>      flow_1;          // hashes of addresses, protocol and ports, each with this switch's seed
+    bit<32>      flow_2;
 }
 
 #endif

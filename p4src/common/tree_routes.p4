@@ -5,11 +5,12 @@
 
 control TreeRoutes(inout metadata_t meta) {
 
-    action up(port_t port, child_t child) {
+    action up(NEIGHBOR port_t port, child_t child) {
         meta.up_port = port;
         meta.up_child = child;
     }
 
+    @id(2)
     table uplink {
         key = { meta.tree_index : exact @name("tree_index"); }
         actions = { up; @defaultonly NoAction; }
@@ -17,10 +18,11 @@ control TreeRoutes(inout metadata_t meta) {
         size = TREES;
     }
 
-    action down(group_t group) {
+    action down(@refers_to(builtin::multicast_group_table, multicast_group_id) group_t group) {
         meta.down_group = group;
     }
 
+    @id(3)
     table downlink {
         key = { meta.tree_index : exact @name("tree_index"); }
         actions = { down; @defaultonly NoAction; }

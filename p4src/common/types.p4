@@ -12,6 +12,9 @@ typedef bit<32> ipv4_t;
 typedef bit<9>  port_t;
 typedef bit<16> group_t;       // multicast group
 
+// Of an action's port: `neighbors` has an entry for it.
+#define NEIGHBOR @refers_to(neighbors, port)
+
 typedef bit<16> tree_t;
 typedef bit<10> tree_index_t;  // a tree's compact number on this switch; 0 is no tree
 typedef bit<16> child_t;

@@ -3,8 +3,14 @@
 
 // What happens next? Read this table first: its rows are those of docs/reference/protocol.md, sections 3.2 and 3.7.
 //
-// The program's quorum (quorum/on.p4 or quorum/off.p4) defines SEAL_KEY, ROW and QUORUM_ROWS: a program without quorums
-// has neither the key `seal` nor the rows that need it. The target (arch.p4) defines ANNOTATE.
+// A program with quorums (HAS_QUORUM, quorum/on.p4) has the key `seal`, and the rows that need it. The target (arch.p4) defines
+// ANNOTATE.
+
+#ifdef HAS_QUORUM
+#define ROW(role, kind, age, seal, duplicate, complete, ttl) (role, kind, age, seal, duplicate, complete, ttl)
+#else
+#define ROW(role, kind, age, seal, duplicate, complete, ttl) (role, kind, age, duplicate, complete, ttl)
+#endif
 
 control Verdict(inout headers_t hdr, inout metadata_t meta) {
 
@@ -76,21 +82,39 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
         hdr.netfold.tag = meta.slot.tag;
     }
 
-    QUORUM_VERDICTS
+#ifdef HAS_QUORUM
+    // The sealed sum, to the late sender alone.
+    action send_late() {
+        meta.verdict = verdict_t.LATE;
+        make_result();
+    }
 
+    // A result without a sum, to its sender alone.
+    action send_slot_reused() {
+        meta.verdict = verdict_t.SLOT_REUSED;
+        make_result();
+        hdr.netfold.flags = FLAG_QUORUM | FLAG_SLOT_REUSED;
+    }
+#endif
+
+    @id(5)
     table verdict {
         key = {
             meta.role              : exact   @name("role");
             hdr.netfold.kind       : ternary @name("kind");
             meta.slot.age          : ternary @name("age");
-            SEAL_KEY
+#ifdef HAS_QUORUM
+            meta.slot.seal         : ternary @name("seal");
+#endif
             meta.slot.is_duplicate : ternary @name("duplicate");
             meta.slot.is_complete  : ternary @name("complete");
             hdr.ipv4.ttl           : ternary @name("ttl");
         }
         actions = {
             refuse; drop; accumulate; send_result; resend_result; send_sum; resend_sum; forward; multicast; read_slot; reset_slot;
-            QUORUM_VERDICT_ACTIONS
+#ifdef HAS_QUORUM
+            send_late; send_slot_reused;
+#endif
         }
         const entries = {
             //  role               kind          age          seal  duplicate complete  ttl
@@ -105,16 +129,16 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
             ROW(role_t.MULTICAST,  _,            _,           _,        _, _, _) : multicast();
 
             // Section 3.7: the sum is sealed, or the slot holds a newer chunk.
-            QUORUM_ROWS(
-                ROW(role_t.INNER,  _,            _, seal_t.SEALING,     _, _, _) : send_sum();
-                ROW(role_t.ROOT,   _,            _, seal_t.SEALING,     _, _, _) : send_result();
-                ROW(role_t.INNER,  _,            _, seal_t.SEALED,      _, _, _) : resend_sum();
-                ROW(role_t.ROOT,   _,            _, seal_t.SEALED,      _, _, _) : resend_result();
-                ROW(role_t.ROOT,   _,            _, seal_t.LATE,        _, _, _) : send_late();
-                ROW(role_t.ROOT,   _,            _, seal_t.SLOT_REUSED, _, _, _) : send_slot_reused();
-                ROW(role_t.INNER,  _,            _, seal_t.BYPASS,      _, _, 0 &&& 0xFE) : drop(verdict_t.EXPIRED);
-                ROW(role_t.INNER,  _,            _, seal_t.BYPASS,      _, _, _) : forward();
-            )
+#ifdef HAS_QUORUM
+            ROW(role_t.INNER,      _,            _,           seal_t.SEALING, _, _, _) : send_sum();
+            ROW(role_t.ROOT,       _,            _,           seal_t.SEALING, _, _, _) : send_result();
+            ROW(role_t.INNER,      _,            _,           seal_t.SEALED, _, _, _) : resend_sum();
+            ROW(role_t.ROOT,       _,            _,           seal_t.SEALED, _, _, _) : resend_result();
+            ROW(role_t.ROOT,       _,            _,           seal_t.LATE, _, _, _) : send_late();
+            ROW(role_t.ROOT,       _,            _,           seal_t.SLOT_REUSED, _, _, _) : send_slot_reused();
+            ROW(role_t.INNER,      _,            _,           seal_t.BYPASS, _, _, 0 &&& 0xFE) : drop(verdict_t.EXPIRED);
+            ROW(role_t.INNER,      _,            _,           seal_t.BYPASS, _, _, _) : forward();
+#endif
 
             // Section 3.2. The slot holds a newer chunk: all senders have this one's result.
             ROW(role_t.INNER,      _,            age_t.OLDER, _,        _, _, _) : drop(verdict_t.STALE_CHUNK);
@@ -143,3 +167,4 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 #undef RESET_IP_FIELDS
+#undef ROW

@@ -16,23 +16,7 @@
 #ifndef NETFOLD_QUORUM
 #define NETFOLD_QUORUM
 
-// For the table of common/verdict.p4.
-#define SEAL_KEY meta.slot.seal : ternary @name("seal");
-#define ROW(role, kind, age, seal, duplicate, complete, ttl) (role, kind, age, seal, duplicate, complete, ttl)
-#define QUORUM_ROWS(...) __VA_ARGS__
-#define QUORUM_VERDICT_ACTIONS send_late; send_slot_reused;
-#define QUORUM_VERDICTS \
-    /* The sealed sum, to the late sender alone. */ \
-    action send_late() { \
-        meta.verdict = verdict_t.LATE; \
-        make_result(); \
-    } \
-    /* A result without a sum, to its sender alone. */ \
-    action send_slot_reused() { \
-        meta.verdict = verdict_t.SLOT_REUSED; \
-        make_result(); \
-        hdr.netfold.flags = FLAG_QUORUM | FLAG_SLOT_REUSED; \
-    }
+#define HAS_QUORUM  // common/verdict.p4 has the rows
 
 #define COUNT 6:0
 
@@ -50,6 +34,7 @@ control Quorum(inout headers_t hdr, inout metadata_t meta) {
         quorum = min_contributions;
     }
 
+    @id(4)
     table quorums {
         key = { meta.tree_index : exact @name("tree_index"); }
         actions = { set_quorum; @defaultonly NoAction; }

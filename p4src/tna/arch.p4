@@ -133,6 +133,12 @@ struct egress_headers_t {
 #define SEPARATE_STAGE_0_FLAGS
 #endif
 
+#define FLOW_SELECTORS \
+    hdr.ipv4.src      : selector; \
+    hdr.ipv4.dst      : selector; \
+    hdr.ipv4.protocol : selector; \
+    meta.l4_src_port  : selector; \
+    meta.l4_dst_port  : selector;
 #define NEXTHOP_SETS \
     Hash<bit<14>>(HashAlgorithm_t.CRC16) flow_hash; \
     ActionProfile(NEXTHOPS) nexthops; \

@@ -42,6 +42,13 @@ FLAGS = ("--std", "p4-16", "-Werror", "--Wdisable=unsupported")
 TIMEOUT_S = 300
 
 
+TEXT_HEAD = """\
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+// {source} with its includes and macros replaced, by `make p4`: for editors; nothing compiles it
+
+"""
+
 CHILDREN = 32
 """Children of a node without -DCHILDREN (p4src/common/sizes.p4)."""
 
@@ -79,6 +86,12 @@ class Profile:
     def p4info(self) -> str:
         """Name of its P4Info."""
         return f"{self.key}{P4INFO_SUFFIX}"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of what is compiled: the program, its P4Info, and of one program its text without a preprocessor, for
+        editors that have none."""
+        return (self.program, self.p4info, *([f"{self.key}.p4"] if self == Profile(64) else []))
 
 
 PROFILES = tuple(Profile(p.lanes, p.children, p.form) for p in own_programs().values() if p.form is not None)
@@ -132,15 +145,21 @@ def compile_all(target: Path, profiles: Sequence[Profile] = PROFILES) -> Manifes
     return manifest
 
 
-def compile_one(profile: Profile, target: Path, *flags: str) -> tuple[Path, Path]:
-    """The compiler runs at the repository's root with a relative path, so that no path of a machine gets into the
-    artifacts; the JSON is written without blanks, which halves it. `flags`: beside those of every program."""
-    program, p4info = target / profile.program, target / profile.p4info
+def compile_one(profile: Profile, target: Path, *flags: str) -> list[Path]:
+    """Returns the files of `profile.files`. The compiler runs at the repository's root with a relative path, so that no
+    path of a machine gets into the artifacts; the JSON is written without blanks, which halves it. `flags`: beside
+    those of every program."""
+    program, p4info, *texts = made = [target / name for name in profile.files]
     source = profile.source.as_posix()
-    run_compiler([COMPILER, *FLAGS, *flags, source, "-o", str(program), "--p4runtime-files", str(p4info)])
+    options = ["-o", str(program), "--p4runtime-files", str(p4info)]
+    for text in texts:
+        options += ["--pp", str(text)]
+    run_compiler([COMPILER, *FLAGS, *flags, source, *options])
     compact = json.dumps(json.loads(program.read_text()), separators=(",", ":"))
     program.write_text(compact + "\n")
-    return program, p4info
+    for text in texts:
+        text.write_text(TEXT_HEAD.format(source=source) + text.read_text())
+    return made
 
 
 def run_compiler(command: list[str], timeout_s: float = TIMEOUT_S) -> str:
@@ -175,7 +194,7 @@ def stale(compiled: Path) -> list[str]:
         manifest = read_manifest(compiled)
     except ManifestError as error:
         return [str(error)]
-    wanted = {name for profile in PROFILES for name in (profile.program, profile.p4info)}
+    wanted = {name for profile in PROFILES for name in profile.files}
     wanted |= {f"{name}{P4INFO_SUFFIX}" for name in manifest.programs}
     files = (path for path in compiled.glob("netfold-*") if not path.name.endswith(".resources.json"))
     here = {path.name: sha256(path) for path in files}

@@ -62,7 +62,11 @@ const bit<32> MAX_QUEUE_US = 0x7FFFE;  // the longest time in a queue that a thr
         hdr.netfold.reserved = meta.annotation; \
         hdr.netfold.flags = hdr.netfold.flags | meta.quorum_flags;
 
-#define NEXTHOP_SETS   action_selector(HashAlgorithm.crc16, NEXTHOPS, 14) nexthops;
+#define FLOW_DIGESTS
+#define DIGEST_FLOW(n, ...) hash(meta.flow_##n, HashAlgorithm.crc32, 32w0, __VA_ARGS__, 64w0x100000000);
+
+#define FLOW_SELECTORS meta.flow_1 : selector; meta.flow_2 : selector;
+#define NEXTHOP_SETS   @id(1) action_selector(HashAlgorithm.crc32, NEXTHOPS, 14) nexthops;
 #define NEXTHOP_CHOICE nexthops
 
 // The egress.

@@ -1,7 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// netfold for v1model (softswitch, BMv2). A program of programs/ includes the transport, the lanes and the quorum before it.
+// netfold for v1model (softswitch, BMv2).
+//
+// A page of programs/ includes what this one uses, in this order: the sizes, types and terms of the target (arch.p4), the headers
+// of a transport, all headers and the metadata (headers.p4), lanes, transport and quorum. A macro has to precede the page that uses it.
+//
+// Metadata is 0 until something writes it: both targets of v1model begin every packet so, and no control sets a field to 0 first.
 //
 //            +------------------------------ ingress -------------------------------+      +------ egress ------+
 //   parser ->|  Classify -> TransportIn                                             |      |                    |
@@ -23,7 +28,7 @@
 #include "../common/verdict.p4"
 #include "../common/egress_select.p4"
 #include "targets.p4"
-#include "hash_seed.p4"
+#include "../common/hash_seed.p4"
 #include "../common/forwarding.p4"
 #include "../common/delivery.p4"
 
@@ -40,9 +45,11 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     HashSeed()     hash_seed;
     Forwarding()   forwarding;
 
+    @id(1)
     @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
     counter(VERDICT_CELLS, CounterType.packets_and_bytes) verdicts;
 
+    @id(2)
     @brief("Packets received, by port * 2 + 1 if of a job: admitted, or refused for its slot or epoch alone.")
     counter(PORTS * 2, CounterType.packets_and_bytes) port_rx;
 
@@ -99,6 +106,7 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
     ResultCut()    result_cut;
     TransportOut() transport_out;
 
+    @id(3)
     @brief("Packets sent, by port * 2 + 1 if of a job; each copy of a multicast. targeted_tx counts targeted ones.")
     counter(PORTS * 2, CounterType.packets_and_bytes) port_tx;
 

@@ -82,7 +82,10 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         icmp_quote_t quote = packet.lookahead<icmp_quote_t>();
         transition select(quote.ihl, quote.protocol, quote.src_port, quote.dst_port) {
             (5, PROTOCOL_UDP, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): quotes_netfold;
-            TRANSPORT_QUOTES
+#ifdef HAS_ROCE
+            (5, PROTOCOL_UDP, ROCE_UDP_PORT, _): quotes_roce;
+            (5, PROTOCOL_UDP, _, ROCE_UDP_PORT): quotes_roce;
+#endif
             (5, _, _, _):            accept;
             (_, PROTOCOL_UDP, _, _): quotes_netfold;
             default:                 accept;
@@ -95,7 +98,13 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         transition accept;
     }
 
-    TRANSPORT_QUOTE_STATES
+#ifdef HAS_ROCE
+    // TransportIn looks whether its receiver has queue pairs of a job.
+    state quotes_roce {
+        meta.quotes_roce = 1;
+        transition accept;
+    }
+#endif
 
     // Only the ports, for the ECMP hash.
     state parse_tcp_ports {

@@ -23,7 +23,7 @@ enum bit<2> cut_t {
 control SumForm(inout headers_t hdr, inout metadata_t meta) {
 
     @brief("The port of the result tree that leads to the owner of a target. alone: it leads to no other worker.")
-    action lead(port_t via, bit<1> alone) {
+    action lead(NEIGHBOR port_t via, bit<1> alone) {
         meta.owner_port = via;
         if (hdr.netfold.lanes[TARGET_ALL_BUT] == 0) {
             meta.cut = cut_t.ALL_BUT_ONE;
@@ -39,6 +39,7 @@ control SumForm(inout headers_t hdr, inout metadata_t meta) {
         }
     }
 
+    @id(6)
     table owners {
         key = {
             meta.tree_index                 : exact @name("tree_index");
@@ -77,6 +78,7 @@ control SumForm(inout headers_t hdr, inout metadata_t meta) {
 // length with which a packet came, so the bytes that leave follow from the packets of each form.
 control ResultCut(inout headers_t hdr, in metadata_t meta, in standard_metadata_t standard) {
 
+    @id(4)
     @brief("Targeted packets sent, by port * 2 + 1 if whole; each copy of a multicast.")
     counter(PORTS * 2, CounterType.packets) targeted_tx;
 

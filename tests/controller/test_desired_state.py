@@ -40,7 +40,7 @@ FABRICS = {
 SCHEMES = ("none", "lbmm", "atp", "switchml", "grid", "inart", "panama")
 
 
-def _placed(fabric: Fabric, spec: str) -> JobRecord:
+def placed(fabric: Fabric, spec: str) -> JobRecord:
     resolved = resolve_job(spec, fabric)
     plan = plan_job(fabric, PlanRequest(resolved))
     placement = allocate(fabric, PacketModel(32), resolved, plan, [], AllocationState(0, {}), after_epoch=0)
@@ -56,7 +56,7 @@ def _config(fabric: Fabric) -> FabricConfig:
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS)
 def test_every_worker_gets_one_result_and_an_answer_when_it_asks_again(fabric, scheme):
-    job = _placed(fabric, f"name: j\nscheme: {scheme}\n")
+    job = placed(fabric, f"name: j\nscheme: {scheme}\n")
     switches = desired_contents(_config(fabric), [job], FailedElements())
     workers = [h.name for h in fabric.hosts if not h.parameter_server]
     for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
@@ -74,7 +74,7 @@ def test_every_worker_gets_one_result_and_an_answer_when_it_asks_again(fabric, s
 
 def test_forged_packets_are_refused_with_their_reason():
     fabric = FABRICS["leaf-spine"]
-    job = _placed(fabric, "name: j\nscheme: switchml\n")
+    job = placed(fabric, "name: j\nscheme: switchml\n")
     switches = desired_contents(_config(fabric), [job], FailedElements())
     planned, tree = job.placement.trees[0], job.placement.plan.trees[0]
     leaf = fabric.attachment("h1")

@@ -61,10 +61,7 @@ def test_wire_p4_has_nothing_but_numbers():
 def rows() -> list[tuple[tuple[str, ...], str]]:
     """Keys and outcome, the verdict's name or `reason`, of each row in the order of the source."""
     text = re.sub(r"//.*", "", VERDICT.read_text())
-    text += re.sub(r"\\\n", "\n", (P4SRC / "quorum/on.p4").read_text())
-    verdicts = dict(
-        re.findall(r"action (\w+)\(\) \{\s*(?:/\*.*?\*/\s*)?meta\.verdict = verdict_t\.(\w+);", text)
-    )
+    verdicts = dict(re.findall(r"action (\w+)\(\) \{\s*meta\.verdict = verdict_t\.(\w+);", text))
     found = []
     for keys, action, argument in ROW.findall(VERDICT.read_text()):
         if action == "refuse":

@@ -49,15 +49,7 @@ header icrc_t {
 #define TRANSPORT_HEADER  bth_t bth;
 #define TRANSPORT_TRAILER icrc_t icrc;
 
-// For the parser: an ICMP error that quotes RoCE. TransportIn looks whether its receiver has queue pairs of a job.
-#define TRANSPORT_QUOTES \
-            (5, PROTOCOL_UDP, ROCE_UDP_PORT, _): quotes_roce; \
-            (5, PROTOCOL_UDP, _, ROCE_UDP_PORT): quotes_roce;
-#define TRANSPORT_QUOTE_STATES \
-    state quotes_roce { \
-        meta.quotes_roce = 1; \
-        transition accept; \
-    }
+#define HAS_ROCE  // v1model/parser.p4 finds ICMP errors that quote RoCE
 
 // A copy of BTH bits in the netfold header's reserved byte, from the worker's leaf through the tree.
 const bit<8> BTH_PRESENT = 0x80;  // 0x40: ack request, 0x20: solicited event

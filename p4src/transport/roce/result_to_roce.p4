@@ -14,7 +14,8 @@ control ResultToRoce(inout headers_t hdr, in standard_metadata_t standard) {
     }
 
     @brief("The worker at this port: addresses, QPN and first PSN of the connection to it.")
-    action deliver(ipv4_t src, ipv4_t dst, bit<16> udp_src_port, qpn_t qpn, psn_t first_psn, bit<5> log2_slots) {
+    action deliver(@format(IPV4_ADDRESS) ipv4_t src, @format(IPV4_ADDRESS) ipv4_t dst, bit<16> udp_src_port, qpn_t qpn,
+                   psn_t first_psn, bit<5> log2_slots) {
         bit<8> bth_copy = hdr.netfold.reserved;
         psn_t chunk = ((psn_t)hdr.netfold.tag[19:0] << log2_slots) + (psn_t)hdr.netfold.slot;
         hdr.bth = { bth_copy & BTH_OPCODE, bth_copy[5:5], 1, 0, 0, DEFAULT_PARTITION, 0, qpn, bth_copy[6:6], 0, first_psn + chunk };
@@ -29,6 +30,7 @@ control ResultToRoce(inout headers_t hdr, in standard_metadata_t standard) {
         hdr.icrc.setValid();
     }
 
+    @id(14)
     table roce_receivers {
         key = {
             standard.egress_port : exact @name("port");

@@ -30,8 +30,8 @@ control RoceToGradient(inout headers_t hdr, inout metadata_t meta) {
     bit<32> crc;
 
     @brief("A worker's connection to its successor: its SENDs are the contributions of the child. flags: 0, or FLAG_FLOATS.")
-    action contribute(bit<16> udp_port, tree_t tree, child_t child, bit<12> epoch, ipv4_t root, psn_t first_psn, bit<5> log2_slots,
-                      port_t successor_port, flags_t flags) {
+    action contribute(bit<16> udp_port, tree_t tree, child_t child, bit<12> epoch, @format(IPV4_ADDRESS) ipv4_t root,
+                      psn_t first_psn, bit<5> log2_slots, NEIGHBOR port_t successor_port, flags_t flags) {
         chunk = hdr.bth.psn - first_psn;
         tag = (chunk[23:23] == 0 ? epoch : 0) ++ (bit<20>)(chunk >> log2_slots);
         slot = (slot_t)(chunk & ((24w1 << log2_slots) - 1));
@@ -43,11 +43,12 @@ control RoceToGradient(inout headers_t hdr, inout metadata_t meta) {
         next_worker = successor_port;
     }
 
+    @id(12)
     table connections {
         key = {
             meta.ingress_port : exact @name("ingress_port");
-            hdr.ipv4.src      : exact @name("src");
-            hdr.ipv4.dst      : exact @name("dst");
+            hdr.ipv4.src      : exact @name("src") @format(IPV4_ADDRESS);
+            hdr.ipv4.dst      : exact @name("dst") @format(IPV4_ADDRESS);
             qpn               : exact @name("qpn");
         }
         actions = { contribute; @defaultonly NoAction; }
@@ -56,15 +57,16 @@ control RoceToGradient(inout headers_t hdr, inout metadata_t meta) {
     }
 
     @brief("A queue pair of a job: admits RoCE by this port from this address alone.")
-    action set_peer(port_t port, ipv4_t src) {
+    action set_peer(port_t port, @format(IPV4_ADDRESS) ipv4_t src) {
         peer_port = port;
         peer_address = src;
     }
 
+    @id(13)
     @brief("QPN 0: a packet whose QPN is not parsed.")
     table reserved_qps {
         key = {
-            hdr.ipv4.dst : exact @name("dst");
+            hdr.ipv4.dst : exact @name("dst") @format(IPV4_ADDRESS);
             qpn          : exact @name("qpn");
         }
         actions = { set_peer; @defaultonly NoAction; }
