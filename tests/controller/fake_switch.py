@@ -17,8 +17,8 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 
 UpdateHook = Callable[[int], None]
 
-PORT_COUNTERS = {303094388: "port_rx", 305189860: "port_tx", 303739668: "targeted_tx"}
-"""By their number in the P4Info."""
+PORT_COUNTERS = {0x12000002: "port_rx", 0x12000003: "port_tx", 0x12000004: "targeted_tx"}
+"""By their number in the P4Info: a prefix, and `@id` of the sources."""
 
 
 class PushKeeps(Enum):
