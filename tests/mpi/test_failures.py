@@ -122,6 +122,18 @@ def test_a_stopped_rank_fails_the_calls_of_the_others_within_the_lease(mpi: Mpi,
             assert "h2 is silent" in text
 
 
+def test_a_program_that_requires_the_network_prints_why_it_ends(mpi: Mpi, tmp_path: Path):
+    """The first rank that aborts ends the others at any time."""
+    hosts = ["h1", "h2", "h3", "h4"]
+    with launcher(hosts, tmp_path) as programs:
+        program = mpi.compile("orders.c", tmp_path)
+        for rank in (0, 3) * 3:
+            of_hosts = {hosts[rank]: {"NETFOLD_MPI_PYTHON": str(tmp_path / "missing")}}
+            done = programs.run(mpi, hosts, program, 7, 20, len(hosts), of_hosts=of_hosts)
+            assert done.returncode != 0
+            assert f"rank {rank}: the agent cannot be started" in done.stderr
+
+
 def test_ranks_that_were_given_a_job_join_it_and_submit_none(mpi: Mpi, tmp_path: Path):
     hosts = ["h1", "h2"]
     with launcher(hosts, tmp_path) as programs:

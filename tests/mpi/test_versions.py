@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of two versions, which would make other calls of one: the MPI library makes all, and rank 0 prints why. The
+"""Ranks of two versions, which would make other calls of one: the MPI library makes all, and one rank prints why. The
 older version is built from the history."""
 
 from __future__ import annotations

@@ -7,9 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "progress.h"
+
+#define PRINT_SECONDS 2.0
 
 struct nm_world nm_world;
 
@@ -126,15 +131,28 @@ static int join(struct nm_world *w, int good, MPI_Comm leaders, char reason[NM_R
 
 /* ---- start and end ---- */
 
-/* The first reason of any rank, at rank 0. */
+/* Until a launcher has read what this rank has printed. MPICH's drops what it has not read when a rank aborts. */
+static void await_launcher(void) {
+    struct timespec pause = {0, 1000000};
+    struct stat found;
+    int left = 0, is_pipe = fstat(STDERR_FILENO, &found) == 0 && S_ISFIFO(found.st_mode);
+    double until = nm_now() + PRINT_SECONDS;
+    while (is_pipe && ioctl(STDERR_FILENO, FIONREAD, &left) == 0 && left > 0 && nm_now() < until) nanosleep(&pause, NULL);
+}
+
+/* The first rank that has a reason prints it before any rank can leave the broadcast: one that aborts may end all others. Older ranks
+ * make the same calls of MPI. */
 static void print_reason(const struct nm_world *w, const char *reason) {
     int own = *reason ? w->rank : INT32_MAX, first;
     char text[NM_REASON_BYTES];
     PMPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (first == INT32_MAX) first = 0;
+    if (w->rank == first) {
+        fprintf(stderr, "netfold: collectives are the MPI library's own: rank %d: %s\n", first, reason);
+        await_launcher();
+    }
     snprintf(text, sizeof text, "%s", reason);
     PMPI_Bcast(text, sizeof text, MPI_CHAR, first, MPI_COMM_WORLD);
-    if (w->rank == 0) fprintf(stderr, "netfold: collectives are the MPI library's own: rank %d: %s\n", first, text);
     if (is_set("NETFOLD_MPI_REQUIRED")) PMPI_Abort(MPI_COMM_WORLD, 1);
 }
 

@@ -32,7 +32,7 @@ struct nm_world {
 extern struct nm_world nm_world;
 
 /* After MPI is initialized; collective. `is_concurrent`: the program asked for MPI_THREAD_MULTIPLE. Without a network the program goes
- * on with MPI's own collectives, and rank 0 prints why; with NETFOLD_MPI_REQUIRED=1 it is aborted. Spawned processes go on with MPI's own,
+ * on with MPI's own collectives, and one rank prints why; with NETFOLD_MPI_REQUIRED=1 it is aborted. Spawned processes go on with MPI's own,
  * too. */
 void nm_world_start(int is_concurrent);
 
