@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -305,3 +306,33 @@ def test_values_that_make_no_sense():
     assert TorchOptions(fallback="gloo").start_within(1800) == 30
     assert TorchOptions(fallback="gloo").start_within(20) == 10
     assert GLOO.start_within(6.0) == 3, "ranks that were late have left no more of the group's timeout"
+
+
+@pytest.mark.parametrize(
+    ("published", "where"),
+    [
+        ({"version": [1]}, "version: "),
+        ({"addresses": None}, "addresses: "),
+        ({"job_before": {"name": "job", "generation": "1", "token": "secret"}}, "job_before.generation: "),
+        (None, "all: "),
+    ],
+)
+def test_all_ranks_hear_of_one_that_publishes_no_host(
+    published: dict[str, object] | None, where: str, fabric: Fabric, store: dist.Store
+):
+    infos = [HostInfo(f"m{rank}", (), f"h{rank % 2 + 1}", "new") for rank in range(3)]
+
+    def of(rank: int) -> Any:
+        if rank < 2:
+            return rendezvous.rendezvous(store, rank, 3, TorchOptions(), TIMEOUT_S, infos[rank])
+        store.wait(["session"])
+        text = "{" if published is None else json.dumps({**asdict(infos[rank]), **published})
+        return store.set(f"{store.get('session').decode()}/host2", text)
+
+    first, second, _ = at_all_ranks(of, 3)
+    assert isinstance(first, TrafficError)
+    assert isinstance(second, TrafficError)
+    assert f"rank 2 published no description of its host: {where}" in f"{first}"
+    assert "secret" not in f"{first}"
+    assert f"{second}" == f"rank 0: {first}"
+    assert fabric.controller.jobs == []

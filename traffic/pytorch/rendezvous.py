@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch.distributed as dist
+from pydantic import TypeAdapter, ValidationError
 
 from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.protocol.environment import Variable
@@ -58,7 +59,7 @@ class HostInfo:
     nonce: str
     fallback: str = Fallback.FAIL
     job_before: KeptJob | None = None
-    version: int = _VERSION
+    version: int = 0
 
     @classmethod
     def of_this_process(cls) -> Self:
@@ -67,16 +68,8 @@ class HostInfo:
         host = os.environ.get(Variable.HOST, "")
         return cls(f"{boot} {network}", own_addresses(), host, secrets.token_hex(8))
 
-    @classmethod
-    def read(cls, text: bytes) -> Self:
-        found = json.loads(text)
-        before = found.get("job_before")
-        return cls(
-            *(found["machine"], tuple(found["addresses"]), found["host"], found["nonce"]),
-            found.get("fallback", Fallback.FAIL),
-            KeptJob(**before) if before else None,
-            found.get("version", 0),
-        )
+
+_PUBLISHED = TypeAdapter(HostInfo)
 
 
 @dataclass(frozen=True)
@@ -135,7 +128,7 @@ def rendezvous(
     `info`: of this process by default. `succession`: by default these ranks follow none, and none follow them. Raises
     TrafficError and ConnectError at all ranks."""
     succession = succession or Succession()
-    info = replace(info or HostInfo.of_this_process(), fallback=options.fallback_rule)
+    info = replace(info or HostInfo.of_this_process(), fallback=options.fallback_rule, version=_VERSION)
     deadline = time.monotonic() + timeout
     with contextlib.suppress(ConnectError):  # ranks of one host need no controller
         info = replace(info, job_before=succession.job_before(connection()))
@@ -179,10 +172,20 @@ def _publish_layout(
 ) -> RankLayout:
     session = secrets.token_hex(8)
     store.set(_SESSION, session)
-    published = (read_key(store, f"{session}/host{rank}", deadline) for rank in range(1, size))
-    infos = [info, *map(HostInfo.read, published)]
+    infos, malformed = [info], []
+    for rank in range(1, size):
+        text = read_key(store, f"{session}/host{rank}", deadline)
+        try:
+            infos.append(_PUBLISHED.validate_json(text, strict=True))
+        except ValidationError as error:
+            infos.append(replace(info, nonce=""))
+            first = error.errors(include_input=False)[0]  # the input has tokens
+            where = ".".join(map(str, first["loc"])) or "all"
+            malformed.append(f"rank {rank} published no description of its host: {where}: {first['msg']}")
     nonces = [one.nonce for one in infos]
     try:
+        if malformed:
+            raise TrafficError(malformed[0])
         layout = _make_layout(session, infos, options.within(timeout), _seconds_to(deadline), succession)
     except (TrafficError, ConnectError, ValueError) as error:
         refused = isinstance(error, JobRefusedError)
