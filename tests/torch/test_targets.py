@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 import torch.distributed as dist  # noqa: E402
 import torch.distributed._functional_collectives as functional  # noqa: E402
 
+from netfold.traffic.errors import TrafficError  # noqa: E402
 from netfold.traffic.pytorch.collectives import GATHER_MAX_BYTES, collectives_of  # noqa: E402
 from netfold.traffic.pytorch.in_network import InNetworkReducer  # noqa: E402
 from netfold.traffic.pytorch.joining import _agree_on_targets  # noqa: E402
@@ -260,6 +261,13 @@ class Assigned:
     @property
     def has_targets(self) -> bool:
         return not self._joined.is_set()
+
+
+def test_a_rank_that_awaits_the_first_one_s_version_in_vain_fails():
+    """It would make other calls than those that rank 0 decides for later."""
+    reducer = cast(InNetworkReducer, Assigned(threading.Event()))
+    with pytest.raises(TrafficError, match="timeout: no rank set 'targets of 0'"):
+        _agree_on_targets(RankLayout("s", "job", (0, 1)), dist.HashStore(), 1, reducer, time.monotonic() + 1)
 
 
 @pytest.mark.parametrize("old", [(), (0,), (2,), (0, 1)], ids=["none", "rank 0", "rank 2", "host of rank 0"])

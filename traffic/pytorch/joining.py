@@ -191,13 +191,13 @@ def _agree_on_targets(
 
 
 def _await_targets(store: Any, hosts: InNetworkReducer, deadline: float) -> bool:
-    """Whether rank 0 publishes if calls have blocks. It may be of a version that knows no targets: then the job has
-    none from the epoch on in which it joins."""
+    """Whether rank 0 publishes if calls have blocks, as far as is known at the deadline. It may be of a version that
+    knows no targets: then the job has none from the epoch on in which it joins."""
     while hosts.has_targets and time.monotonic() < deadline:
         with contextlib.suppress(dist.DistStoreError):
             store.wait(["targets of 0"], _WAIT)
             return True
-    return False
+    return hosts.has_targets
 
 
 def _enter_job(layout: RankLayout, rank: int, run: str) -> EnteredJob:
