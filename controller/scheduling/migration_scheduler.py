@@ -19,7 +19,7 @@ from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
-from netfold.controller.lifecycle.capacity import RefusedError, unavoidable
+from netfold.controller.lifecycle.capacity import RefusedError, unavoidable, uses_failed
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
@@ -544,6 +544,9 @@ class MigrationScheduler:
         with self._registry.change():
             joined = _joined_by(job, joining)
             moved = self._placed(joined, resolved, plan, reservations, may_break=not (must_gain or is_leave))
+            if moved.previous is not None and uses_failed(moved.previous.plan, NO_ELEMENTS, joining):
+                # the workers that join would go back to an epoch that lost earlier processes of them
+                moved = moved.model_copy(update={"previous": None})
             self._registry.write(moved.model_copy(update={"reason": why}))
         if moved.previous is None:
             self._lifecycle.replaced(job.name)

@@ -141,6 +141,12 @@ SCENARIOS = {
         fill_disk(4.0, 20.0),
         Step(6.0, "restart_controller", (0.5,)),
     ),
+    "a worker comes back while its job moves without it, and leaf1 takes no entries": (
+        Step(1.0, "submit", (job("a", "h1", "h2", "h3", is_elastic=True, work_s=60.0),)),
+        Step(8.0, "kill_member", ("a", "h2")),
+        Step(8.0, "slow", ("leaf1", 1.0, 40.0)),
+        Step(12.0, "start_member", ("a", "h2")),
+    ),
     "a worker leaves while the only spine takes no connections for a moment": (
         Step(1.0, "submit", (job("a", "h1", "h2", "h4", is_elastic=True, work_s=30.0),)),
         Step(8.5, "refuse_connections", ("spine1", 5.0)),
