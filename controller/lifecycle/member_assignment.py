@@ -59,7 +59,8 @@ class EpochAssignments:
         self._placement, self._plan = job.placement, job.placement.plan
         self._features = features_of(job)
         self._key = self._key_of(job, resolved)
-        workers = [w for w in resolved.workers if w not in set(job.excluded)]
+        planned = {e.child for tree in self._plan.trees for e in tree.edges}
+        workers = [w for w in resolved.workers if w in planned]
         self._ranks = {worker: rank for rank, worker in enumerate(workers)}
         self._numbers = [{e.child: n for n, e in enumerate(tree.edges)} for tree in self._plan.trees]
         self._timing = timing_of(config, self._plan, packet_model)
@@ -90,7 +91,7 @@ class EpochAssignments:
 
     @staticmethod
     def _key_of(job: JobRecord, resolved: ResolvedJob) -> tuple[object, ...]:
-        return job.seq, job.epoch, job.excluded, resolved.workers
+        return job.seq, job.epoch, resolved.workers
 
     def _tree(self, number: int, host: str, *, serves: bool) -> MemberTree:
         allocated, tree = self._placement.trees[number], self._plan.trees[number]

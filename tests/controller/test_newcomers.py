@@ -17,8 +17,8 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import MemberStream, PlanThread, ready
-from tests.controller.members import SPEC, running
+from tests.controller.deployment import MemberStream, PlanThread, ready, served
+from tests.controller.members import SPEC, Members, running
 
 
 async def test_a_new_worker_at_a_lost_ones_host_is_in_from_the_next_epoch_on(tmp_path):
@@ -106,6 +106,21 @@ async def test_a_worker_that_leaves_before_its_first_epoch_delays_no_other_worke
         assert (job.epoch, job.excluded) == (without["h1"].epoch, ("h3",))
         await members.join("h3")
         assert (await members.told(3)).keys() == {"h1", "h2", "h3"}
+
+
+async def test_all_workers_of_an_epoch_have_ranks_among_the_same(tmp_path):
+    """Also one that joins when another is lost, and the next epoch is still planned."""
+    plans = HeldPlans(single_switch(5))
+    async with served(single_switch(5), tmp_path, plans=plans) as (deployment, stub):
+        await deployment.run(SPEC)
+        plans.open.clear()
+        deployment.controller.jobs.members.handle_loss("job", "h2", "h2 is lost")
+        members = Members(stub)
+        await members.join("h3")
+        last = (await members.told(3))["h3"]
+        assert (last.rank, last.epoch) == (2, deployment.job("job").epoch)
+        plans.open.set()
+        await members.told(2, after_epoch=last.epoch)
 
 
 async def test_a_worker_that_left_may_come_back(tmp_path):
