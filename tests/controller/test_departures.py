@@ -10,6 +10,7 @@ import pytest
 from netfold.controller.jobs.records import JobState
 from netfold.topologies.generators import single_switch
 from tests.controller.members import SPEC, running
+from tests.controller.test_newcomers import HeldPlans
 
 FIXED = SPEC.replace("continue", "fail")
 FOUR = ("h1", "h2", "h3", "h4")
@@ -100,3 +101,18 @@ async def test_a_departure_survives_the_controller(tmp_path):
         await deployment.restart()
         [h3] = deployment.job("job").departed
         assert (h3.host, h3.calls) == ("h3", 10)
+
+
+async def test_a_controller_starts_in_an_epoch_that_a_worker_has_left_for_good(tmp_path):
+    """The epoch has targets, one of them for that worker, until the next one is planned."""
+    plans = HeldPlans(single_switch(5))
+    async with running(tmp_path, FIXED, plans=plans) as (deployment, members):
+        epoch = deployment.job("job").epoch
+        await members.leave("h3", calls=10)
+        plans.open.clear()
+        await members.streams["h1"].say(unusable_epoch=epoch)
+        await deployment.until(lambda: deployment.job("job").excluded == ("h3",), "it is without h3")
+        before = deployment.held()
+        await deployment.restart()
+        assert deployment.held() == before
+        plans.open.set()

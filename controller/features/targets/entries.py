@@ -34,7 +34,9 @@ class TargetTree(TreeFeature):
                     yield switch, tables.owner(self._installed.numbers.tree, ranks[worker], via, alone=alone)
 
     def _ranks(self) -> Mapping[str, int]:
-        """The ranks of the workers; while a placement is only checked, any numbers."""
+        """The ranks of the workers in the tree, also of those that are lost since; while a placement is only checked,
+        any numbers."""
         job, tree = self._installed.job, self._installed.tree
-        workers = tree.workers_below(tree.root) if job is None else job.workers
+        planned = dict.fromkeys(tree.workers_below(tree.root))
+        workers = planned if job is None else [m.host for m in job.members if m.host in planned]
         return {worker: rank for rank, worker in enumerate(workers)}
