@@ -135,7 +135,8 @@ class FailureMonitor:
 
     def _on_restart_timeout(self, switch: str) -> None:
         """Make jobs without another plan fail, unless the switch is held, or another controller is primary, because the
-        switch then still adds up, or the switch is silent: a slow switch is not dead, and jobs wait for it."""
+        switch then still adds up, or the switch is silent: a slow switch is not dead, and jobs wait for it. An attempt
+        to connect that is in flight may find that it takes connections."""
         health, seconds = self._fleet.health(switch), self._timeouts.restart
         if health.ready:
             self._timed.discard(switch)
@@ -144,12 +145,16 @@ class FailureMonitor:
             self._call_later(min(held_s, seconds), self._on_restart_timeout, switch)
             return
         left_s = seconds - (self._clock.monotonic_s() - health.since)
-        is_early = left_s > 0.1 * seconds
+        slack_s = 0.1 * seconds
+        is_early = left_s > slack_s
         if health.silent or health.preempted or is_early:
             if health.preempted and not is_early:  # it may be held for ever
                 self._failures.awaited -= {switch}
                 self._events.publish(FailuresChanged())
             self._call_later(left_s if is_early else seconds, self._on_restart_timeout, switch)
+            return
+        if health.failed_at - health.since < seconds:
+            self._call_later(slack_s, self._on_restart_timeout, switch)
             return
         self._timed.discard(switch)
         why = f"switch {switch} is unreachable for {seconds:g} s ({health.error})"

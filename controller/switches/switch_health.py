@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ class Health:
     preempted   another controller is primary: the switch runs, and takes no writes
     silent      the switch takes connections and has not answered in time: it hangs, or its machine is too busy
     since       when `ready`, `preempted` or `silent` last changed (event loop's clock)
+    failed_at   when the connection, or an attempt to connect, last failed (event loop's clock)
     refusals    number of consecutive writes that the switch refused
     repaired    entries that differed when they were read
     converge_s  duration of the last writes
@@ -34,6 +36,7 @@ class Health:
     preempted: bool = False
     silent: bool = True
     since: float = field(default_factory=time.monotonic)
+    failed_at: float = -math.inf
     refusals: int = 0
     repaired: int = 0
     converge_s: float = 0.0
@@ -77,9 +80,10 @@ class HealthReporter:
 
     def set_failed(self, error: str, *, preempted: bool = False, silent: bool = False) -> None:
         health = self.health
+        health.failed_at = self._now()
         is_change = health.ready or (health.preempted, health.silent) != (preempted, silent)
         if is_change:
-            health.since = self._now()
+            health.since = health.failed_at
         if is_change or self._is_first:
             log.warning("%s (%s): %s", self.name, self._address, error)
         self._is_first = False

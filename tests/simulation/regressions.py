@@ -147,6 +147,11 @@ SCENARIOS = {
         Step(8.0, "slow", ("leaf1", 1.0, 40.0)),
         Step(12.0, "start_member", ("a", "h2")),
     ),
+    "a switch that a job cannot do without refuses connections, and then hangs": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(8.0, "refuse_connections", ("leaf1", 4.0)),
+        Step(11.9, "hang", ("leaf1", 30.0)),
+    ),
     "a worker leaves while the only spine takes no connections for a moment": (
         Step(1.0, "submit", (job("a", "h1", "h2", "h4", is_elastic=True, work_s=30.0),)),
         Step(8.5, "refuse_connections", ("spine1", 5.0)),
