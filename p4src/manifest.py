@@ -49,6 +49,7 @@ class Program(BaseModel):
     targets   whether it takes short contributions, and cuts results
     wire      version of the packets that it takes
     timed     whether it marks by the time in a queue, and counts targeted packets by their form
+    seeded    whether its choice among next hops has a seed of the switch
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,6 +64,7 @@ class Program(BaseModel):
     targets: bool = False
     wire: int = WIRE
     timed: bool = False
+    seeded: bool = False
 
     def lacks(self, other: Program) -> list[str]:
         """The abilities of another program that this one does not have."""

@@ -116,9 +116,9 @@ def _static_entries(config: FabricConfig) -> dict[str, Contents]:
     known = config.addresses
     contents: dict[str, Contents] = {s.name: {} for s in config.fabric.switches}
     for switch, entries in contents.items():
-        if config.device(switch).target is SwitchTarget.V1MODEL:
-            add(entries, tables.hash_seed(known.switches[switch].device_id))
         program = config.fabric.switch(switch).program
+        if config.device(switch).target is SwitchTarget.V1MODEL if program is None else program.seeded:
+            add(entries, tables.hash_seed(known.switches[switch].device_id))
         for entity in (
             *management_entries(config, switch),
             *_port_entries(config, switch),

@@ -137,6 +137,7 @@ class Codec:
         self._profile = next((p for p in profiles if p is not None), None)
 
     def encode(self, entity: Entity) -> Encoded:
+        """Raises ValueError for a table that the program does not have."""
         if isinstance(entity, MulticastGroup):
             return fy.P4MulticastGroupEntry(entity.group, replicas=entity.ports)
         if isinstance(entity, SelectorMember):
@@ -146,6 +147,11 @@ class Codec:
             members = [fy.P4Member(m, weight=1) for m in entity.members]
             return fy.P4ActionProfileGroup(
                 self._profile_name(), group_id=entity.group, max_size=self._group_size(), members=members
+            )
+        if entity.table not in self._tables:
+            raise ValueError(
+                f"the switch's program has no table '{entity.table}': compile it from the sources of this version "
+                "(docs/how-to/tofino.md#2-build-the-program)"
             )
         return fy.P4TableEntry(
             self._tables[entity.table],

@@ -133,16 +133,37 @@ struct egress_headers_t {
 #define SEPARATE_STAGE_0_FLAGS
 #endif
 
+#if __TARGET_TOFINO__ == 1
+#define HASH_SEED      "../common/hash_seed.p4"
+#define FLOW_DIGESTS \
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) flow_digest_1; \
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) flow_digest_2;
+#define DIGEST_FLOW(n, ...) meta.flow_##n = flow_digest_##n.get(__VA_ARGS__);
+#define FLOW_SELECTORS meta.flow_1 : selector; meta.flow_2 : selector;
+#define FLOW_HASH      CRC32
+// The digests of other traffic are where a contribution's first lanes are.
+#define FLOWS_SHARE_LANES \
+    @pa_alias("ingress", "hdr.lanes.v00", "meta.flow_1") \
+    @pa_alias("ingress", "hdr.lanes.v01", "meta.flow_2")
+#define ROUTES_STAGE   @stage(3)
+#else
+#define HASH_SEED      "no_hash_seed.p4"
 #define FLOW_SELECTORS \
     hdr.ipv4.src      : selector; \
     hdr.ipv4.dst      : selector; \
     hdr.ipv4.protocol : selector; \
     meta.l4_src_port  : selector; \
     meta.l4_dst_port  : selector;
+#define FLOW_HASH      CRC16
+#define FLOWS_SHARE_LANES
+#define ROUTES_STAGE
+#endif
+
 #define NEXTHOP_SETS \
-    Hash<bit<14>>(HashAlgorithm_t.CRC16) flow_hash; \
+    Hash<bit<14>>(HashAlgorithm_t.FLOW_HASH) flow_hash; \
     ActionProfile(NEXTHOPS) nexthops; \
-    ActionSelector(nexthops, flow_hash, SelectorMode_t.FAIR, NEXTHOPS_OF_A_GROUP, NEXTHOP_GROUPS) nexthop_groups;
+    ActionSelector(nexthops, flow_hash, SelectorMode_t.FAIR, NEXTHOPS_OF_A_GROUP, NEXTHOP_GROUPS) nexthop_groups; \
+    ROUTES_STAGE
 #define NEXTHOP_CHOICE nexthop_groups
 
 // The egress.

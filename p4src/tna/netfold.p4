@@ -7,7 +7,7 @@
 //   parser ->|  Admission -> SlotTag -> SlotBitmap -> Lanes (four to a stage)          |  TM  |  EgressSaturation  |
 //            |      |                       +-----> SlotAttributes, IngressSaturation  |----->|  Delivery          |-> deparser
 //            |      +--> TreeRoutes --------+-----> Verdict -> EgressSelect -> verdicts|      |                    |
-//            |  Forwarding (all other traffic)                                         |      |                    |
+//            |  HashSeed -> Forwarding (all other traffic)                             |      |                    |
 //            |  port_rx                                                                |      |  port_tx           |
 //            +-------------------------------------------------------------------------+      +--------------------+
 //
@@ -23,6 +23,7 @@
 #include "../common/tree_routes.p4"
 #include "../common/verdict.p4"
 #include "../common/egress_select.p4"
+#include HASH_SEED
 #include "../common/forwarding.p4"
 #include "../common/delivery.p4"
 #include "slot_tag.p4"
@@ -38,6 +39,7 @@
 // The parser writes its errors to the low bits of their container, whatever the compiler puts there.
 @pa_container_size("ingress", "ig_intr_md_from_prsr.parser_err", 16)
 @pa_solitary("ingress", "ig_intr_md_from_prsr.parser_err")
+FLOWS_SHARE_LANES
 SEPARATE_STAGE_0_FLAGS
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t standard,
     in ingress_intrinsic_metadata_from_parser_t from_parser,
@@ -52,6 +54,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     TreeRoutes()        tree_routes;
     Verdict()           verdict;
     EgressSelect()      egress_select;
+    HashSeed()          hash_seed;
     Forwarding()        forwarding;
 
     @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
@@ -89,6 +92,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             // for both branches would be placed last, beyond the last stage.)
             hdr.bridge.ingress_port = CONTROLLER;
             if (from_parser.parser_err == 0) {
+                hash_seed.apply(hdr, meta);
                 forwarding.apply(hdr, meta, to_tm, to_deparser);
             } else {
                 to_deparser.drop_ctl = 1;  // truncated: its last bytes would leave as zeros

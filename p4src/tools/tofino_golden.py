@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """The committed files of the Tofino programs: their P4Info for the controller, and a report of the resources that each
-takes of its chip, with the hashes of its sources. `python -m netfold.p4src.tools.tofino_golden` compiles and
-renews them; a test compiles again and compares.
+takes of its chip, its hashes of flows and the hashes of its sources. `python -m netfold.p4src.tools.tofino_golden`
+compiles and renews them; a test compiles again and compares.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 
 import typer
 
-from netfold.p4src.manifest import read_manifest, sha256
+from netfold.p4src.manifest import ordinary_program, read_manifest, sha256
 from netfold.p4src.tools.p4build import COMPILED, REPOSITORY, P4BuildError, hashes
-from netfold.p4src.tools.tofino import CHIPS, Build, TofinoChip, build
+from netfold.p4src.tools.tofino import CHIPS, NAME, Build, TofinoChip, build
+from netfold.p4src.tools.tofino_hashes import flow_hashes
 
 SOURCE_DIRS = ("common", "quorum", "tna")
 
@@ -39,12 +40,14 @@ def outdated(chip: str) -> str | None:
 
 
 def report(chip: TofinoChip, made: Build) -> dict[str, Any]:
-    """Units in use, stage by stage and in all, PHV containers by gress and width, and the sources' hashes: the same for
-    every compilation of the same sources."""
+    """Units in use, stage by stage and in all, PHV containers by gress and width, hashes of flows, and the sources'
+    hashes: the same for every compilation of the same sources. Raises P4BuildError."""
     logs = made.context.parent / "logs"
     resources = json.loads((logs / "resources.json").read_text())["resources"]
     phv = json.loads((logs / "phv.json").read_text())
     stages = [_stage(stage) for stage in resources["mau"]["mau_stages"]]
+    is_seeded = ordinary_program(chip.name, chip.lanes).seeded
+    assembly = (made.context.parent / f"{NAME}.bfa").read_text()
     return {
         "chip": chip.name,
         "lanes": chip.lanes,
@@ -53,6 +56,7 @@ def report(chip: TofinoChip, made: Build) -> dict[str, Any]:
         "in_all": {kind: sum(stage[kind] for stage in stages) for kind in stages[0]},
         "by_stage": stages,
         "phv_containers": _containers(phv),
+        "flow_hashes": flow_hashes(assembly) if is_seeded else {},
         "sources": hashes(SOURCE_DIRS),
     }
 

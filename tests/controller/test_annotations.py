@@ -13,9 +13,10 @@ import pytest
 from finsy.proto import p4i
 
 from netfold.controller.switches.desired_state import desired_contents
-from netfold.controller.switches.entries import Contents, MulticastGroup, TableEntry
+from netfold.controller.switches.entries import Codec, Contents, MulticastGroup, TableEntry
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
+from netfold.controller.switches.tables import hash_seed
 from netfold.p4src.tools import p4build
 from netfold.topologies.addressing import addresses
 from tests.controller.test_desired_state import FABRICS, placed
@@ -52,6 +53,15 @@ def test_addresses_have_their_format(path):
             is_address = value.bitwidth == 32 and value.name in ADDRESSES
             wanted = ["@format(IPV4_ADDRESS)"] if is_address else []
         assert [a for a in value.annotations if a.startswith("@format")] == wanted, value.name
+
+
+def test_a_program_without_a_table_is_to_be_compiled_again():
+    old = info(PROGRAMS[0])
+    kept = [table for table in old.tables if table.preamble.alias != "hash_seeds"]
+    del old.tables[:]
+    old.tables.extend(kept)
+    with pytest.raises(ValueError, match=r"no table 'hash_seeds': compile it"):
+        Codec(fy.P4Schema(old)).encode(hash_seed(1))
 
 
 def references(annotations: Sequence[str]) -> Iterator[tuple[str, str]]:

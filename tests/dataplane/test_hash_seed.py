@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 
@@ -13,12 +14,15 @@ from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import Contents
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import FailedElements
+from netfold.p4src.manifest import ordinary_program
+from netfold.p4src.tools.tofino_golden import report_path
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import fat_tree
 from tests.dataplane.conftest import V1MODEL_TARGETS, Fresh
-from tests.dataplane.flow_hash import Paths, flows
+from tests.dataplane.flow_hash import CompiledChoice, Paths, digests, flows
 from tests.dataplane.frames import LANES, Ip, ethernet, udp
+from tests.dataplane.test_parity import EACH_CHIP
 
 FLOWS, WAYS, TOLERANCE = 400, 4, 0.15  # flows for each way: three and a half times their standard deviation
 
@@ -52,8 +56,7 @@ def test_flows_of_a_rack_take_every_core_switch_alike(target: str, fresh: Fresh)
         if target in V1MODEL_TARGETS:
             _, up_switch, core, *_ = paths.take(edge, flow)
             assert (aggregation, port) == (up_switch, fabric.ports[up_switch][core])
-    assert len(taken) == WAYS, taken
-    assert all(abs(packets - FLOWS) <= TOLERANCE * FLOWS for packets in taken.values()), taken
+    _check_shares(taken, WAYS)
 
 
 @pytest.mark.parametrize("degree", [4, 8])
@@ -66,5 +69,25 @@ def test_every_core_switch_gets_its_share(degree: int):
     for first, last in zip(hosts[:4], hosts[::-1], strict=False):
         sent = flows(known.ip(first), known.ip(last), FLOWS * ways)
         taken = Counter(tuple(paths.take(fabric.attachment(first), flow)[1:3]) for flow in sent)
-        assert len(taken) == ways, taken
-        assert all(abs(packets - FLOWS) <= TOLERANCE * FLOWS for packets in taken.values()), taken
+        _check_shares(taken, ways)
+
+
+@pytest.mark.parametrize("chip", EACH_CHIP)
+def test_the_hashes_that_a_chip_s_program_was_compiled_to_share_flows_alike(chip: str):
+    """The equations of the assembly, which is committed with the report of the resources."""
+    report = json.loads(report_path(chip).read_text())
+    if not ordinary_program(chip, report["lanes"]).seeded:
+        assert not report["flow_hashes"]
+        return
+    choice = CompiledChoice(report["flow_hashes"])
+    fabric = fat_tree(WAYS)
+    known, paths = addresses(fabric), Paths(fabric, _contents(fabric), choice)
+    first, last = fabric.hosts[0].name, fabric.hosts[-1].name
+    sent = list(flows(known.ip(first), known.ip(last), FLOWS * WAYS))
+    assert [choice.digests(flow) for flow in sent[:FLOWS]] == [digests(flow) for flow in sent[:FLOWS]]
+    _check_shares(Counter(tuple(paths.take(fabric.attachment(first), flow)[1:3]) for flow in sent), WAYS)
+
+
+def _check_shares(taken: Mapping[object, int], ways: int) -> None:
+    assert len(taken) == ways, taken
+    assert all(abs(packets - FLOWS) <= TOLERANCE * FLOWS for packets in taken.values()), taken

@@ -38,7 +38,7 @@ EACH_CHIP = [
 
 def tables(schema: fy.P4Schema) -> dict[str, object]:
     """Return the keys and actions of each table as a controller sees them. Sizes are the target's own, and ids
-    of parameters are the compiler's; RoCE, quorums, targets and seeds of hashes are v1model's alone."""
+    of parameters are the compiler's. RoCE, quorums and targets are v1model's alone, and Tofino 2 has no seeds."""
     aliases = ("quorums", "owners", "hash_seeds")
     own = {t.name for t in schema.tables if ".transport_" in t.name or t.alias in aliases}
     return {table.name: _table(table) for table in schema.tables if table.name not in own}
@@ -63,12 +63,12 @@ def test_tables_keys_actions_and_parameters_agree(chip: str):
 
 @pytest.mark.parametrize("chip", EACH_CHIP)
 def test_ids_agree(chip: str):
-    """A client that has written numbers for one target writes them for each."""
+    """A client that has written numbers of tables and actions for one target writes them for each. p4c's Tofino part
+    does not see the ids of counters and action profiles."""
 
     def ids(path: Path) -> dict[str, int]:
         info = fy.P4Schema(path).p4info
-        kinds = (info.tables, info.actions, info.action_profiles, info.counters)
-        return {each.preamble.name: each.preamble.id for kind in kinds for each in kind}
+        return {each.preamble.name: each.preamble.id for kind in (info.tables, info.actions) for each in kind}
 
     reference = ids(REFERENCE)
     assert {name: reference[name] for name in ids(p4info_path(chip))} == ids(p4info_path(chip))
@@ -131,6 +131,8 @@ def compiled_at(date: str, seconds: float, folder: Path) -> Build:
     run = {"build_date": date, "run_id": date, "compile_seconds": seconds}
     logs = folder / "logs"
     logs.mkdir(parents=True)
+    tables = ("hash_action digest_flow ", "hash_action digest_flow_again ", "selection ipv4_routes$selector.")
+    (folder / "netfold.bfa").write_text("".join(f"  {table}0:\n    seed: 0x0\n" for table in tables))
     resources = run | {"resources": {"mau": {"nStages": 1, "mau_stages": [stage]}}}
     (logs / "resources.json").write_text(json.dumps(resources))
     (logs / "phv.json").write_text(json.dumps(run | {"containers": [container]}))
