@@ -445,6 +445,20 @@ async def test_a_job_whose_new_place_is_refused_stays_where_it_runs(tmp_path):
         await deployment.settled_exactly()
 
 
+async def test_a_job_that_moves_before_it_ran_has_no_place_to_go_back_to(tmp_path, monkeypatch):
+    """It would go back to entries that switches never took."""
+    async with ready(FABRIC, tmp_path) as deployment:
+        controller = deployment.controller
+        monkeypatch.setattr(controller.switches.fleet, "holds", lambda *_: False)
+        await controller.requests.submit(SPREAD, queue=False)
+        broken = frozenset(("leaf1", _spine_of(deployment)))
+        controller.state.failures.failed = FailedElements(frozenset((broken,)))
+        controller.planning.migrations.repair("job", "a link is down", fail=True)
+        await deployment.until(lambda: deployment.job("job").reason == "a link is down", "moved")
+        assert (deployment.state("job"), deployment.job("job").previous) == (JobState.INSTALLING, None)
+        _assert_avoids(deployment)
+
+
 async def test_a_job_waits_for_its_own_entries_and_not_for_those_of_later_jobs(tmp_path, monkeypatch):
     async with ready(single_switch(4), tmp_path) as deployment:
         controller = deployment.controller

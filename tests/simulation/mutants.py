@@ -366,12 +366,6 @@ BUSY_MUTANTS = (
         "STEPS = 1\n",
         "the machine stands still twice in a row",
     ),
-    Mutant(
-        "a job goes back to a placement that was never installed",
-        MIGRATIONS,
-        "ran = job.placement if job.state is JobState.RUNNING else None",
-        "ran = job.placement",
-    ),
 )
 MUTANTS += BUSY_MUTANTS
 
