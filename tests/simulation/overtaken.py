@@ -18,13 +18,20 @@ class Overtaken:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        world.observers.append(self._on_written)
         self.clear()
 
     def clear(self) -> None:
         """Another job is the first, or waits under other conditions, from which on later jobs are noted."""
         self._conditions: tuple[object, ...] = ()
         self._before: set[int] = set()
-        self._later: dict[int, JobRecord] = {}
+        self._later: set[int] = set()
+        self._placed: dict[int, int] = {}
+
+    def _on_written(self, job: JobRecord) -> None:
+        """Note the epoch in which a job is first placed. It may have moved by the next look."""
+        if job.state.is_installed:
+            self._placed.setdefault(job.seq, job.epoch)
 
     def look(self, jobs: list[JobRecord]) -> None:
         """A job that is moved (a repair takes what is reserved) or precedes the first one is not its follower."""
@@ -42,10 +49,9 @@ class Overtaken:
             self._conditions, self._before = conditions, set(installed)
             return
         new = {s: j for s, j in installed.items() if s not in self._before and self._follows(j, first)}
-        later = {s: self._later.get(s, j) for s, j in new.items()}
-        is_more = later.keys() - self._later.keys()
-        self._later = later
-        stayed = [j for s, j in later.items() if installed[s].epoch == j.epoch]
+        is_more = new.keys() - self._later
+        self._later = set(new)
+        stayed = [j for s, j in new.items() if j.epoch == self._placed[s]]
         if not is_more or not fits(world, first, failed, NO_LOADS):
             return
         others, held = background_of(stayed), world.controller.planning.placements._queue.of(first.name)

@@ -390,6 +390,14 @@ SCENARIOS = {
         Step(6.0, "submit", (greedy("c", "h1", "h2", rate=100, work_s=1.0),)),
         Step(12.0, "power_cut", ("spine1", 40.0)),
     ),
+    "a job is placed behind one that waits, and a worker leaves it before it is looked at": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=60.0),)),
+        Step(2.0, "submit", (greedy("d", "h4", "h6", rate=40, work_s=60.0),)),
+        Step(3.0, "submit", (job("b", "h3", "h4", rate=100, min_rate=100, work_s=1.0),)),
+        Step(4.0, "submit", (job("c", "h1", "h5", rate=60, min_rate=60, work_s=20.0, is_elastic=True),)),
+        Step(13.55, "cancel", ("a",)),
+        Step(17.58, "leave_member", ("c", "h5")),
+    ),
     "the store is backed up while no controller runs, and restored twice": (
         Step(0.95, "hang", ("leaf2", 8.0)),
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
@@ -429,6 +437,7 @@ FABRIC_OF = {
     "a switch is back while a reservation is planned, and another job is submitted": "three leaves, two spines",
     "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted": "one spine",
     "a switch is back while a job is planned, and another one waits for it": "three leaves, two spines",
+    "a job is placed behind one that waits, and a worker leaves it before it is looked at": "one leaf",
     "a worker leaves while the only spine takes no connections for a moment": "one spine",
     "a job that can never run is submitted beside one that leaves no capacity": "three leaves, two spines",
     "a job goes back to where a link failed, and another one was planned meanwhile": "three leaves, two spines",
