@@ -139,15 +139,15 @@ MUTANTS = [
     (
         "the packet that seals a sum gets it alone",
         "common/verdict.p4",
-        "seal_t.SEALING,     _, _, _) : send_result();",
-        "seal_t.SEALING,     _, _, _) : resend_result();",
+        "seal_t.SEALING, _, _, _) : send_result();",
+        "seal_t.SEALING, _, _, _) : resend_result();",
     ),
     ("a reused slot is a sealed sum", "common/verdict.p4", ": send_slot_reused();", ": send_late();"),
     (
         "an inner node takes late contributions for duplicates",
         "common/verdict.p4",
-        "seal_t.BYPASS,      _, _, _) : forward();",
-        "seal_t.BYPASS,      _, _, _) : resend_sum();",
+        "seal_t.BYPASS, _, _, _) : forward();",
+        "seal_t.BYPASS, _, _, _) : resend_sum();",
     ),
     (
         "a packet that bypasses the slot changes it",
