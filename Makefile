@@ -24,7 +24,7 @@ TEST_PROCESSES ?= $(shell expr $$(nproc) + 1)
 # What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
 # netifaces, which ptf imports, is compiled. Python of other sources has its headers.
-APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev)
+APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null)/Python.h" || echo python3-dev)
 APT_TEST := procps tshark libibverbs-dev fonts-dejavu-core etcd-server
 APT_WEB  := chromium
 APT_ROCE := qemu-system-x86
