@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from typing import Any
 
 import pytest
@@ -14,12 +12,11 @@ from scapy.layers.inet import UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap
 
-from netfold.p4src.tools.p4build import REPOSITORY
 from netfold.protocol.wire import Packet, WireError
 from netfold.traffic.scapy_netfold import Netfold
 from tests.golden.make import GOLDEN, SUM, frames, pcap
+from tests.golden.wireshark import dissect
 
-DISSECTOR = REPOSITORY / "protocol/wireshark/netfold.lua"
 MALFORMED = [
     "short gradient without a target",
     "wrong version",
@@ -94,22 +91,7 @@ def test_the_scapy_layer_reads_and_writes_it(number: int):
 @pytest.fixture(scope="module")
 def dissected() -> dict[str, dict[str, Any]]:
     """The layers of each packet, as tshark shows them."""
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed (apt-get install tshark)")
-    command = [
-        "tshark",
-        "-X",
-        f"lua_script:{DISSECTOR}",
-        "-r",
-        str(GOLDEN),
-        "-T",
-        "json",
-        "--no-duplicate-keys",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "Lua" not in done.stderr, done.stderr
-    packets = json.loads(done.stdout)
-    return {name: p["_source"]["layers"] for name, p in zip(frames(), packets, strict=True)}
+    return dict(zip(frames(), dissect(GOLDEN), strict=True))
 
 
 def test_wireshark_shows_a_target(dissected: dict[str, dict[str, Any]]):

@@ -5,11 +5,8 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
@@ -18,7 +15,7 @@ from netfold.traffic.scapy_netfold import Netfold
 from netfold.traffic.scapy_roce import lanes_of, send
 from tests.dataplane import frames, roce_frames
 from tests.golden.make import pcap
-from tests.golden.test_golden import DISSECTOR
+from tests.golden.wireshark import dissect
 
 LANES = [1, -1, 2**31 - 1, -(2**31), *range(60)]
 BY_HAND = roce_frames.roce(
@@ -47,29 +44,10 @@ def test_the_header_between_switches_says_what_roce_said():
 
 
 def test_wireshark_shows_both(tmp_path: Path):
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed (apt-get install tshark)")
     header = frames.Netfold(Kind.RESULT, lanes=[0] * 32, reserved=0x80 | 0x20 | roce_frames.ONLY)
     capture = tmp_path / "roce.pcap"
     capture.write_bytes(pcap([BY_HAND, frames.gradient(header)]))
-    command = [
-        "tshark",
-        "-X",
-        f"lua_script:{DISSECTOR}",
-        "--disable-protocol",
-        "rpcordma",
-        "-r",
-        str(capture),
-    ]
-    done = subprocess.run(
-        [*command, "-T", "json", "--no-duplicate-keys"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert "Lua" not in done.stderr, done.stderr
-    sent, result = (packet["_source"]["layers"] for packet in json.loads(done.stdout))
+    sent, result = dissect(capture, "--disable-protocol", "rpcordma")
     bth = json.dumps(sent["infiniband"])
     assert '"infiniband.bth.destqp": "0x123456"' in bth
     assert '"infiniband.bth.psn": "5"' in bth
