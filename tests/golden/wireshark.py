@@ -16,7 +16,7 @@ import pytest
 from netfold.p4src.tools.p4build import REPOSITORY
 
 DISSECTOR = REPOSITORY / "protocol/wireshark/netfold.lua"
-AS_NOBODY = ("unshare", "--user")
+WITHOUT_RIGHTS = ("unshare", "--user")
 
 
 def dissect(capture: Path, *options: str) -> list[dict[str, Any]]:
@@ -24,7 +24,7 @@ def dissect(capture: Path, *options: str) -> list[dict[str, Any]]:
     if shutil.which("tshark") is None:
         pytest.skip("tshark is not installed (apt-get install tshark)")
     # Wireshark 4.4 runs no script of root's.
-    is_hidden = os.geteuid() == 0 and subprocess.run([*AS_NOBODY, "true"], check=False).returncode == 0
+    is_hidden = os.geteuid() == 0 and subprocess.run([*WITHOUT_RIGHTS, "true"], check=False).returncode == 0
     command = [
         "tshark",
         "-X",
@@ -36,7 +36,7 @@ def dissect(capture: Path, *options: str) -> list[dict[str, Any]]:
         "--no-duplicate-keys",
     ]
     done = subprocess.run(
-        [*(AS_NOBODY if is_hidden else ()), *command, *options],
+        [*(WITHOUT_RIGHTS if is_hidden else ()), *command, *options],
         capture_output=True,
         text=True,
         timeout=60,
