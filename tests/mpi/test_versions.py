@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 HOSTS = ["h1", "h2", "h3", "h4"]
 GOES_ON = {"NETFOLD_MPI_REQUIRED": "0"}
 ARGUMENTS = (7, 20, len(HOSTS))
-"""Of orders.c: a seed, rounds, and ranks in a communicator. MPICH of Debian fails in collectives.c by itself."""
+"""orders.c takes a seed, rounds, and the ranks of a communicator. In collectives.c Debian's MPICH fails by itself."""
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,16 @@ RANKS, PARAMETERS, LAYERS, STEPS = 3, 1_200_000, 2, 6
 TIMEOUT_S = 30.0
 
 
+def run_at_ranks(work: Any, argument: object) -> list[Any]:
+    """What each rank of a group of Gloo returns."""
+    ranks = World(["h1"] * RANKS, {}, "gloo", TIMEOUT_S)
+    try:
+        assert all(good for good, _ in ranks.answers())
+        return list(ranks.run(work, argument))
+    finally:
+        ranks.close()
+
+
 def powersgd(bucket_mb: float | None) -> tuple[int, bytes]:
     """Buckets of the model, and its parameters after some steps."""
     model: Any = distributed(model_of(PARAMETERS, LAYERS), "ddp", bucket_mb, "powersgd4")
@@ -33,12 +43,7 @@ def powersgd(bucket_mb: float | None) -> tuple[int, bytes]:
 
 
 def test_powersgd_over_gloo_has_one_bucket_and_the_same_parameters_at_all_ranks():
-    ranks = World(["h1"] * RANKS, {}, "gloo", TIMEOUT_S)
-    try:
-        assert all(good for good, _ in ranks.answers())
-        found = ranks.run(powersgd, None)
-    finally:
-        ranks.close()
+    found = run_at_ranks(powersgd, None)
     assert {count for count, _ in found} == {1}
     assert len({parameters for _, parameters in found}) == 1
 
@@ -55,12 +60,7 @@ def ring_and_gloo(op_name: str) -> tuple[list[float], list[float]]:
 
 @pytest.mark.parametrize("op_name", ["SUM", "AVG"])
 def test_a_ring_s_reduce_scatter_gives_gloo_s_blocks(op_name: str):
-    ranks = World(["h1"] * RANKS, {}, "gloo", TIMEOUT_S)
-    try:
-        assert all(good for good, _ in ranks.answers())
-        found = ranks.run(ring_and_gloo, op_name)
-    finally:
-        ranks.close()
+    found = run_at_ranks(ring_and_gloo, op_name)
     assert all(got == expected for got, expected in found)
     assert len({tuple(got) for got, _ in found}) == RANKS
 

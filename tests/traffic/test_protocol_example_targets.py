@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Scatters and gathers of the second implementation of docs/reference/protocol.md beside the engine's: every block has
-the bits that engines alone give it, whichever worker and root made it."""
+"""Runs scatters and gathers of the second implementation of docs/reference/protocol.md beside the engine's. Every block
+has the bits that engines alone give it, whichever worker and root made it."""
 
 from __future__ import annotations
 

@@ -50,8 +50,7 @@ TRANSPORTS = {
     "netfold-half": TrainingTransport("netfold", "half"),
     "netfold-quarter": TrainingTransport("netfold", "quarter", "quarter"),
 }
-FSDP_HOOKS = (None, "quarter", "ring")
-"""DistributedDataParallel takes the rest; a ring is what Gloo's all-reduce is."""
+_FSDP_HOOKS = (None, "quarter", "ring")
 _BATCH, _CLASSES, _INPUTS = 8, 10, 64
 
 
@@ -63,6 +62,11 @@ def model_of(parameters: int, layers: int) -> nn.Sequential:
     sizes = [_INPUTS, *[width] * (layers + 1)]
     hidden = [part for size, after in pairwise(sizes) for part in (nn.Linear(size, after), nn.ReLU())]
     return nn.Sequential(*hidden, nn.Linear(width, _CLASSES))
+
+
+def fits(hook: str | None, parallelism: str) -> bool:
+    """Whether this kind of training has the hook. Gloo's all-reduce is a ring without one."""
+    return hook != "ring" if parallelism == "ddp" else hook in _FSDP_HOOKS
 
 
 def distributed(
@@ -232,8 +236,7 @@ def main() -> None:
     rows, part = [], options.out.with_suffix(".part")
     for parameters, count in zip(options.parameters, options.steps, strict=True):
         for parallelism, transport in product(options.parallelism, options.transports):
-            hook = TRANSPORTS[transport].hook
-            if hook == "ring" if parallelism == "ddp" else hook not in FSDP_HOOKS:
+            if not fits(TRANSPORTS[transport].hook, parallelism):
                 continue
             rows.append(
                 measure(
