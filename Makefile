@@ -160,7 +160,7 @@ VERSION_TESTS := $(addprefix tests/torch/test_,backend.py collectives.py operati
 .PHONY: test-torch
 test-torch: $(VENV)/.ready-test $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
 	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch $(addprefix --ignore=,$(FRAMEWORK_TESTS)) -m "not long" $(PYTEST_ARGS)
-	$(ISOLATED) $(BIN)/pytest tests/testbed/test_upgrade.py -k torch
+	$(ISOLATED) $(BIN)/pytest tests/testbed/test_upgrade.py tests/testbed/test_groups_again.py tests/testbed/test_mixed_versions.py -k "torch or group or ranks"
 
 test-torch-%: $(VENV)/.ready $(TORCH_VENV)-%/.ready
 	$(ISOLATED) $(TORCH_VENV)-$*/bin/pytest $(VERSION_TESTS) -m "not long" $(PYTEST_ARGS)
