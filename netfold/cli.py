@@ -145,21 +145,19 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         attribute="finalize",
         extra="controller",
     ),
+    "controller events": Command(
+        "controller.operator.events_command",
+        "Show each change with its caller: submitted, canceled, drained.",
+        extra="controller",
+    ),
+    "controller slurm": Command(
+        "controller.slurm.commands",
+        "Give Slurm's jobs their netfold jobs: prolog, epilog, sweep.",
+        extra="controller",
+    ),
     "job": Command(
         "controller.operator.job_commands",
         "Submit, inspect, replan and cancel jobs.",
-        OPERATION,
-        extra="controller",
-    ),
-    "events": Command(
-        "controller.operator.events_command",
-        "Show each change with its caller: submitted, canceled, drained.",
-        OPERATION,
-        extra="controller",
-    ),
-    "slurm": Command(
-        "controller.slurm.commands",
-        "Give Slurm's jobs their netfold jobs: prolog, epilog, sweep.",
         OPERATION,
         extra="controller",
     ),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold events`: each change with its caller."""
+"""`netfold controller events`: each change with its caller."""
 
 from __future__ import annotations
 

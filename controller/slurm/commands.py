@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold slurm`: what PrologSlurmctld, EpilogSlurmctld and a timer call."""
+"""`netfold controller slurm`: what PrologSlurmctld, EpilogSlurmctld and a timer call."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def prolog(
 
     \b
     Examples:
-      netfold slurm prolog --controller ctl:9600
-      netfold slurm prolog --within 5m --folder /shared/netfold
+      netfold controller slurm prolog --controller ctl:9600
+      netfold controller slurm prolog --within 5m --folder /shared/netfold
 
     Exit codes: 0 placed, or nothing asked for, 2 bad option, 3 refused or not placed in time, 4 no controller or no
     Slurm answers.
@@ -119,10 +119,10 @@ def epilog(where: ControllerOptions, folder: Folder = DEFAULT_FOLDER) -> None:
 
     \b
     Example:
-      netfold slurm epilog --controller ctl:9600
+      netfold controller slurm epilog --controller ctl:9600
 
-    Exit codes: 0 nothing is left, 2 bad option, 4 no controller answers, or the file stays; `netfold slurm sweep`
-    removes the rest later.
+    Exit codes: 0 nothing is left, 2 bad option, 4 no controller answers, or the file stays. `netfold controller
+    slurm sweep` removes the rest later.
     """
     job = _job_of_environment()
     try:
@@ -147,7 +147,7 @@ def sweep(where: ControllerOptions, folder: Folder = DEFAULT_FOLDER) -> None:
 
     \b
     Example:
-      netfold slurm sweep --controller ctl:9600
+      netfold controller slurm sweep --controller ctl:9600
 
     Exit codes: 0 swept, 2 bad option, 4 no controller or no Slurm answers.
     """

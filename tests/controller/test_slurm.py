@@ -104,7 +104,7 @@ class Site:
 
     async def run(self, command: str, *options: str, **environment: str) -> Done:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "netfold", "slurm", command, "--controller", self.address),
+            *(sys.executable, "-m", "netfold", "controller", "slurm", command, "--controller", self.address),
             *("--folder", str(self.slurm.ranks), *options),
             env={**self.slurm.environment, **JOB, **environment},
             stdout=asyncio.subprocess.PIPE,

@@ -276,7 +276,7 @@ def _write_files(cluster: Cluster, tls: Tls) -> None:
     for command, more in (("prolog", "--within 60s"), ("epilog", ""), ("sweep", "")):
         _script(
             folder / command,
-            f"exec env {environment} {installed_command('netfold')} slurm {command} {options} {more} "
+            f"exec env {environment} {installed_command('netfold')} controller slurm {command} {options} {more} "
             f">> {folder}/{command}.log 2>&1",
         )
     (task_prolog,) = (block.text for block in blocks(GUIDE) if block.value == "task-prolog")
