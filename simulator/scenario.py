@@ -17,6 +17,7 @@ from enum import StrEnum
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.congestion import Congestion
+from netfold.traffic.engine.call_log import CallKind
 
 
 class ScenarioError(ValueError):
@@ -48,11 +49,13 @@ class Flow:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A part of the gradient that is reduced by one all-reduce. It is complete when `ready` of the backward pass (0 to
-    1) is over."""
+    """The array of one call, by default a part of the gradient, which is all-reduced. It is complete when `ready` of
+    the backward pass (0 to 1) is over. A reduce-scatter and an all-gather have an equal block of each worker, a
+    broadcast and a reduce the first worker as root: packet level, jobs over trees."""
 
     bytes: int
     ready: float = 1.0
+    kind: CallKind = CallKind.ALL_REDUCE
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ class Model:
     @property
     def bytes(self) -> int:
         return sum(b.bytes for b in self.buckets)
+
+    @property
+    def has_targets(self) -> bool:
+        """Returns whether packets are targeted (docs/reference/protocol.md, section 2.1)."""
+        return any(b.kind is not CallKind.ALL_REDUCE for b in self.buckets)
 
     @property
     def compute_s(self) -> float:
@@ -224,3 +232,7 @@ class Scenario:
                 yield f"{what}: arrivals are one for each worker, 0 or more"
             if any(b.bytes < 1 or not 0 <= b.ready <= 1 for b in job.model.buckets):
                 yield f"{what}: a bucket needs a byte at least, and is ready at 0 to 1 of the backward pass"
+            if any(b.kind is CallKind.BARRIER for b in job.model.buckets):
+                yield f"{what}: a barrier has no bucket"
+            if job.model.has_targets and not isinstance(job.scheme, InNetworkCollective):
+                yield f"{what}: hosts alone make all-reduces; scatters and gathers go over trees"

@@ -26,6 +26,7 @@ from netfold.simulator.scenario import (
     InNetworkCollective,
     Job,
     Scenario,
+    ScenarioError,
     TcpVariant,
 )
 from netfold.traffic.congestion import Congestion
@@ -102,6 +103,10 @@ class FlowLayout:
 
     def channels(self, job: Job) -> list[Channel]:
         scheme = job.scheme
+        if job.model.has_targets:
+            raise ScenarioError(
+                f"job '{job.name}': flows make all-reduces; give the level `packet` for others"
+            )
         if isinstance(scheme, IdealCollective):
             return [Channel(Stream((), (), FlowType.NO_QUEUE, cap=scheme.rate), 1.0, scheme.latency_s, 1.0)]
         if isinstance(scheme, HostCollective):

@@ -25,9 +25,9 @@ VERDICTS = 32
 
 
 _INPUTS = (
-    *(("link", np.float64, 9), ("hop", np.int32, 1), ("arc", np.int64, 4), ("edge", np.int64, 6)),
-    *(("node", np.int64, 7), ("job", np.int64, 10), ("worker", np.int64, 4), ("worker_edge", np.int32, 1)),
-    *(("bucket", np.int64, 3), ("exchange", np.int64, 9), ("stream", np.float64, 5), ("source", np.int32, 1)),
+    *(("link", np.float64, 9), ("hop", np.int32, 1), ("arc", np.int64, 6), ("edge", np.int64, 7)),
+    *(("node", np.int64, 8), ("job", np.int64, 10), ("worker", np.int64, 4), ("worker_edge", np.int32, 1)),
+    *(("bucket", np.int64, 4), ("exchange", np.int64, 9), ("stream", np.float64, 5), ("source", np.int32, 1)),
     *(("exchange_bucket", np.int64, 2), ("flow", np.int64, 6)),
 )
 _OUTPUTS = (

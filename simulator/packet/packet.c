@@ -47,16 +47,17 @@ static void make_trees(struct all *a, const struct np_setup *s) {
     struct np_node *nodes = make(a, s->nodes, sizeof *nodes);
     for (int64_t i = 0; arcs && i < s->arcs; i++) {
         const int64_t *c = s->arc + i * NP_ARC_COLUMNS;
-        arcs[i] = (struct np_arc){(int32_t)c[0], (int32_t)c[1], (int32_t)c[2], (int32_t)c[3]};
+        arcs[i] = (struct np_arc){(int32_t)c[0], (int32_t)c[1], (int32_t)c[2], (int32_t)c[3], (int32_t)c[4], (int32_t)c[5]};
     }
     for (int64_t i = 0; edges && i < s->edges; i++) {
         const int64_t *c = s->edge + i * NP_EDGE_COLUMNS;
-        edges[i] = (struct np_edge){(int32_t)c[0], (int32_t)c[1], (int32_t)c[2], (int32_t)c[3], (int32_t)c[4], (int32_t)c[5]};
+        edges[i] = (struct np_edge){(int32_t)c[0], (int32_t)c[1], (int32_t)c[2], (int32_t)c[3],
+                                    (int32_t)c[4], (int32_t)c[5], (int32_t)c[6]};
     }
     for (int64_t i = 0; nodes && i < s->nodes; i++) {
         const int64_t *c = s->node + i * NP_NODE_COLUMNS;
         nodes[i] = (struct np_node){(int32_t)c[0], (int32_t)c[1], (int32_t)c[2], (int32_t)c[3],
-                                    (int32_t)c[4], (int32_t)c[5], (int32_t)c[6]};
+                                    (int32_t)c[4], (int32_t)c[5], (int32_t)c[6], (int32_t)c[7]};
     }
     a->reduction.arcs = arcs;
     a->reduction.edges = edges;
@@ -76,8 +77,8 @@ static void make_jobs(struct all *a, const struct np_setup *s) {
                                   .first_bucket = (int32_t)c[2],
                                   .buckets = (int32_t)c[3],
                                   .iterations = (int32_t)c[4],
-                                  .tree_count = (int32_t)c[5],
-                                  .packet_bytes = (int32_t)c[6],
+                                  .packet_bytes = (int32_t)c[5],
+                                  .short_bytes = (int32_t)c[6],
                                   .first_time = (int32_t)c[7],
                                   .start = c[8],
                                   .compute = c[9]};
@@ -88,7 +89,7 @@ static void make_jobs(struct all *a, const struct np_setup *s) {
     }
     for (int64_t i = 0; buckets && i < s->buckets; i++) {
         const int64_t *c = s->bucket + i * NP_BUCKET_COLUMNS;
-        buckets[i] = (struct np_bucket){c[0], c[1], c[2]};
+        buckets[i] = (struct np_bucket){c[0], c[1], c[2], c[3]};
     }
     struct np_reduction *r = &a->reduction;
     r->network = &a->network;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../traffic/engine/wire/target.h"
+
 enum { BATCH = 64, MIN_WAIT_PS = 1000 };
 
 #define PS_PER_SECOND 1e12
@@ -20,13 +22,34 @@ static float element(int64_t i, int64_t rank) { return (float)((i * 7919 >> 3 & 
 
 static float sum_of(int64_t i, int64_t workers) { return (float)((i * 7919 >> 3 & 127) * (workers * (workers + 1) / 2)); }
 
+static const struct np_job *job_of(const struct np_reduction *r, const struct np_packet *p) {
+    return &r->jobs[r->nodes[r->edges[p->owner].parent].job];
+}
+
+/* A job's trees are numbered from 1. */
+static int32_t tree_of(const struct np_packet *p) { return __builtin_bswap16(((const struct header *)p->wire)->tree) - 1; }
+
+/* Returns whether a switch cuts the lanes of a result for an arc (N19). */
+static int is_cut(const struct np_reduction *r, const struct np_packet *p, int32_t arc) {
+    const struct header *h = (const struct header *)p->wire;
+    if (!is_targeted(h)) return 0;
+    const struct np_job *job = job_of(r, p);
+    if (target_owner(h) >= job->workers) return 0;
+    const struct np_worker *owner = &r->workers[job->first_worker + target_owner(h)];
+    int32_t at = r->edges[r->worker_edges[owner->first_edge + tree_of(p)]].arc;
+    while (at != NP_NONE && at != arc) at = r->arcs[at].above;
+    return target_wants(h, owner->rank) ? at != arc : at == arc && r->arcs[arc].reached == 1;
+}
+
 static void multicast_copies(struct np_reduction *r, int32_t from, int32_t first, int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         int32_t copy = np_packet_new(r->network);
         if (copy == NP_NONE) return;
-        r->network->packets[copy] = r->network->packets[from];
-        r->network->packets[copy].kind = NP_DOWN;
-        r->network->packets[copy].path = first + i;
+        struct np_packet *p = &r->network->packets[copy];
+        *p = r->network->packets[from];
+        p->kind = NP_DOWN;
+        p->path = first + i;
+        if (is_cut(r, p, first + i)) p->bytes = (uint16_t)job_of(r, p)->short_bytes;
         np_link_send(r->network, r->arcs[first + i].link, copy);
     }
 }
@@ -50,6 +73,7 @@ static int forward(struct np_reduction *r, int32_t packet) {
 static void send_chunks(struct np_reduction *r, struct np_worker *w) {
     struct nf_out out[BATCH];
     const int32_t *edges = r->worker_edges + w->first_edge;
+    const struct np_job *job = &r->jobs[w->job];
     int64_t count;
     do {
         count = nf_core_send(w->core, out, BATCH, seconds(r));
@@ -59,11 +83,33 @@ static void send_chunks(struct np_reduction *r, struct np_worker *w) {
             int32_t edge = edges[out[i].endpoint];
             struct np_packet *p = &r->network->packets[packet];
             *p = (struct np_packet){.path = r->edges[edge].path, .owner = edge, .kind = NP_UP, .ecn = NP_ECT};
-            p->bytes = (uint16_t)r->jobs[w->job].packet_bytes;
-            memcpy(p->wire, out[i].packet, NP_WIRE_BYTES);
+            p->bytes = (uint16_t)(out[i].length == NF_HEADER_BYTES ? job->short_bytes : job->packet_bytes);
+            memcpy(p->wire, out[i].packet, (size_t)out[i].length);
             if (!forward(r, packet)) np_packet_free(r->network, packet);
         }
     } while (count == BATCH);
+}
+
+/* ---- calls ---- */
+
+static int is_gather(const struct np_bucket *b) { return b->kind == NF_ALL_GATHER || b->kind == NF_BROADCAST; }
+
+/* Returns the number of blocks; 0: all workers get all of the sum. */
+static int64_t block_count(const struct np_job *job, const struct np_bucket *b) {
+    if (b->kind == NF_ALL_REDUCE) return 0;
+    return b->kind == NF_BROADCAST || b->kind == NF_REDUCE ? 1 : job->workers;
+}
+
+/* Returns how many elements are not what the call gives a worker. Of a scatter it gets its own block. */
+static int64_t count_wrong(const struct np_job *job, const struct np_bucket *b, const struct np_worker *w, const float *array) {
+    int64_t elements = b->chunks * NP_LANES, blocks = block_count(job, b), wrong = 0;
+    float tolerance = 0x1p-20f * (float)(128 * job->workers * job->workers);
+    for (int64_t i = 0; i < elements; i++) {
+        int64_t owner = blocks ? i / (elements / blocks) : w->rank;
+        if (!is_gather(b) && owner != w->rank) continue;
+        wrong += fabsf(array[i] - (is_gather(b) ? element(i, owner) : sum_of(i, job->workers))) > tolerance;
+    }
+    return wrong;
 }
 
 static void end_iteration(struct np_reduction *r, struct np_job *job);
@@ -71,10 +117,7 @@ static void end_iteration(struct np_reduction *r, struct np_job *job);
 static void bucket_reduced(struct np_reduction *r, struct np_worker *w, int32_t b) {
     struct np_job *job = &r->jobs[w->job];
     const struct np_bucket *bucket = &r->buckets[job->first_bucket + b];
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < bucket->chunks * NP_LANES; i++)
-        wrong += fabsf(w->arrays[b][i] - sum_of(i, job->workers)) > 0x1p-20f * (float)(128 * job->workers * job->workers);
-    job->wrong += (int32_t)wrong;
+    job->wrong += (int32_t)count_wrong(job, bucket, w, w->arrays[b]);
     free(w->arrays[b]);
     w->arrays[b] = NULL;
     nf_core_release(w->core, w->calls[b]);
@@ -128,21 +171,28 @@ static void advance_worker(struct np_reduction *r, struct np_worker *w) {
 
 static void submit(struct np_reduction *r, struct np_worker *w, int32_t b) {
     const struct np_job *job = &r->jobs[w->job];
-    int64_t elements = r->buckets[job->first_bucket + b].chunks * NP_LANES;
-    float *array = malloc((size_t)elements * sizeof *array);
-    if (!array) {
-        r->network->out_of_memory = 1;
-        return;
+    const struct np_bucket *bucket = &r->buckets[job->first_bucket + b];
+    int64_t elements = bucket->chunks * NP_LANES, count = block_count(job, bucket);
+    float *array = w->arrays[b] = malloc((size_t)elements * sizeof *array);
+    struct nf_block *blocks = calloc((size_t)count + 1, sizeof *blocks);
+    if (array && blocks) {
+        for (int64_t i = 0; i < elements; i++) array[i] = element(i, w->rank);
+        for (int64_t i = 0; i < count; i++) blocks[i] = (struct nf_block){elements / count, i};
+        struct nf_request request = {.array = array,
+                                     .elements = elements,
+                                     .dtype = is_gather(bucket) ? NF_INT32 : NF_FLOAT32, /* bits of floats are gathered */
+                                     .op = NF_SUM,
+                                     .scheme = NF_BLOCK_FLOAT,
+                                     .form = !count              ? NF_TO_ALL
+                                             : is_gather(bucket) ? NF_GATHER
+                                                                 : NF_SCATTER,
+                                     .block_count = count,
+                                     .blocks = count ? blocks : NULL,
+                                     .kind = bucket->kind,
+                                     .deadline = NF_UNKNOWN};
+        w->calls[b] = nf_core_submit(w->core, &request);
     }
-    for (int64_t i = 0; i < elements; i++) array[i] = element(i, w->rank);
-    struct nf_request request = {.array = array,
-                                 .elements = elements,
-                                 .dtype = NF_FLOAT32,
-                                 .op = NF_SUM,
-                                 .scheme = NF_BLOCK_FLOAT,
-                                 .deadline = NF_UNKNOWN};
-    w->arrays[b] = array;
-    w->calls[b] = nf_core_submit(w->core, &request);
+    free(blocks);
     if (!w->calls[b]) r->network->out_of_memory = 1;
 }
 
@@ -202,10 +252,8 @@ static void deliver(struct np_reduction *r, int32_t worker, int32_t packet) {
     struct np_worker *w = &r->workers[worker];
     uint8_t wire[NP_WIRE_BYTES] __attribute__((aligned(8)));
     memcpy(wire, p->wire, sizeof wire);
-    uint16_t number = __builtin_bswap16(((const struct header *)wire)->tree);
-    int32_t tree = 0;
-    while (tree < r->jobs[w->job].tree_count && r->assignments[worker].trees[tree].tree != number) tree++;
-    nf_core_receive(w->core, tree, wire, NP_WIRE_BYTES, p->ecn == NP_CE, seconds(r));
+    int64_t length = p->bytes == r->jobs[w->job].short_bytes ? NF_HEADER_BYTES : NP_WIRE_BYTES;
+    nf_core_receive(w->core, tree_of(p), wire, length, p->ecn == NP_CE, seconds(r));
     advance_worker(r, w);
 }
 
@@ -215,6 +263,7 @@ static void send_sum(struct np_reduction *r, const struct np_edge *from, enum nf
     struct np_packet *p = &r->network->packets[packet];
     struct header *h = (struct header *)p->wire;
     p->ecn = NP_ECT;
+    p->bytes = (uint16_t)(is_short(h) ? job_of(r, p)->short_bytes : job_of(r, p)->packet_bytes);
     if (!node->root) {
         h->child = __builtin_bswap16((uint16_t)r->edges[node->up].number);
         p->owner = node->up;

@@ -18,27 +18,32 @@ enum { NP_END = -1 };
 /* A link of a result tree, and the links that follow it. */
 struct np_arc {
     int32_t link, first, count, worker; /* the following arcs; the worker at its end, or NP_NONE */
+    int32_t above, reached;             /* the arc that it follows, or NP_NONE; the number of workers that it leads to */
 };
 
 /* A child of a tree, and its path to its parent. */
 struct np_edge {
     int32_t number, worker, path, parent, bit, resend_path; /* `number` in the tree; `worker`: NP_NONE for an inner node */
+    int32_t arc;                                            /* the one that ends at the worker, or NP_NONE */
 };
 
 /* A node that aggregates. */
 struct np_node {
     int32_t slots, children, root, server, up, first, count; /* `up`: its edge; `first`, `count`: arcs of a root */
+    int32_t job;
 };
 
 struct np_bucket {
     np_time ready; /* after the start of the iteration */
     int64_t chunks;
     np_time local; /* shortest time of its reduction, inside the hosts */
+    int64_t kind;  /* enum nf_kind; its blocks are equal, one of each worker, or one of worker 0 */
 };
 
 struct np_job {
-    int32_t first_worker, workers, first_bucket, buckets, iterations, tree_count;
-    int32_t packet_bytes, first_time; /* `first_time`: index of its times, two a bucket and iteration */
+    int32_t first_worker, workers, first_bucket, buckets, iterations;
+    int32_t packet_bytes, short_bytes; /* of a packet with lanes, and of one without */
+    int32_t first_time;                /* index of its times, two a bucket and iteration */
     np_time start, compute; /* the compute time is the shortest iteration */
     /* state */
     struct np_timer timer;

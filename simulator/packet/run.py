@@ -38,7 +38,7 @@ def simulate(scenario: Scenario, options: PacketOptions | None = None) -> Simula
     )
     if outcome.failed:
         raise SimulationFailedError(
-            f"an all-reduce ended with {Status(outcome.failed).name} after {outcome.end / PS} s"
+            f"a call ended with {Status(outcome.failed).name} after {outcome.end / PS} s"
         )
     wrong = int(outcome.job[:, 1].sum())
     if wrong:

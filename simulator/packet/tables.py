@@ -12,6 +12,7 @@ from typing import Any
 
 from netfold.controller.planning.plan import Tree
 from netfold.protocol.congestion import MARK_FRACTION
+from netfold.protocol.target import Targets
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, PORT_FIRST, SLOTS_MAX, packet_bytes
 from netfold.simulator.packet.native import LANES, PS
 from netfold.simulator.packet.packet_options import PacketOptions
@@ -26,10 +27,15 @@ from netfold.simulator.scenario import (
     ScenarioError,
     TcpVariant,
 )
+from netfold.traffic.engine.call_log import CallKind
 from netfold.traffic.engine.engine import EngineAssignment, to_engine_assignment
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 
 _UNLIMITED = 1 << 40
+_SHORT_BYTES = 60
+"""The frame of a short packet, which network cards pad."""
+_GATHER_SLOTS = 32
+"""With fewer there is no stream for gathers (docs/reference/protocol.md, section 5.1)."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class PacketLayout:
         self._jobs: list[tuple[int, ...]] = []
         self._workers: list[tuple[int, int, int, int]] = []
         self._worker_edges: list[int] = []
-        self._buckets: list[tuple[int, int, int]] = []
+        self._buckets: list[tuple[int, int, int, int]] = []
         self._exchanges: list[tuple[int, ...]] = []
         self._streams: list[tuple[float, ...]] = []
         self._sources: list[int] = []
@@ -137,9 +143,9 @@ class PacketLayout:
         model, plan = job.model, scheme.plan
         first_worker = len(self._workers)
         numbers = {name: first_worker + rank for rank, name in enumerate(job.workers)}
-        slots = [self._slots(scheme, tree) for tree in plan.trees]
+        slots = [self._slots(job, scheme, tree) for tree in plan.trees]
         edges = [
-            self.trees.add(self.scenario.fabric, tree, numbers, size)
+            self.trees.add(self.scenario.fabric, tree, len(self._jobs), numbers, size)
             for tree, size in zip(plan.trees, slots, strict=True)
         ]
         packet = self._packet(scheme)
@@ -151,23 +157,26 @@ class PacketLayout:
         buckets = sorted(model.buckets, key=lambda b: b.ready)
         row = (first_worker, len(job.workers), len(self._buckets), len(buckets), job.iterations)
         self.places[job.name] = JobRows(False, len(self._jobs), self.times)
-        self._jobs.append((*row, len(plan.trees), packet, self.times, *_begin(job)))
+        short = _SHORT_BYTES + self.scenario.settings.gap_bytes
+        self._jobs.append((*row, packet, short, self.times, *_begin(job)))
         for bucket in buckets:
             ready = model.forward_s + bucket.ready * model.backward_s
-            chunks = max(1, math.ceil(bucket.bytes / (4 * scheme.lanes)))
-            self._buckets.append((round(ready * PS), chunks, round(scheme.local_s * bucket.bytes * PS)))
+            blocks = len(job.workers) if bucket.kind in (CallKind.REDUCE_SCATTER, CallKind.ALL_GATHER) else 1
+            chunks = blocks * math.ceil(bucket.bytes / (4 * scheme.lanes * blocks))
+            local = round(scheme.local_s * bucket.bytes * PS)
+            self._buckets.append((round(ready * PS), chunks, local, bucket.kind))
         self.times += job.iterations * len(buckets)
 
     def _packet(self, scheme: InNetworkCollective) -> int:
         """Returns the bytes of a packet on a wire."""
         return packet_bytes(scheme.lanes) + FRAME_OVERHEAD_BYTES + self.scenario.settings.gap_bytes
 
-    def _slots(self, scheme: InNetworkCollective, tree: Tree) -> int:
-        """Returns the slots of a tree: a power of two, at least twice the window."""
+    def _slots(self, job: Job, scheme: InNetworkCollective, tree: Tree) -> int:
+        """Returns the slots of a tree: a power of two, at least twice the window of each stream of data."""
         if scheme.slots is not None:
             return scheme.slots
         window = max(1, math.ceil(self._window_bytes(scheme, tree) / (4 * scheme.lanes)))
-        return min(SLOTS_MAX, 2 << math.ceil(math.log2(window)))
+        return min(SLOTS_MAX, (4 if job.model.has_targets else 2) << math.ceil(math.log2(window)))
 
     def _window_bytes(self, scheme: InNetworkCollective, tree: Tree) -> float:
         if scheme.window is not None:
@@ -210,7 +219,7 @@ class PacketLayout:
         parts = []
         for number, (tree, size) in enumerate(zip(plan.trees, slots, strict=True)):
             child = [edge.child for edge in tree.edges].index(job.workers[rank])
-            window = size // 2
+            window = size // (4 if job.model.has_targets and size >= _GATHER_SLOTS else 2)
             if scheme.window is not None:
                 window = min(window, max(1, math.ceil(scheme.window / (4 * scheme.lanes))))
             parts.append(TreeAssignment(number + 1, tree.share, size, window, child, f"0.0.0.{number + 1}"))
@@ -221,6 +230,8 @@ class PacketLayout:
         )
         epoch = to_engine_assignment(assignment, [part.destination for part in parts], scheme.congestion)
         epoch.wire_bytes = self._packet(scheme)
+        if job.model.has_targets:
+            epoch.targets = Targets.ON  # an Assignment with targets has more lanes
         return epoch
 
     # ---- jobs over connections -------------------------------------------------------------------

@@ -5,7 +5,7 @@ the path down."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -23,9 +23,9 @@ class TreeTables:
 
     line: Mapping[CollectiveEdge, int]
     hops: list[int] = field(default_factory=list)
-    arcs: list[tuple[int, int, int, int]] = field(default_factory=list)
-    edges: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
-    nodes: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
+    arcs: list[tuple[int, ...]] = field(default_factory=list)
+    edges: list[tuple[int, ...]] = field(default_factory=list)
+    nodes: list[tuple[int, ...]] = field(default_factory=list)
     node_names: list[str] = field(default_factory=list)
 
     def add_path(self, lines: Sequence[int], last: int = END) -> int:
@@ -34,9 +34,12 @@ class TreeTables:
         self.hops += [*lines, last]
         return begin
 
-    def add(self, fabric: Fabric, tree: Tree, workers: Mapping[str, int], slots: int) -> dict[str, int]:
-        """Adds a tree whose workers have these numbers; returns each worker's edge."""
+    def add(
+        self, fabric: Fabric, tree: Tree, job: int, workers: Mapping[str, int], slots: int
+    ) -> dict[str, int]:
+        """Adds a tree of a job whose workers have these numbers; returns each worker's edge."""
         positions, first, count = self._add_arcs(tree, workers)
+        arc_of = {b: arc for (_, b), arc in positions.items()}
         node_of = {name: len(self.nodes) + i for i, name in enumerate(tree.nodes)}
         edge_of = {edge.child: len(self.edges) + i for i, edge in enumerate(tree.edges)}
         children = {name: tree.children(name) for name in tree.nodes}
@@ -45,13 +48,14 @@ class TreeTables:
             result_path = self._result_path(edge, tree, positions) if edge.parent == tree.root else NONE
             bit = children[edge.parent].index(edge.child)
             worker = NONE if edge.child in node_of else workers[edge.child]
-            self.edges.append((number, worker, path, node_of[edge.parent], bit, result_path))
+            arc = arc_of[edge.child] if edge.child in workers else NONE
+            self.edges.append((number, worker, path, node_of[edge.parent], bit, result_path, arc))
         for name in tree.nodes:
             root = name == tree.root
             up = NONE if root else edge_of[name]
             server = int(fabric.is_host(name))
             arcs = (first, count) if root else (0, 0)
-            self.nodes.append((slots, len(children[name]), int(root), server, up, *arcs))
+            self.nodes.append((slots, len(children[name]), int(root), server, up, *arcs, job))
         self.node_names += tree.nodes
         return {name: edge_of[name] for name in workers}
 
@@ -63,11 +67,18 @@ class TreeTables:
         positions: dict[CollectiveEdge, int] = {}
         arcs_in_order: list[CollectiveEdge] = [(tree.root, b) for b in below[tree.root]]
         first = len(self.arcs)
-        for place, (_, b) in enumerate(arcs_in_order):  # grows: those behind an arc come one after the other
-            self.arcs.append((0, first + len(arcs_in_order), len(below[b]), workers.get(b, NONE)))
-            self.arcs[-1] = (self.line[arcs_in_order[place]], *self.arcs[-1][1:])
-            positions[arcs_in_order[place]] = first + place
+        above = {tree.root: NONE}
+        for place, arc in enumerate(arcs_in_order):  # grows: those behind an arc come one after the other
+            a, b = arc
+            row = (first + len(arcs_in_order), len(below[b]), workers.get(b, NONE), above[a])
+            self.arcs.append((self.line[arc], *row))
+            positions[arc] = above[b] = first + place
             arcs_in_order += [(b, c) for c in below[b]]
+        reached: Counter[str] = Counter()
+        for place, (a, b) in reversed(list(enumerate(arcs_in_order, first))):
+            reached[b] += b in workers
+            reached[a] += reached[b]
+            self.arcs[place] = (*self.arcs[place], reached[b])
         return positions, first, len(below[tree.root])
 
     def _result_path(self, edge: Edge, tree: Tree, positions: Mapping[CollectiveEdge, int]) -> int:

@@ -21,10 +21,12 @@ import ctypes, sys
 from netfold.simulator.packet import native
 code = ctypes.CDLL(sys.argv[1])
 native.library = lambda: code
-from tests.simulator import test_packet_level as level
+from tests.simulator import test_packet_level as level, test_packet_targets as targets
 from netfold.simulator.scenario import TcpVariant
 level.test_sums_are_right_whatever_is_lost("grid")
 level.test_sums_are_right_whatever_is_lost("none")
+for kind in targets.KINDS:
+    targets.test_blocks_are_right_whatever_is_lost(kind, "grid")
 level.test_a_ring_moves_the_gradient_almost_twice()
 level.test_it_ends_when_it_is_told_to()
 for variant in TcpVariant:

@@ -18,10 +18,12 @@ static inline int is_targeted(const struct header *h) { return (__builtin_bswap1
 /* Returns whether the packet is short unless it is cut. */
 static inline int is_short(const struct header *h) { return is_targeted(h) && !(h->flags & FLAG_DATA); }
 
+/* Returns the rank of a targeted packet's owner, or TARGET_NONE. */
+static inline int64_t target_owner(const struct header *h) { return __builtin_bswap16(h->lanes) & TARGET_NONE; }
+
 /* Returns whether the worker of a rank wants lanes. */
 static inline int target_wants(const struct header *h, int64_t rank) {
-    uint16_t field = __builtin_bswap16(h->lanes);
-    return !(field & TARGETED) || ((field & TARGET_NONE) == rank) != ((field & TARGET_ALL_BUT) != 0);
+    return !is_targeted(h) || (target_owner(h) == rank) != ((__builtin_bswap16(h->lanes) & TARGET_ALL_BUT) != 0);
 }
 
 #endif
