@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A random set-up and random packets for the netfold program itself: a root and an inner node on one switch, with
-pass-through, relay and routed traffic beside them. See docs/reference/protocol.md."""
+pass-through, relay and routed traffic beside them. Some chunks are targeted. See docs/reference/protocol.md."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ SLOTS = 8  # of each tree
 EPOCH = 5
 UDP_PORT = 0xF001
 GRADIENT, RESULT = 0, 1
+DATA, TARGETED, ALL_BUT, NO_OWNER = 0x02, 0x8000, 0x4000, 0x3FFF
+OWNERS = (0, 1, NO_OWNER)
 ROOT, INNER, PASS, RELAY = 1, 2, 3, 4  # trees, each with its index
 
 
@@ -83,6 +85,11 @@ def setup(sw: Any, _: random.Random) -> None:
         sw.multicast_insert(group, [Replica(p) for p in range(1, CHILDREN + 1)])
         down = ActionCall(IN + "tree_routes.down", {"group": by(group, 16)})
         sw.table_insert(IN + "tree_routes.downlink", TableEntry({"tree_index": Exact(by(index, 10))}, down))
+        for owner in range(2):  # the first one alone behind its port
+            lead = {"via": by(owner + 1, 9), "alone": by(1 - owner, 1)}
+            own: dict[str, Match] = {"tree_index": Exact(by(index, 10)), "owner": Exact(by(owner, 14))}
+            entry = TableEntry(own, ActionCall(IN + "sum_form.lead", lead))
+            sw.table_insert(IN + "sum_form.owners", entry)
     _routes(sw)
 
 
@@ -127,18 +134,19 @@ def _netfold(rng: random.Random, chunk: int) -> tuple[int, bytes]:
     edges = [0, 1, -1, 2**31 - 1, -(2**31)]
     values = [rng.choice([*edges, rng.randrange(-(2**31), 2**31)]) for _ in range(LANES)]
     lanes = b"".join(v.to_bytes(4, "big", signed=True) for v in values)
-    head = (
-        bytes([0x10 | kind, rng.choice([0, 0, 0x40, 0x80])])
-        + by(tree, 16)
-        + by(tag, 32)
-        + by(slot, 16)
-        + by(child, 16)
-    )
-    body = head + bytes([rng.randrange(256), 0]) + by(LANES if rng.random() < 0.99 else 7, 16) + lanes
+    flags, field, padding = rng.choice([0, 0, 0x40, 0x80]), LANES if rng.random() < 0.99 else 7, b""
+    if chunk % 3:
+        field = TARGETED | chunk % 2 * ALL_BUT | OWNERS[chunk // 6 % 3]
+        if rng.random() < 0.5:
+            lanes, padding = b"", rng.choice([b"", rng.randbytes(2), rng.randbytes(150)])
+        has_data = bool(lanes) or (kind == RESULT and rng.random() < 0.5)
+        flags |= DATA if has_data is (rng.random() < 0.97) else 0
+    head = bytes([0x10 | kind, flags]) + by(tree, 16) + by(tag, 32) + by(slot, 16) + by(child, 16)
+    body = head + bytes([rng.randrange(256), 0]) + by(field, 16) + lanes
     source = UDP_PORT if rng.random() < 0.95 else rng.randrange(1 << 16)
     port_of_job = source if rng.random() < 0.97 else 0xF000 | rng.randrange(256)
     udp = by(source, 16) + by(port_of_job, 16) + by(8 + len(body), 16) + rng.choice([b"\0\0", b"\xab\xcd"])
-    return port, _ip(rng, udp + body, 17, 0x0A000401)
+    return port, _ip(rng, udp + body, 17, 0x0A000401) + padding
 
 
 def frames(rng: random.Random) -> Iterator[tuple[int, bytes]]:

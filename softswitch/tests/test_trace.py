@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import netfold_case
 import pytest
 from cases import CASES, PORTS
+from netfold_programs import COMPILED, needs_netfold
 from running import PROGRAMS, program, running
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
@@ -168,6 +170,38 @@ def test_a_traced_program_does_the_same(name: str, cache_dir: Path) -> None:
             out.append([switch.inject(port, frame, i * 1_000_000) for i, (port, frame) in chosen])
     assert out[0] == out[1]
     assert any(port <= PORTS for sent in out[0] for port, _ in sent)
+
+
+@needs_netfold
+def test_targeted_packets_are_traced_and_stay_the_same(cache_dir: Path) -> None:
+    """Short contributions, sums that leave whole after one, and results that are cut, padded or not."""
+    told: list[str] = []
+    p4_json = (COMPILED / f"netfold-v1model-{netfold_case.LANES}.json").read_bytes()
+    with (
+        running(p4_json, cache_dir) as (plain, alone),
+        running(p4_json, cache_dir, traced=True) as (told_of, switch),
+    ):
+        switch.log_to(lambda _, text: told.append(text))
+        for pipeline in (plain, told_of):
+            netfold_case.setup(pipeline, random.Random(SEED))
+        lengths = set()
+        for i, (port, frame) in enumerate(netfold_case.frames(random.Random(SEED))):
+            sent = switch.inject(port, frame, i * 1000)
+            assert sent == alone.inject(port, frame, i * 1000)
+            lengths |= {len(data) for _, data in sent}
+    assert {58, 58 + 4 * netfold_case.LANES} <= lengths
+    text = "\n".join(told)
+    for wanted in (
+        "entering state 'accept_short'",
+        "Applying table 'SwitchIngress.sum_form.owners'",
+        "Table 'SwitchIngress.sum_form.owners': miss",
+        "Action SwitchIngress.sum_form.lead",
+        "Action SwitchIngress.sum_form.make_short",
+        "Action SwitchIngress.sum_form.make_whole",
+        "Action SwitchEgress.result_cut.cut",
+        "Transmitting packet of size 58 out of port",
+    ):
+        assert wanted in text, wanted
 
 
 def test_without_the_trace_nothing_of_it_is_in_the_program() -> None:
