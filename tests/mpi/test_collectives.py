@@ -59,6 +59,26 @@ def test_calls_of_several_communicators_may_come_in_crossed_orders(
         assert len(programs.fabric.controller.jobs) == (mode == "netfold")
 
 
+@pytest.mark.parametrize(
+    ("hosts", "has_targets", "is_netfolds"),
+    [
+        (["h1", "h2", "h3", "h4"], True, True),
+        (["h1", "h2", "h3", "h4"], False, False),
+        (["h1", "h2", "h3", "h1"], True, False),
+    ],
+    ids=["four", "four without targets", "four ranks on three"],
+)
+def test_all_gathers_of_less_than_four_hosts_are_the_mpi_librarys(
+    mpi: Mpi, hosts: list[str], has_targets: bool, is_netfolds: bool, tmp_path: Path
+):
+    gathers = 5
+    with launcher(hosts, tmp_path) as programs:
+        programs.fabric.controller.has_targets = has_targets
+        done = programs.run(mpi, hosts, mpi.compile("gathers.c", tmp_path), gathers)
+        assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
+        assert set(programs.fabric.controller.calls.values()) == {gathers if is_netfolds else 0}
+
+
 @pytest.mark.parametrize("numerics", ["auto", "float32", "integer"])
 def test_sums_of_floats_are_as_right_as_the_mpi_librarys(mpi: Mpi, numerics: str, tmp_path: Path):
     hosts = ["h1", "h2", "h3", "h1"]

@@ -58,7 +58,8 @@ class Controller(rpc.ControllerServicer):
         self._start_root = start_root
         self._requests: set[str] = set()
         self._ended: dict[str, str] = {}  # reasons
-        self._left: set[tuple[str, str]] = set()
+        self.calls: dict[tuple[str, str], int] = {}
+        """The number of calls of each member that has left."""
         self._connected: set[tuple[str, str]] = set()
         self._silent: dict[str, str] = {}  # jobs with a lease that is to expire: reasons
         self._queued: set[tuple[str, str]] = set()  # members that wait
@@ -88,7 +89,7 @@ class Controller(rpc.ControllerServicer):
             if other is job:
                 break
             workers, name = other["workers"], other["name"]
-            has_ended = name in self._ended or all((name, worker) in self._left for worker in workers)
+            has_ended = name in self._ended or all((name, worker) in self.calls for worker in workers)
             if not has_ended and set(workers) & set(job["workers"]):
                 return str(name)
         return ""
@@ -120,7 +121,7 @@ class Controller(rpc.ControllerServicer):
     def _state(self, job: Mapping[str, Any]) -> pb.JobState:
         if job["name"] in self._ended:
             return pb.CANCELED
-        if all((job["name"], host) in self._left for host in job["workers"]):
+        if all((job["name"], host) in self.calls for host in job["workers"]):
             return pb.DONE
         return pb.QUEUED if self._blocker(job) else pb.RUNNING
 
@@ -181,7 +182,7 @@ class Controller(rpc.ControllerServicer):
         )  # fmt: skip
         threading.Thread(target=self._receive, args=(requests, first.job, first.host), daemon=True).start()
         with self._changed:
-            self._changed.wait_for(lambda: first.job in self._ended or (first.job, first.host) in self._left)
+            self._changed.wait_for(lambda: first.job in self._ended or (first.job, first.host) in self.calls)
         if first.job in self._ended:
             yield pb.ControllerUpdate(ended=pb.JobEnded(state=pb.FAILED, reason=self._ended[first.job]))
 
@@ -199,7 +200,7 @@ class Controller(rpc.ControllerServicer):
             for update in requests:
                 if update.leave:
                     with self._changed:
-                        self._left.add((job, host))
+                        self.calls[job, host] = update.report.next_call
                         self._changed.notify_all()
                     return
         except grpc.RpcError:
