@@ -153,6 +153,15 @@ def test_a_process_whose_calls_failed_may_follow_itself(jobs: tuple[Jobs, Connec
     assert controller.running == {"kept": False}
 
 
+def test_nothing_is_left_of_a_failed_group_that_none_follow(jobs: tuple[Jobs, Connection], tmp_path: Path):
+    """As in the last attempt of a run: its job is not kept."""
+    entered = EnteredJob(jobs[1], "train", "h1", "rank 0 at host h1", run="run")
+    entered.leave(has_failed=True)
+    assert process_jobs._LEFT == {}
+    assert not list(tmp_path.glob("netfold-*/*.json"))
+    await_no_watch(tmp_path)
+
+
 def test_a_kept_job_of_another_run_is_canceled(jobs: tuple[Jobs, Connection], run_member: RunMember):
     controller, where = jobs
     controller.running = {"kept": False}

@@ -125,10 +125,11 @@ class EnteredJob:
 
     def leave(self, *, has_failed: bool = False) -> None:
         """To be called after this process has left the job. A forked child, which is no member, leaves nothing. Nor
-        does a process whose calls failed, in a run where others follow, or this process again: they find its file."""
+        does a process whose calls failed, if the job is kept: those that follow in its run, or this process again,
+        find its file."""
         if os.getpid() != self._process:
             return
-        if has_failed and self._run:
+        if has_failed and self._run and self._entry.generation is not None:
             if self._path is not None:
                 _LEFT[self._path] = self
             return
