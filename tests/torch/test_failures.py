@@ -36,7 +36,8 @@ from netfold.traffic.membership.jobs import KeptJob  # noqa: E402
 from netfold.traffic.membership.process_jobs import CANCELED_BY  # noqa: E402
 from netfold.traffic.pytorch.kept_job import Succession  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
-from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
+from netfold.traffic.pytorch.published import HostInfo  # noqa: E402
+from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous  # noqa: E402
 from tests.process_watches import kill_watches  # noqa: E402
 from tests.torch.world import Fabric, World, free_port, rank_environment, world  # noqa: E402
 

@@ -34,7 +34,8 @@ from netfold.traffic.pytorch import joining, rendezvous  # noqa: E402
 from netfold.traffic.pytorch.collectives import collectives_of  # noqa: E402
 from netfold.traffic.pytorch.flight_recorder import FlightRecorder  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
-from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout  # noqa: E402
+from netfold.traffic.pytorch.published import HostInfo  # noqa: E402
+from netfold.traffic.pytorch.rendezvous import RankLayout  # noqa: E402
 from netfold.traffic.pytorch.session import Session, open_session  # noqa: E402
 from tests.torch.world import Fabric, World, carrier  # noqa: E402
 

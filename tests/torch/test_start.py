@@ -30,7 +30,8 @@ from netfold.traffic.membership import process_jobs  # noqa: E402
 from netfold.traffic.pytorch import create_group, joining  # noqa: E402
 from netfold.traffic.pytorch.flight_recorder import FlightRecorder  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
-from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
+from netfold.traffic.pytorch.published import HostInfo  # noqa: E402
+from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous  # noqa: E402
 from netfold.traffic.pytorch.session import Session, open_session  # noqa: E402
 from netfold.traffic.pytorch.shared_memory import RankLostError, accept_rank, connect_leader, listen  # noqa: E402
 

@@ -14,31 +14,34 @@ import contextlib
 import functools
 import json
 import logging
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch.distributed as dist
-from pydantic import TypeAdapter, ValidationError
 
 from netfold.protocol.connection import ConnectError, Connection, connection
-from netfold.protocol.environment import Variable
 from netfold.traffic.errors import DifferentFallbacksError, JobRefusedError, TrafficError, UnknownHostError
-from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
+from netfold.traffic.membership.host import MemberHost, fabric_hosts, pick_host
 from netfold.traffic.membership.jobs import KeptJob, cancel_job, submit_job
 from netfold.traffic.membership.process_jobs import EnteredJob, cancel_abandoned_jobs
 from netfold.traffic.pytorch.kept_job import KEPT, Succession, end_jobs, join_again
 from netfold.traffic.pytorch.options import Fallback, TorchOptions
+from netfold.traffic.pytorch.published import (
+    VERSION,
+    HostInfo,
+    PublishedLayout,
+    read_answer,
+    read_host,
+    read_layout,
+)
 
 log = logging.getLogger("netfold.torch")
 
 _SESSION = "session"
-_VERSION = 1
 _CANCEL_S = 10.0
 _LOOK_UP_S = 10.0
 _RETRY_S = 0.05
@@ -47,59 +50,10 @@ _WAIT = timedelta(seconds=0.5)
 
 
 @dataclass(frozen=True)
-class HostInfo:
-    """The host of a rank, as the rank sees it. Ranks of equal `machine` and `host` share a host. `host`:
-    NETFOLD_HOST, or empty. `nonce`: of this process and attempt. `fallback`: the rule of its options; a rank of an
-    earlier version fails. `job_before`: which the ranks before have left, as far as this rank knows. `version`: of
-    what ranks publish, and of the jobs that they can follow; 0 of earlier versions."""
+class RankLayout(PublishedLayout):
+    """`entered`: at the rank that submitted the job, which is in it since."""
 
-    machine: str
-    addresses: tuple[str, ...]
-    host: str
-    nonce: str
-    fallback: str = Fallback.FAIL
-    job_before: KeptJob | None = None
-    version: int = 0
-
-    @classmethod
-    def of_this_process(cls) -> Self:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        network = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116 (a link that leads to no file)
-        host = os.environ.get(Variable.HOST, "")
-        return cls(f"{boot} {network}", own_addresses(), host, secrets.token_hex(8))
-
-
-_PUBLISHED = TypeAdapter(HostInfo)
-
-
-@dataclass(frozen=True)
-class RankLayout:
-    """`places`: the host number of each rank; hosts are numbered in the order of their first ranks. `names`,
-    `addresses`: of the hosts; an address may be "" where there is no job. `job`: "" if all ranks share one host, which
-    needs no network, or go by Gloo. `session`: prefix of all keys of this world in torch's store. `report`,
-    `group_rate`: of TorchOptions. `token`: of the job's members. `start_s`: ranks that have not joined the job after
-    this time go by Gloo, all of them; 0: they fail. `fallback_reason`: why all go by Gloo; "": they join the job.
-    `generation`: of the job's workers. `is_kept`: the job outlives these ranks, for those that follow. `entered`: at
-    the rank that submitted the job, which is in it since. `is_one_version`: all ranks publish the same in the store."""
-
-    session: str
-    job: str
-    places: tuple[int, ...]
-    names: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
-    report: str = ""
-    group_rate: float | None = None
-    start_s: float = 0.0
-    fallback_reason: str = ""
-    generation: int = 0
-    is_kept: bool = False
-    is_one_version: bool = False
-    token: str = field(default="", repr=False)
     entered: EnteredJob | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def hosts(self) -> int:
-        return max(self.places) + 1
 
     @property
     def kept_job(self) -> KeptJob | None:
@@ -109,10 +63,6 @@ class RankLayout:
     def connection(self) -> Connection:
         """The connection of a member of the job. Raises ConnectError."""
         return connection().as_member(self.token)
-
-    def ranks_on_host(self, rank: int) -> list[int]:
-        """The ranks of this rank's host, itself included, in ascending order."""
-        return [other for other, place in enumerate(self.places) if place == self.places[rank]]
 
 
 def rendezvous(
@@ -128,14 +78,14 @@ def rendezvous(
     `info`: of this process by default. `succession`: by default these ranks follow none, and none follow them. Raises
     TrafficError and ConnectError at all ranks."""
     succession = succession or Succession()
-    info = replace(info or HostInfo.of_this_process(), fallback=options.fallback_rule, version=_VERSION)
+    info = replace(info or HostInfo.of_this_process(), fallback=options.fallback_rule, version=VERSION)
     deadline = time.monotonic() + timeout
     with contextlib.suppress(ConnectError):  # ranks of one host need no controller
         info = replace(info, job_before=succession.job_before(connection()))
         _cancel_abandoned(succession.run, timeout)
     if rank == 0:
         return _publish_layout(store, size, options, timeout, deadline, info, succession)
-    return _await_layout(store, rank, deadline, info)
+    return _await_layout(store, rank, size, timeout, deadline, info)
 
 
 def read_key(store: Any, key: str, deadline: float) -> bytes:
@@ -176,16 +126,14 @@ def _publish_layout(
     for rank in range(1, size):
         text = read_key(store, f"{session}/host{rank}", deadline)
         try:
-            infos.append(_PUBLISHED.validate_json(text, strict=True))
-        except ValidationError as error:
+            infos.append(read_host(text, rank))
+        except TrafficError as error:
             infos.append(replace(info, nonce=""))
-            first = error.errors(include_input=False)[0]  # the input has tokens
-            where = ".".join(map(str, first["loc"])) or "all"
-            malformed.append(f"rank {rank} published no description of its host: {where}: {first['msg']}")
+            malformed.append(error)
     nonces = [one.nonce for one in infos]
     try:
         if malformed:
-            raise TrafficError(malformed[0])
+            raise malformed[0]
         layout = _make_layout(session, infos, options.within(timeout), _seconds_to(deadline), succession)
     except (TrafficError, ConnectError, ValueError) as error:
         refused = isinstance(error, JobRefusedError)
@@ -211,10 +159,12 @@ def _give_up(layout: RankLayout, why: str) -> None:
         layout.entered.leave()
 
 
-def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> RankLayout:
+def _await_layout(
+    store: Any, rank: int, size: int, timeout: float, deadline: float, info: HostInfo
+) -> RankLayout:
     published = ""
     while time.monotonic() < deadline:
-        session = read_key(store, _SESSION, deadline).decode()  # may be that of an earlier attempt
+        session = read_key(store, _SESSION, deadline).decode(errors="replace")  # may be of an earlier attempt
         if session != published:
             store.set(f"{session}/host{rank}", json.dumps(asdict(info)))
             published = session
@@ -222,18 +172,15 @@ def _await_layout(store: Any, rank: int, deadline: float, info: HostInfo) -> Ran
             store.wait([f"{session}/layout"], _WAIT)
         except (dist.DistStoreError, RuntimeError):
             continue
-        found = json.loads(store.get(f"{session}/layout"))
-        nonces = found["nonces"]
-        if rank >= len(nonces) or nonces[rank] != info.nonce:  # of an earlier attempt, maybe of fewer ranks
+        text = store.get(f"{session}/layout")
+        answer = read_answer(text)
+        if rank >= len(answer.nonces) or answer.nonces[rank] != info.nonce:  # earlier, maybe of fewer ranks
             time.sleep(_RETRY_S)  # a torch store has no wait for a changed key
             continue
-        if "error" in found:
-            if found["refused"]:
-                raise JobRefusedError(f"rank 0: {found['error']}")
-            raise TrafficError(f"rank 0: {found['error']}")
-        lists = {key: tuple(found[key]) for key in ("places", "names", "addresses")}
-        known = {f.name: found[f.name] for f in fields(RankLayout) if f.name in found}
-        return RankLayout(**{**known, **lists})
+        if answer.error is not None:
+            raise (JobRefusedError if answer.refused else TrafficError)(f"rank 0: {answer.error}")
+        layout = read_layout(text, session, size)
+        return RankLayout(**{**vars(layout), "start_s": min(layout.start_s, timeout)})
     raise TrafficError("timeout: rank 0 published no layout within the group's timeout")
 
 
