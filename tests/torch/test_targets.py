@@ -5,10 +5,13 @@ two ranks, the others one."""
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any, cast
 
 import pytest
@@ -22,6 +25,7 @@ from netfold.traffic.errors import TrafficError  # noqa: E402
 from netfold.traffic.pytorch.collectives import GATHER_MAX_BYTES, collectives_of  # noqa: E402
 from netfold.traffic.pytorch.in_network import InNetworkReducer  # noqa: E402
 from netfold.traffic.pytorch.joining import _agree_on_targets  # noqa: E402
+from netfold.traffic.pytorch.published import VERSION, HostInfo  # noqa: E402
 from netfold.traffic.pytorch.rendezvous import RankLayout  # noqa: E402
 from tests.torch.world import World, world  # noqa: E402
 
@@ -270,6 +274,27 @@ def test_a_rank_that_awaits_the_first_one_s_version_in_vain_fails():
         _agree_on_targets(RankLayout("s", "job", (0, 1)), dist.HashStore(), 1, reducer, time.monotonic() + 1)
 
 
+def published(version: int) -> str:
+    return json.dumps(asdict(HostInfo("m", (), "", "n", version=version)))
+
+
+@pytest.mark.parametrize(
+    ("first", "host", "error"),
+    [
+        (0, None, "rank 0, the first one of this host, has an older netfold than rank 1"),
+        (2, published(0), "rank 2, the first one of this host, has an older netfold than rank 3"),
+        (2, "{", "rank 2 published no description of its host: all: "),
+    ],
+)
+def test_a_rank_beside_an_older_first_one_of_its_host_fails_at_once(first: int, host: str | None, error: str):
+    """Older ranks publish no targets, and an older rank 0 not even its host."""
+    store, layout = dist.HashStore(), RankLayout("s", "job", (0, 0, 1, 1))
+    if host is not None:
+        store.set(f"host{first}", host)
+    with pytest.raises(TrafficError, match=error):
+        _agree_on_targets(layout, store, first + 1, None, math.inf)
+
+
 @pytest.mark.parametrize("old", [(), (0,), (2,), (0, 1)], ids=["none", "rank 0", "rank 2", "host of rank 0"])
 def test_ranks_agree_on_targets_beside_members_that_know_none(old: tuple[int, ...]):
     """Old ranks publish nothing, and join last."""
@@ -277,6 +302,8 @@ def test_ranks_agree_on_targets_beside_members_that_know_none(old: tuple[int, ..
     reducer = cast(InNetworkReducer, Assigned(joined))
     layout = RankLayout("s", "job", (0, 0, 1, 2), is_one_version=not old)
     first = {0: 0, 1: 0, 2: 2, 3: 3}
+    if 0 not in old:
+        store.set("host0", published(VERSION))
     with ThreadPoolExecutor(RANKS) as pool:
         agreed = [
             pool.submit(_agree_on_targets, layout, store, rank, reducer if rank == host else None, deadline)

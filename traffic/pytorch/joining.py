@@ -32,6 +32,7 @@ from netfold.traffic.membership.process_jobs import EnteredJob
 from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
+from netfold.traffic.pytorch.published import first_rank_is_older
 from netfold.traffic.pytorch.rendezvous import RankLayout, read_key
 from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
 from netfold.traffic.pytorch.tensor_call import Reducer, TensorCall
@@ -178,7 +179,13 @@ def _agree_on_targets(
 ) -> bool:
     """Whether calls have blocks. Rank 0 decides it, because another rank may have joined in another epoch. The first
     rank of a host publishes it there. Raises TrafficError."""
-    key = f"targets of {layout.ranks_on_host(rank)[0]}"
+    first = layout.ranks_on_host(rank)[0]
+    key = f"targets of {first}"
+    if hosts is None and first_rank_is_older(layout, store, first):
+        raise TrafficError(
+            f"rank {first}, the first one of this host, has an older netfold than rank {rank}; expected the same at "
+            "all ranks of a host"
+        )
     if hosts is None:
         return read_key(store, key, deadline) == b"1"
     if rank == 0:

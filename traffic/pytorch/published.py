@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -148,3 +148,12 @@ def _is_ipv4(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def first_rank_is_older(layout: PublishedLayout, store: Any, first: int) -> bool:
+    """Whether the first rank of a host is of a version that publishes no targets. `store`: of the session. Raises
+    TrafficError."""
+    if layout.is_one_version:
+        return False
+    key = f"host{first}"  # of rank 0 such a version publishes none
+    return not store.check([key]) or read_host(store.get(key), first).version < VERSION

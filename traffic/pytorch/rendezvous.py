@@ -121,6 +121,7 @@ def _publish_layout(
     succession: Succession,
 ) -> RankLayout:
     session = secrets.token_hex(8)
+    store.set(f"{session}/host0", json.dumps(asdict(info)))
     store.set(_SESSION, session)
     infos, malformed = [info], []
     for rank in range(1, size):
