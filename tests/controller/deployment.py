@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from finsy.proto import p4r
 
 from netfold.controller.core import Controller
 from netfold.controller.features.registry import FEATURES
+from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
@@ -76,6 +77,13 @@ class PlanThread:
 
     async def plan(self, request: PlanRequest) -> Plan:
         return await asyncio.to_thread(plan_job, self.fabric, request)
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Replaces `Store.change`: the disk has no room."""
+    raise StoreError("database or disk is full")
+    yield
 
 
 class Deployment:
@@ -238,6 +246,12 @@ class Deployment:
 
     def state(self, name: str) -> JobState:
         return self.job(name).state
+
+    def spine_of(self, name: str = "job") -> str:
+        """A spine that the job's trees cross."""
+        placement = self.job(name).placement
+        assert placement is not None
+        return next(n for link in placement.links for n in link if n.startswith("spine"))
 
     async def explain(self, job: str) -> list[str]:
         controller = self.controller

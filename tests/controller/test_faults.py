@@ -23,11 +23,6 @@ SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
 LOCAL = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 300\n"
 
 
-def _spine_of(deployment: Deployment) -> str:
-    used = deployment.job("job").placement.links
-    return next(n for link in used for n in link if n.startswith("spine"))
-
-
 async def test_a_restarted_switch_gets_its_entries_back_in_a_new_epoch(tmp_path):
     async with ready(FABRIC, tmp_path) as deployment:
         await deployment.run(SPREAD)
@@ -57,10 +52,10 @@ async def test_a_broken_control_connection_changes_nothing_in_the_switch(tmp_pat
 async def test_jobs_move_around_a_switch_that_stays_away(tmp_path):
     async with ready(FABRIC, tmp_path) as deployment:
         await deployment.run(SPREAD)
-        spine = _spine_of(deployment)
+        spine = deployment.spine_of()
         await deployment.switches[spine].stop()
         began = time.monotonic()
-        await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
+        await deployment.until(lambda: deployment.spine_of() != spine, "the job uses the other spine")
         await deployment.runs("job")
         assert time.monotonic() - began < 2.0
         assert spine in deployment.controller.state.failures.failed.switches
@@ -74,11 +69,11 @@ async def test_jobs_move_around_a_switch_that_hangs(tmp_path):
     """Its connection stays open, and nothing comes back within the time that a switch of this fleet has."""
     async with ready(FABRIC, tmp_path, rpc_timeout_s=0.3) as deployment:
         await deployment.run(SPREAD)
-        spine = _spine_of(deployment)
+        spine = deployment.spine_of()
         deployment.switches[spine].hangs.set()
         health = deployment.controller.switches.fleet.health(spine)
         await deployment.until(lambda: "within 0.3 s" in health.error, "the switch is given up")
-        await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
+        await deployment.until(lambda: deployment.spine_of() != spine, "the job uses the other spine")
         await deployment.runs("job")
         deployment.switches[spine].hangs.clear()
         await deployment.settled_exactly()
@@ -120,15 +115,15 @@ async def test_a_job_off_a_failed_link_moves_as_soon_as_the_switch_of_its_other_
     async with ready(FABRIC, tmp_path, timeouts=timeouts) as deployment:
         controller = deployment.controller
         await deployment.run(SPREAD)
-        used = _spine_of(deployment)
+        used = deployment.spine_of()
         other = next(s for s in ("spine1", "spine2") if s != used)
         await deployment.switches[other].stop()
         await deployment.until(lambda: other in controller.state.failures.failed.switches, "given up for now")
         controller.switches.failure_monitor.links_changed(frozenset((frozenset(("leaf1", used)),)))
         await asyncio.gather(*controller.state.tasks.under_way)
-        assert _spine_of(deployment) == used
+        assert deployment.spine_of() == used
         await deployment.switches[other].start()
-        await deployment.until(lambda: _spine_of(deployment) == other, "moved")
+        await deployment.until(lambda: deployment.spine_of() == other, "moved")
         await deployment.runs("job")
 
 
@@ -156,9 +151,9 @@ async def test_jobs_move_off_a_link_that_is_down(tmp_path):
     """How soon is in test_links.py, by probes."""
     async with ready(FABRIC, tmp_path, probe_s=0.05) as deployment:
         await deployment.run(SPREAD)
-        spine = _spine_of(deployment)
+        spine = deployment.spine_of()
         deployment.cut.add(frozenset(("leaf1", spine)))
-        await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
+        await deployment.until(lambda: deployment.spine_of() != spine, "moved")
         await deployment.runs("job")
         await deployment.settled_exactly()
         deployment.cut.clear()

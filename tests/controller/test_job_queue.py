@@ -14,7 +14,7 @@ from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import Deployment, ready
+from tests.controller.deployment import ready
 from tests.controller.test_races import HeldPlans
 
 ALL = "name: {}\nworkers: [h1, h2]\nscheme: switchml\n"
@@ -66,19 +66,13 @@ TWO_SPINES = leaf_spine(2, 2, 2)
 SPREAD = "name: {}\nworkers: [h1, h3]\nscheme: switchml\n"
 
 
-def _spine_of(deployment: Deployment, name: str) -> str:
-    placement = deployment.job(name).placement
-    assert placement is not None
-    return next(n for link in placement.links for n in link if n.startswith("spine"))
-
-
 async def test_after_a_start_the_queue_waits_until_switches_are_known(tmp_path):
     """A spine died while the controller was away. Without it in the plan the queued job runs at once."""
     timeouts = ControllerTimeouts(reroute=0.1, restart=8.0, start=4.0, install=3.0)
     async with ready(TWO_SPINES, tmp_path, timeouts=timeouts) as deployment:
         await deployment.run(SPREAD.format("first"))
         await deployment.controller.requests.submit(SPREAD.format("second"), queue=True)
-        spine = _spine_of(deployment, "first")
+        spine = deployment.spine_of("first")
         await deployment.kill()
         await deployment.switches[spine].stop()
         deployment.start()
@@ -86,7 +80,7 @@ async def test_after_a_start_the_queue_waits_until_switches_are_known(tmp_path):
         await asyncio.sleep(0.5)
         assert deployment.state("second") is JobState.QUEUED
         await deployment.runs("second")
-        assert _spine_of(deployment, "second") != spine
+        assert deployment.spine_of("second") != spine
 
 
 async def test_a_job_whose_switch_takes_no_entries_is_planned_around_it(tmp_path, monkeypatch):
@@ -94,10 +88,10 @@ async def test_a_job_whose_switch_takes_no_entries_is_planned_around_it(tmp_path
     async with ready(TWO_SPINES, tmp_path, timeouts=timeouts) as deployment:
         fleet = deployment.controller.switches.fleet
         await deployment.controller.requests.submit(SPREAD.format("first"), queue=False)
-        spine, holds = _spine_of(deployment, "first"), fleet.holds
+        spine, holds = deployment.spine_of("first"), fleet.holds
         monkeypatch.setattr(fleet, "holds", lambda s, version: s != spine and holds(s, version))
         await deployment.runs("first")
-        assert _spine_of(deployment, "first") != spine
+        assert deployment.spine_of("first") != spine
         assert not deployment.controller.state.failures.failed.switches
 
 

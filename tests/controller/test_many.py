@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -23,7 +21,7 @@ from netfold.controller.service.daemon import GC_THRESHOLDS, Survivors
 from netfold.controller.switches.switch_health import Health
 from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import ready
+from tests.controller.deployment import full_disk, ready
 from tests.controller.members import running
 
 
@@ -215,14 +213,9 @@ async def test_a_member_is_refused_whose_join_the_store_does_not_take(tmp_path, 
     async with ready(leaf_spine(1, 1, 2), tmp_path) as deployment:
         await deployment.run("name: job\nscheme: switchml\nrate: 9\n")
 
-        @contextmanager
-        def full() -> Iterator[None]:
-            raise StoreError("database or disk is full")
-            yield
-
         joins = Joins(deployment.controller.state, deployment.controller.jobs.members)
         with monkeypatch.context() as patch:
-            patch.setattr(deployment.store, "change", full)
+            patch.setattr(deployment.store, "change", full_disk)
             given_up = asyncio.ensure_future(joins.store("job", "h2", 7, supports_targets=True))
             asyncio.get_running_loop().call_soon(given_up.cancel)
             with pytest.raises(StoreError):

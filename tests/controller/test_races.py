@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 
-from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.capacity import RefusedError
@@ -30,6 +28,7 @@ from tests.controller.deployment import (
     MemberStream,
     PlanThread,
     deployed,
+    full_disk,
     ready,
     served,
 )
@@ -38,12 +37,6 @@ FABRIC = leaf_spine(2, 2, 2)
 SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
 THREE = "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n"
 TIMEOUTS = ControllerTimeouts(reroute=0.1, restart=0.5, start=1.5, install=5.0)
-
-
-@contextmanager
-def _full_disk() -> Iterator[None]:
-    raise StoreError("database or disk is full")
-    yield
 
 
 class HeldPlans(PlanThread):
@@ -72,11 +65,6 @@ class HeldPlans(PlanThread):
             return await self.asked.get()
 
 
-def _spine_of(deployment: Deployment) -> str:
-    used = deployment.job("job").placement.links
-    return next(n for link in used for n in link if n.startswith("spine"))
-
-
 async def _two_with_a_spine_each(deployment: Deployment) -> None:
     for name, workers in (("job", "h1, h3"), ("other", "h2, h4")):
         spec = f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
@@ -98,7 +86,7 @@ async def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
         deployment.controller.switches.failure_monitor.links_changed(down)
         plans.gate.set()
         await submitting
-        first = _spine_of(deployment)
+        first = deployment.spine_of()
         _assert_avoids(deployment)
         await deployment.runs("job")
         # the same for a job that moves: the way it moves to breaks meanwhile, and the old one is whole again
@@ -141,7 +129,7 @@ async def test_replan_moves_a_job_off_what_is_broken_though_it_gains_nothing(tmp
     async with ready(FABRIC, tmp_path) as deployment:
         await deployment.run(SPREAD)
         deployment.controller.state.failures.failed = FailedElements(
-            frozenset((frozenset(("leaf1", _spine_of(deployment))),))
+            frozenset((frozenset(("leaf1", deployment.spine_of())),))
         )
         assert await deployment.controller.requests.replan(["job"]) == ["job"]
         _assert_avoids(deployment)
@@ -160,11 +148,11 @@ async def test_a_controller_that_starts_over_a_dead_switch_ends_the_jobs_that_ne
 async def test_a_link_that_broke_while_no_controller_was_there_is_down_to_the_next(tmp_path):
     async with ready(FABRIC, tmp_path, probe_s=0.05) as deployment:
         await deployment.run(SPREAD)
-        spine = _spine_of(deployment)
+        spine = deployment.spine_of()
         await deployment.kill()
         deployment.cut.add(frozenset(("leaf1", spine)))
         deployment.start()
-        await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
+        await deployment.until(lambda: deployment.spine_of() != spine, "moved")
         await deployment.idle()
         _assert_avoids(deployment)
 
@@ -206,7 +194,7 @@ async def test_a_planner_that_breaks_ends_what_it_was_to_repair_and_what_waits_a
         await deployment.runs("job")
         plans.broken = True
         controller.switches.failure_monitor.links_changed(
-            frozenset((frozenset(("leaf1", _spine_of(deployment))),))
+            frozenset((frozenset(("leaf1", deployment.spine_of())),))
         )
         await deployment.until(lambda: controller.state.registry.get("late").state.is_terminal, "over")
         assert "the planner crashed: a defect" in controller.state.registry.get("job").reason
@@ -262,11 +250,11 @@ async def test_a_job_whose_link_is_down_moves_when_another_has_ended(tmp_path):
     async with ready(FABRIC, tmp_path, timeouts=timeouts) as deployment:
         controller = deployment.controller
         await _two_with_a_spine_each(deployment)
-        spine = _spine_of(deployment)
+        spine = deployment.spine_of()
         controller.switches.failure_monitor.links_changed(frozenset((frozenset(("leaf1", spine)),)))
         await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "postponed")
         controller.requests.cancel("other")
-        await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
+        await deployment.until(lambda: deployment.spine_of() != spine, "moved")
         await deployment.runs("job")
 
 
@@ -281,7 +269,7 @@ async def test_a_repair_that_finds_no_plan_in_time_waits_its_time_though_capacit
         controller = deployment.controller
         await deployment.run(SPREAD)
         plans.held = True
-        spine = _spine_of(deployment)
+        spine = deployment.spine_of()
         controller.switches.failure_monitor.links_changed(frozenset((frozenset(("leaf1", spine)),)))
         await deployment.until(lambda: controller.planning.migrations.postponed("job") != [], "postponed")
         for _ in range(3):
@@ -312,7 +300,7 @@ async def test_a_job_moves_when_another_ends_while_its_repair_looks_in_vain(tmp_
     async with ready(FABRIC, tmp_path, plans=plans, timeouts=timeouts) as deployment:
         controller = deployment.controller
         await _two_with_a_spine_each(deployment)
-        spine = _spine_of(deployment)
+        spine = deployment.spine_of()
         plans.free = functools.partial(controller.requests.cancel, "other")
         down = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
         controller.state.failures.failed = down
@@ -321,7 +309,7 @@ async def test_a_job_moves_when_another_ends_while_its_repair_looks_in_vain(tmp_
         await deployment.idle()
         assert not deployment.state("job").is_terminal
         await deployment.runs("job")
-        assert _spine_of(deployment) != spine
+        assert deployment.spine_of() != spine
 
 
 class _RefusingOnce(PlanThread):
@@ -388,7 +376,7 @@ async def test_a_switch_that_was_given_up_is_waited_for_once_it_is_held(tmp_path
     async with ready(leaf_spine(2, 1, 2), tmp_path, timeouts=timeouts) as deployment:
         controller, change = deployment.controller, deployment.store.change
         await deployment.run(SPREAD)
-        monkeypatch.setattr(deployment.store, "change", _full_disk)
+        monkeypatch.setattr(deployment.store, "change", full_disk)
         await deployment.switches["leaf1"].stop()
         failures = controller.state.failures
         await deployment.until(
@@ -408,7 +396,7 @@ async def test_what_breaks_while_a_repair_looks_in_vain_is_looked_at_after_it(tm
         controller = deployment.controller
         await deployment.settled()
         await deployment.run(SPREAD)
-        spine = _spine_of(deployment)
+        spine = deployment.spine_of()
         plans.held = True
         controller.state.failures.failed = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
         controller.planning.migrations.repair("job", "a switch is unreachable", fail=False)
@@ -451,7 +439,7 @@ async def test_a_job_that_moves_before_it_ran_has_no_place_to_go_back_to(tmp_pat
         controller = deployment.controller
         monkeypatch.setattr(controller.switches.fleet, "holds", lambda *_: False)
         await controller.requests.submit(SPREAD, queue=False)
-        broken = frozenset(("leaf1", _spine_of(deployment)))
+        broken = frozenset(("leaf1", deployment.spine_of()))
         controller.state.failures.failed = FailedElements(frozenset((broken,)))
         controller.planning.migrations.repair("job", "a link is down", fail=True)
         await deployment.until(lambda: deployment.job("job").reason == "a link is down", "moved")

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import grpc
 import pytest
 
-from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.allocation import ranges_of
@@ -20,17 +19,19 @@ from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import TIMEOUTS, Deployment, MemberStream, asked, deployed, served
+from tests.controller.deployment import (
+    TIMEOUTS,
+    Deployment,
+    MemberStream,
+    asked,
+    deployed,
+    full_disk,
+    served,
+)
 from tests.controller.test_races import HeldPlans
 
 HOSTS = ("h1", "h2", "h3")
 SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\non_worker_loss: reconfigure\njoin_s: {}\nlease_ms: {}\n"
-
-
-@contextmanager
-def _full_disk() -> Iterator[None]:
-    raise StoreError("database or disk is full")
-    yield
 
 
 class Job:
@@ -348,7 +349,7 @@ async def test_a_loss_that_is_stored_late_is_not_of_the_next_workers(tmp_path):
     async with running(tmp_path, lease_ms=300) as job:
         deployment = job.deployment
         change = deployment.store.change
-        deployment.store.change = _full_disk
+        deployment.store.change = full_disk
         lifecycle = deployment.controller.jobs.lifecycle
         await deployment.until(lambda: not lifecycle.lease_holders, "leases end")
         deployment.store.change = change

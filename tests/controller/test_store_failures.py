@@ -23,15 +23,9 @@ from netfold.controller.scheduling import plan_worker
 from netfold.controller.scheduling.job_planner import PlanRequest
 from netfold.controller.scheduling.plan_worker import frame
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import ready
+from tests.controller.deployment import full_disk, ready
 
 JOB = "name: job\nworkers: [h1, h2]\nscheme: switchml\n"
-
-
-@contextmanager
-def _full_disk() -> Iterator[None]:
-    raise StoreError("database or disk is full")
-    yield
 
 
 def test_a_full_disk_is_an_error_of_the_store_and_changes_nothing(tmp_path):
@@ -150,7 +144,7 @@ async def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
     async with ready(leaf_spine(2, 2, 2), tmp_path, probe_s=0.05) as deployment:
         await deployment.run(JOB)
         epoch, change = deployment.job("job").epoch, deployment.store.change
-        monkeypatch.setattr(deployment.store, "change", _full_disk)
+        monkeypatch.setattr(deployment.store, "change", full_disk)
         leaf = next(iter(deployment.job("job").placement.trees[0].bases))
         losing = asyncio.create_task(deployment.controller.registers_lost(leaf))
         await asyncio.sleep(0.5)
