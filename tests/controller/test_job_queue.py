@@ -15,25 +15,8 @@ from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import ready
-from tests.controller.test_races import HeldPlans
 
 ALL = "name: {}\nworkers: [h1, h2]\nscheme: switchml\n"
-
-
-async def test_capacity_that_is_freed_while_a_job_is_being_queued_places_it(tmp_path):
-    """The plan is refused, then the only other job ends, then the reservation is made and the job is queued."""
-    fabric = single_switch(2)
-    plans = HeldPlans(fabric)
-    async with ready(fabric, tmp_path, plans=plans) as deployment:
-        controller = deployment.controller
-        await deployment.run(ALL.format("first"))
-        await plans.held()
-        submitting = asyncio.create_task(controller.requests.submit(ALL.format("second"), queue=True))
-        await plans.made()
-        controller.requests.cancel("first")
-        plans.gate.set()
-        await submitting
-        await deployment.until(lambda: deployment.state("second") is JobState.RUNNING, "placed", within_s=5)
 
 
 async def test_a_queued_job_outlives_a_controller_that_is_away_for_longer_than_a_lease(tmp_path):

@@ -6,9 +6,6 @@ exactly what the store asks for: no entry is missing, none is left behind, no sl
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -97,40 +94,14 @@ async def _writes_of(operation, folder) -> int:
         return freeze.done
 
 
-class DiesAtCommit(Freeze):
-    """The process is gone at its nth commit: before it, or right after it."""
-
-    def __init__(self, deployment: Deployment, commits: int, *, before: bool) -> None:
-        super().__init__(deployment, 1 << 60)
-        self.commits = 0
-        change = deployment.store.change
-
-        @contextlib.contextmanager
-        def dying() -> Iterator[None]:
-            last = self.commits == commits
-            if self.hit.is_set() or (last and before):
-                self._die()
-            with change():
-                yield
-            self.commits += 1
-            if last:
-                self._die()
-
-        deployment.store.change = dying
-
-    def _die(self) -> None:
-        self._after = 0
-        self.hit.set()
-        raise SystemError("gone")
-
-
-async def _dies(operation, freeze_of: Callable[[Deployment], Freeze], folder) -> bool:
-    """Kill the process in the operation, and look at the next one. False if the operation ends before."""
+async def _dies(operation, after: int, folder) -> bool:
+    """Kill the process in the operation after so many writes, and look at the next one. False if the operation ends
+    before."""
     folder.mkdir()
     async with deployed(FABRIC, folder) as deployment:
         await deployment.controller.requests.submit(FIRST, queue=False)
         await deployment.settled()
-        freeze = freeze_of(deployment)
+        freeze = Freeze(deployment, after)
         work = asyncio.create_task(operation(deployment))
         if not await freeze.is_hit(work):
             return False
@@ -170,23 +141,8 @@ async def test_killed_after_writes(name, step, tmp_path):
     writes = await _writes_of(OPERATIONS[name], tmp_path / "dry")
     assert writes > 0
     for after in range(0, writes, step):
-        is_killed = await _dies(
-            OPERATIONS[name], functools.partial(Freeze, after=after), tmp_path / str(after)
-        )
+        is_killed = await _dies(OPERATIONS[name], after, tmp_path / str(after))
         assert is_killed, f"it ended, and was to be killed after {after} of {writes} writes"
-
-
-@pytest.mark.parametrize("name", ["install", "remove", "raise_epoch", "restart_switch"])
-@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-async def test_killed_at_every_commit(name, before, tmp_path):
-    commits = 0
-    while await _dies(
-        OPERATIONS[name],
-        functools.partial(DiesAtCommit, commits=commits, before=before),
-        tmp_path / str(commits),
-    ):
-        commits += 1
-    assert commits > 0
 
 
 async def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves_it_when_it_starts(

@@ -55,25 +55,6 @@ async def test_workers_are_added_to_a_job_that_runs(tmp_path):
                 await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=hosts))
 
 
-async def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path):
-    async with running(tmp_path) as (_, members):
-        members.die("h2")
-        await members.join("h2")
-        again = await members.told(3)
-        assert all(a.allow_newcomers for a in again.values())
-
-
-async def test_a_worker_that_began_again_while_no_controller_ran_is_a_newcomer(tmp_path):
-    async with running(tmp_path) as (deployment, _):
-        before = deployment.job("job").epoch
-        await deployment.restart()
-        for host, is_new in (("h1", False), ("h3", False), ("h2", True)):
-            deployment.controller.jobs.members.join("job", host, is_new=is_new)
-        job = deployment.job("job")
-        assert job.newcomers
-        assert job.epoch > before
-
-
 class HeldPlans(PlanThread):
     """Plans wait while `open` is not set; `asked` is set when one does."""
 

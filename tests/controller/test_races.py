@@ -35,7 +35,6 @@ from tests.controller.deployment import (
 
 FABRIC = leaf_spine(2, 2, 2)
 SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
-THREE = "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n"
 TIMEOUTS = ControllerTimeouts(reroute=0.1, restart=0.5, start=1.5, install=5.0)
 
 
@@ -104,24 +103,6 @@ async def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
         await deployment.idle()
         assert deployment.state("job") is JobState.RUNNING
         _assert_avoids(deployment)
-        deployment.assert_exact()
-
-
-async def test_a_worker_lost_while_its_waiting_job_is_planned_is_not_in_the_plan(tmp_path):
-    fabric = single_switch(3)
-    plans = HeldPlans(fabric)
-    async with ready(fabric, tmp_path, plans=plans) as deployment:
-        controller = deployment.controller
-        await controller.requests.submit("name: first\nworkers: [h1, h2]\nscheme: switchml\n", queue=False)
-        await controller.requests.submit(THREE, queue=True)
-        await plans.held()
-        controller.requests.cancel("first")
-        await plans.made()
-        controller.jobs.members.handle_loss("job", "h2", "h2 is gone")
-        plans.gate.set()
-        await deployment.runs("job")
-        assert "h2" not in controller.state.registry.get("job").nodes
-        await deployment.idle()
         deployment.assert_exact()
 
 

@@ -30,6 +30,27 @@ def test_the_controller_is_killed_at_any_commit_of_a_short_job(number, is_after)
     assert not outcome.violation, f"{outcome.violation}\n{outcome.history.tail(80)}"
 
 
+@pytest.mark.parametrize("number", range(1, 4))
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        Step(10.0, "cancel", ("a",)),
+        Step(10.0, "request_epoch", ("a", "h1")),
+        Step(10.0, "power_cut", ("leaf1", 2.0)),
+    ],
+    ids=lambda step: step.kind,
+)
+def test_the_controller_is_killed_at_any_commit_of_a_change(change, number, is_after):
+    steps = (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=30.0),)),
+        Step(9.9, "kill_at_commit", (number, is_after, 1.0)),
+        change,
+    )
+    outcome = run(Scenario(2, "two leaves, two spines", steps))
+    assert not outcome.violation, f"{outcome.violation}\n{outcome.history.tail(80)}"
+
+
 def test_a_stream_that_arrives_after_the_one_that_replaced_it_is_not_the_newest():
     """A member's first stream breaks, its packets are still on their way, and arrive behind those of its second."""
     status = MemberStatus()
