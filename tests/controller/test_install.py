@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The order of writes: nothing admits a packet that the switch could not deliver, at no time."""
+"""The order of writes: nothing admits a packet that the switch could not deliver, at no time. Before that, the switch
+names the revision of its slots."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from ipaddress import IPv4Network
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netfold.controller.jobs.revisions import REVISIONS, TERMS, Revision
 from netfold.controller.switches import tables
 from netfold.controller.switches.entries import Contents, Entity
 from netfold.controller.switches.install import (
@@ -20,6 +22,7 @@ from netfold.controller.switches.install import (
     phase_of,
     write_batches,
 )
+from netfold.controller.switches.revision_entry import revision_entry, revisions_in
 from netfold.controller.switches.tables import Sender
 from netfold.protocol.wire import Kind
 
@@ -79,3 +82,23 @@ def test_a_changed_prefix_is_modified_in_place():
     new = tables.route(IPv4Network("10.1.0.0/16"), [2])
     [step] = write_batches({old.key: old}, {new.key: new})
     assert (step.op, step.entities) == (Op.MODIFY, (new,))
+
+
+TREE = 40_000
+
+
+@given(st.integers(0, TERMS - 1), st.integers(1, REVISIONS - 1))
+def test_a_switch_gives_back_the_revision_among_its_other_entries(term, number):
+    entities = [
+        *tables.slot_access(tables.CPU_PORT, TREE, Kind.READ, Kind.RESET),
+        revision_entry(tables.CPU_PORT, TREE, Revision(term, number)),
+        revision_entry(tables.CPU_PORT, TREE + 1, Revision(term, number)),
+    ]
+    contents: Contents = {e.key: e for e in entities}
+    assert revisions_in(contents, TREE) == [Revision(term, number)]
+
+
+def test_it_precedes_what_admits_packets_of_an_epoch():
+    entity = revision_entry(tables.CPU_PORT, TREE, Revision(1, 1))
+    assert phase_of(entity) < Phase.ADMISSION
+    assert tables.is_refusal(entity)

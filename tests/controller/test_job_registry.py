@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller remembers of jobs."""
+"""What the controller remembers of jobs, in records that are values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import resolve_job
-from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.records import JobRecord, JobState, Member
 from netfold.controller.jobs.store import HISTORY, Store
 from netfold.controller.lifecycle.job_registry import JobRegistry, ReplacedError
 from netfold.controller.lifecycle.packet_model import PacketModel
@@ -94,3 +94,32 @@ def test_nothing_is_changed_after_the_end_of_a_controller(tmp_path: Path) -> Non
         pass
     with after.change():
         after.write(after.new(resolve_job(TEXT, fabric, "a")))
+
+
+HOSTS = ("h1", "h2", "h3")
+
+
+def record() -> JobRecord:
+    members = tuple(Member(host=h) for h in HOSTS)
+    return JobRecord(name="job", seq=1, spec_yaml="", state=JobState.RUNNING, members=members)
+
+
+def test_a_lookup_leaves_a_record_as_it_was() -> None:
+    looked, fresh = record(), record()
+    assert looked.member("h2") == Member(host="h2")
+    assert looked.member("h9") is None
+    assert looked == fresh
+    assert looked.model_dump_json() == fresh.model_dump_json()
+    assert JobRecord.model_validate_json(looked.model_dump_json()) == fresh
+
+
+def test_a_copy_with_other_members_is_looked_up_anew() -> None:
+    first = record()
+    assert first.member("h2") is not None
+    second = first.with_member("h2", joined=True)
+    assert second.member("h2") == Member(host="h2", joined=True)
+    assert first.member("h2") == Member(host="h2")
+    third = second.model_copy(update={"members": (Member(host="h9"), *second.members)})
+    assert [m.host for m in third.members] == ["h9", *HOSTS]
+    assert third.member("h2") == Member(host="h2", joined=True)
+    assert third.member("h9") == Member(host="h9")

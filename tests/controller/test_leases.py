@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""When leases end, on an event loop of virtual time."""
+"""When leases end, on an event loop of virtual time, and how long they are: as the job's file says, else longer for
+large jobs."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
+from netfold.controller.jobs.file import resolve_job
 from netfold.controller.lifecycle.events import EventBus, LeaseExpired
 from netfold.controller.lifecycle.leases import GRACE_S, Leases
 from netfold.controller.switches.deadline import STEPS
+from netfold.topologies.generators import leaf_spine
 from tests.simulation.loop import VirtualLoop
 
 LEASE_S = 3.0
@@ -197,3 +200,18 @@ def test_no_lease_ends_once_the_controller_has_ended():
         ended.leases.stop()
 
     assert ended_by(scenario) == []
+
+
+FABRIC = leaf_spine(65, 16, 16)
+HEARTBEATS_A_LEASE = 3
+
+
+@pytest.mark.parametrize("workers", [2, 300, 301, 1024, 1040])
+def test_members_send_at_most_300_heartbeats_a_second_together(workers: int) -> None:
+    lease_ms = resolve_job(f"name: j\nworkers: {workers}\n", FABRIC).lease_ms
+    assert HEARTBEATS_A_LEASE * workers / (lease_ms / 1e3) <= 300
+    assert lease_ms >= 3000
+
+
+def test_the_lease_of_a_job_file_is_its_lease() -> None:
+    assert resolve_job("name: j\nworkers: 1024\nlease_ms: 3000\n", FABRIC).lease_ms == 3000
