@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cases import pack
+from mutations import base
 from running import PROGRAMS, program, running
 from softswitch.errors import InvalidArgumentError
-from softswitch.state.entities import ActionCall, CloneSession, Exact, Replica, TableEntry
+from softswitch.state.entities import ActionCall, CloneSession, DigestEvent, Exact, Replica, TableEntry
 from softswitch.state.pipeline import Pipeline
 from softswitch.state.switch import Switch
 
@@ -218,3 +220,26 @@ def test_frames_beyond_the_largest_are_counted(misc: tuple[Pipeline, Switch]) ->
     assert switch.inject(1, bytes(65535), 0) == [], "with its new header it would be too long"
     assert switch.stats()["too_long"] == 1
     assert len(switch.inject(1, bytes(65500), 0)) == 1
+
+
+LEARN = bytes(12) + (0x88B5).to_bytes(2, "big") + bytes(46)
+
+
+def test_what_the_old_program_said_is_not_read_as_the_new_ones(cache_dir: Path) -> None:
+    kinds = json.dumps(base("kinds")).encode()
+    with running(kinds, cache_dir) as (pipeline, switch):
+        pipeline.digest_enable("seen_t", True)
+        switch.inject(1, LEARN, 1000)
+        assert [type(event) for event in switch.events()] == [DigestEvent]
+        switch.inject(1, LEARN, 2000)
+        other = Pipeline.load(kinds, cache_dir)
+        assert switch.swap(other) is pipeline
+        assert switch.events() == []
+        other.digest_enable("seen_t", True)
+        switch.inject(1, LEARN, 3000)
+        (event,) = switch.events()
+        assert event.time_ns == 3000
+        switch.inject(1, LEARN, 4000)
+        switch.swap(pipeline)
+        assert switch.events() == []
+        other.close()

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Failures outside the program: no compiler, a full disk, a huge device config, clients that vanish."""
+"""Failures outside the program: no compiler, a full disk, a huge device config, clients that vanish; and how a switch
+that does not start is reported."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import grpc
 import pytest
 from grpc._cython import cygrpc
 from kinds import config
@@ -28,6 +30,8 @@ from softswitch.errors import PipelineError
 from softswitch.logs import shorten_grpc_tracebacks
 from softswitch.p4runtime.device import device_json, load_pipeline
 from softswitch.p4runtime.status import Code, StatusError
+from softswitch.testing import simple_switch
+from softswitch.testing.ports import free_port
 
 
 def test_without_a_compiler_the_switch_ends_with_one_line(tmp_path: Path) -> None:
@@ -159,3 +163,22 @@ def test_a_switch_that_is_stopped_while_it_compiles_leaves_no_part_of_that(
         assert "Traceback" not in errors
         left = {p.name for p in (*cache.rglob("*"), *temporary.iterdir())}
         assert {n for n in left if not n.startswith(("core-", "engine-"))} == set()
+
+
+@pytest.mark.parametrize("then", ["exit 3", "exec sleep 60"])
+def test_a_failed_start_is_reported_with_the_end_of_the_log(then: str, tmp_path: Path):
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        program = ["sh", "-c", f"echo its port is taken >&2; echo; {then}"]
+        process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=output)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with (
+            grpc.insecure_channel(f"127.0.0.1:{free_port()}") as channel,
+            pytest.raises(simple_switch.SwitchDiedError, match="its port is taken"),
+        ):
+            simple_switch.wait_until_ready(process, channel, log, start_s=0.5)
+    finally:
+        process.kill()
+        process.wait()
