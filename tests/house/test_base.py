@@ -5,6 +5,7 @@ wants."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from netfold.cli import COMMANDS, Command
-from tests.house.imports import REPOSITORY
+from tests.house.imports import REPOSITORY, modules
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 IMPORT_NAMES = {"pyyaml": "yaml", "scikit-learn": "sklearn", "prometheus-client": "prometheus_client"}
@@ -112,3 +113,17 @@ def test_every_dependency_has_a_lower_and_an_upper_bound_or_only_checks_types():
 def test_the_lock_names_packages_only():
     lines = Path(REPOSITORY / "requirements.lock").read_text().split()
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+]+", line) for line in lines)
+
+
+SILENT = "netfold.controller.planning.sparse"
+
+
+def test_the_solver_is_made_in_the_module_that_silences_it():
+    made = [
+        f"{name}:{node.lineno}"
+        for name, path in modules().items()
+        if name != SILENT
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Highs"
+    ]
+    assert made == [], f"{SILENT}.new_solver() makes a solver that prints nothing"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterator
 
 import networkx as nx
 import pytest
@@ -124,3 +125,20 @@ def test_c_files_form_a_tree(folder: str):
 
 def _circles(graph: Graph) -> list[list[str]]:
     return [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
+
+
+EFFECTS = {"asyncio", "ctypes", "mininet", "multiprocessing", "signal", "socket", "subprocess", "threading"}
+
+
+def _imported() -> Iterator[tuple[str, str]]:
+    for path in sorted((REPOSITORY / "topologies").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            yield from ((path.name, name.partition(".")[0]) for name in names)
+
+
+def test_topologies_have_no_effects() -> None:
+    found = list(_imported())
+    assert ("fabric.py", "netfold") in found
+    assert [pair for pair in found if pair[1] in EFFECTS] == []
