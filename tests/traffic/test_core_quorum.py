@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from netfold.protocol.wire import Verdict
 from netfold.traffic.engine.engine import Status
+from netfold.traffic.errors import UnsupportedDtypeError
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.numerics import BlockFloat, Fixed, Float32Sum, PackedHalf, ReduceOp
+from netfold.traffic.worker.outcome import check_quorum
 from tests.quorum_oracle import QuorumPool
 from tests.traffic.cores import Core, assignment, place
 from tests.traffic.quorum_fabric import QuorumFabric
@@ -289,3 +291,16 @@ def test_all_finished_workers_have_the_same_bits_despite_losses(workers, two_lev
         ):  # the others may need it, and it raises the epoch when it comes again
             return
         assert set(status.values()) == {Status.DONE}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_a_job_with_a_quorum_takes_no_integers(dtype: str):
+    array = np.zeros(3, dtype)
+    check_quorum(array, 0, "job")
+    with pytest.raises(UnsupportedDtypeError, match=f"job has a quorum: .* this is {dtype}"):
+        check_quorum(array, 2, "job")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_job_with_a_quorum_takes_floats(dtype: str):
+    check_quorum(np.zeros(3, dtype), 2, "job")

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from netfold.protocol.lane_bits import PAIR_BITS, SUM_BITS, headroom, kept_bits
 from netfold.protocol.wire import LANE_MAX, LANE_MIN, Flag
-from netfold.traffic.numerics import Fixed, error_bound
+from netfold.traffic.engine.native import library
+from netfold.traffic.numerics import EXPONENT_BIAS, Fixed, error_bound
 from tests.slot_oracle import SlotPool
 from tests.traffic import oracle as quantize
 
@@ -116,3 +120,33 @@ def test_halves_join_to_what_was_split(values):
 def test_a_fixed_scale_out_of_range_is_refused(bits):
     with pytest.raises(ValueError, match=f"is {bits}; it must be -96 to 126"):
         Fixed(bits)
+
+
+PAGE = Path(__file__).parents[2] / "docs/reference/protocol.md"
+EXPONENT = 127
+"""Of a row whose largest value is in [1, 2)."""
+
+
+def table() -> list[tuple[int, int, int, int]]:
+    """Workers, bits of block, of half, and the exponent of fixed's largest value at scale 1."""
+    row = re.compile(r"\| ([\d,]+) \| (\d+) \| (\d+) \| 24 \| `2\^\((\d+) - f\)` \|")
+    found = [m.groups() for m in map(row.fullmatch, PAGE.read_text().splitlines()) if m]
+    return [(int(n.replace(",", "")), int(b), int(h), int(f)) for n, b, h, f in found]
+
+
+def test_the_table_has_jobs_of_2_to_4096_workers() -> None:
+    workers = [row[0] for row in table()]
+    assert (workers[0], workers[-1]) == (2, 4096)
+
+
+@pytest.mark.parametrize(("workers", "block", "half", "fixed"), table())
+def test_the_table_is_what_the_engine_keeps(workers: int, block: int, half: int, fixed: int) -> None:
+    """A value just below 2 becomes a whole number of so many bits, and the sum of all stays within the lane."""
+    assert (block, half) == (kept_bits(workers), kept_bits(workers, half=True))
+    shared_bits = library().nf_shared_bits
+    for kept, sum_bits in ((block, SUM_BITS), (half, PAIR_BITS)):
+        scale = shared_bits(EXPONENT, sum_bits, headroom(workers))
+        largest = 2.0 ** (EXPONENT - EXPONENT_BIAS) * 2.0**scale
+        assert largest == 2.0**kept
+        assert workers * largest <= 2.0**sum_bits
+    assert workers * 2**fixed <= 2**SUM_BITS

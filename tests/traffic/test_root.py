@@ -21,6 +21,7 @@ from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
+from tests.quorum_oracle import QuorumPool
 from tests.slot_oracle import SlotPool
 from tests.traffic.serving import serving
 
@@ -210,3 +211,61 @@ def test_workers_all_reduce_through_it_and_each_receives_every_result(threads: i
     assert arrays[0].tobytes() == arrays[1].tobytes() == arrays[2].tobytes()
     np.testing.assert_allclose(arrays[0], exact, atol=1e-5)
     assert set(root.counts()) <= {"accumulated", "result_sent", "result_resent", "duplicate", "stale_chunk"}
+
+
+SLOTS, TREE = 4, 7
+OWN, BELOW = (10, 20), (30, 40, 50)
+"""The root's own children, of which 20 is an inner node, and the senders under that."""
+
+
+@st.composite
+def quorum_packets(draw) -> Packet:
+    """Of the round a slot is in or near it: a worker's own, an inner node's sum, or what came late to that."""
+    child = draw(st.sampled_from(OWN + BELOW))
+    return Packet(
+        Kind.GRADIENT,
+        TREE,
+        EPOCH,
+        draw(st.integers(0, 2)),
+        draw(st.sampled_from([0, 0, 1, SLOTS])),
+        child,
+        draw(lane),
+        draw(st.sampled_from([0, 0x40, 0x80])) | Flag.QUORUM | draw(st.sampled_from([0, int(Flag.SEAL)])),
+        draw(st.integers(0, 255)),
+        draw(st.integers(0, 3)) if child == 20 else draw(st.sampled_from([1, 1, 1, 0])),
+    )
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(quorum_packets(), st.booleans()), max_size=60), st.integers(1, 5))
+def test_every_packet_under_a_quorum_has_the_oracles_verdict_and_result(traffic, least):
+    children = OWN + BELOW
+    root = Root({TREE: (SLOTS, children, ())}, quorum={TREE: (len(OWN), least)})
+    pool = QuorumPool(SLOTS, LANES, len(OWN), True, least, len(BELOW))
+    try:
+        for packet, marked in traffic:
+            flags = packet.flags | (0x40 if marked else 0)
+            tag = make_tag(packet.epoch, packet.round)
+            lanes = np.array(packet.lane, np.int32)
+            bit = children.index(packet.child)
+            expected, count = pool.gradient(
+                tag, packet.slot, bit, flags, packet.exponent, lanes, packet.count
+            )
+            got, answer = root.take(Sent(packet, HOSTS[0], PORT, marked, 0))
+            assert got == expected.verdict
+            if expected.verdict is Verdict.SLOT_REUSED:
+                told = replace(packet, kind=Kind.RESULT, flags=Flag.QUORUM | Flag.SLOT_REUSED, count=0)
+                assert answer == told.pack()
+            elif expected.packet is not None:
+                done = expected.packet
+                told = replace(
+                    packet,
+                    kind=Kind.RESULT,
+                    lane=tuple(done.lanes.tolist()),
+                    flags=done.flags,
+                    exponent=done.exponent,
+                    count=count,
+                )
+                assert answer == told.pack()
+    finally:
+        root.close()
