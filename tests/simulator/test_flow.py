@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.simulator.flow.run import simulate
+from netfold.simulator.native import sources_of
 from netfold.simulator.result import SimulationResult
 from netfold.simulator.scenario import (
     Bucket,
@@ -30,6 +33,7 @@ from netfold.simulator.workloads.traffic import WorkerPlacement, background, pla
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import GBIT, fat_tree, leaf_spine, single_switch
 from netfold.traffic.congestion import Congestion
+from tests import c_programs
 
 SETTINGS = NetworkSettings(hop_delay_s=1e-9)
 LINE = 100e9 / 8
@@ -232,3 +236,21 @@ def test_what_is_not_over_at_the_end_has_no_time():
     late = [i for i, f in enumerate(scenario.flows) if f.start > 0.01]
     assert all(result.completions[i] is None for i in late)
     assert sum(len(job.iterations) for job in result.jobs) == 0
+
+
+STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@pytest.fixture(scope="module")
+def fuzzer() -> Path:
+    own = sources_of("flow")
+    sources = [Path(__file__).with_name("flow_fuzz.c"), *(s for s in own if s.suffix == ".c")]
+    return c_programs.program("flow_fuzz", sources, [*STRICT, *SANITIZE, f"-I{own[0].parent}"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_everything_ends_within_its_memory_and_capacity(fuzzer: Path, seed: int):
+    done = subprocess.run([fuzzer, str(seed)], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert "events" in done.stdout
