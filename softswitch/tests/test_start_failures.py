@@ -31,7 +31,7 @@ from softswitch.logs import shorten_grpc_tracebacks
 from softswitch.p4runtime.device import device_json, load_pipeline
 from softswitch.p4runtime.status import Code, StatusError
 from softswitch.testing import simple_switch
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 
 
 def test_without_a_compiler_the_switch_ends_with_one_line(tmp_path: Path) -> None:

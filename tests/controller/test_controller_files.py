@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 from typer.testing import CliRunner
 
 from netfold.controller.jobs.etcd_client import EtcdAddress

@@ -23,7 +23,7 @@ import typer
 import yaml
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 from typer.testing import CliRunner
 
 from netfold.controller.operator.controller_commands import run_controller

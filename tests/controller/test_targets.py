@@ -19,7 +19,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from softswitch.testing import simple_switch
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol.wire import Kind

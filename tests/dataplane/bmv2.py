@@ -30,7 +30,7 @@ import numpy as np
 from finsy.proto import p4r
 from finsy.proto.p4.v1 import p4runtime_pb2_grpc
 from softswitch.testing import simple_switch
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 
 from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
 from netfold.controller.switches.tables import CPU_PORT, downlink, multicast_results, result_group

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 import grpc
 import numpy as np
 from softswitch.testing import simple_switch
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 
 from netfold.p4src.tools.p4build import REPOSITORY
 from netfold.testbed.network import tofino_model

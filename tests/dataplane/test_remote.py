@@ -18,7 +18,7 @@ import grpc
 import pytest
 import yaml
 from pydantic import ValidationError
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 
 from netfold.p4src.tools.p4build import REPOSITORY, Profile
 from netfold.testbed.network.targets import TofinoModel

@@ -15,7 +15,7 @@ from pathlib import Path
 import grpc
 import yaml
 from finsy.proto import p4r, p4r_grpc
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 
 from netfold.controller.features.registry import FEATURES
 from netfold.controller.jobs.revisions import Revision

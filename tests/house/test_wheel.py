@@ -21,7 +21,7 @@ from pathlib import Path
 import grpc
 import pytest
 from softswitch.testing import simple_switch
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 
 from netfold.testbed.network.modes import choose
 from tests.house.distributions import DEADLINE_S, Installed, Wheels, build

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from softswitch.testing.ports import free_port
+from softswitch.testing.simple_switch import free_port
 
 from netfold.traffic.errors import AllReduceTimeoutError
 from netfold.traffic.workloads.ring import RingError, RingWorker

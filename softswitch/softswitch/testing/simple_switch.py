@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import functools
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import grpc
-
-from softswitch.testing.ports import free_port
 
 PROGRAM = "simple_switch_grpc"
 START_S = 20.0
@@ -67,3 +66,10 @@ def wait_until_ready(
 def _has_thrift() -> bool:
     shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, timeout=10, check=False)
     return "--thrift-port" in shown.stdout + shown.stderr
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that no process listens at. It is not reserved: another process may take it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
