@@ -1,16 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Serves at a unix socket, or at TCP with TLS and tokens."""
+"""Serves at a unix socket, or at TCP with TLS and tokens. At the end, calls in flight end with UNAVAILABLE, on which
+members retry, and not with an exception in the log of the server."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 from grpc_health.v1.health import aio as health_service  # type: ignore[attr-defined]  # its stubs lack it
@@ -19,13 +21,16 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from netfold.controller.service.access_control import AccessInterceptor, JobsService
 from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
 from netfold.controller.service.events import EventFiles
+from netfold.controller.service.interceptor import CallInterceptor, Handler, wrapped
 from netfold.controller.service.listening import ListenError, tcp_reason
 from netfold.controller.service.request_texts import PlainTexts
 from netfold.controller.service.security import Credentials
-from netfold.controller.service.shutdown import CallsInFlight
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import default_socket
 from netfold.protocol.runtime import FolderError, make_own
+
+if TYPE_CHECKING:
+    Context = grpc.aio.ServicerContext[Any, Any]
 
 log = logging.getLogger(__name__)
 
@@ -141,3 +146,68 @@ def _clear(path: Path) -> None:
         )
     finally:
         probe.close()
+
+
+END_S = 2.0
+
+
+class CallsInFlight(CallInterceptor):
+    """Interceptor of a server that records its calls, to end them before it stops."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_stopping = False
+
+    async def end(self) -> None:
+        """Cancel all calls, and wait for their ends, at most `END_S` seconds."""
+        self._is_stopping = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=END_S)
+
+    async def changed(self, handler: Handler, details: grpc.HandlerCallDetails) -> Handler:
+        if not handler:
+            return handler
+        return wrapped(handler, self._stream if handler.response_streaming else self._unary)
+
+    def _unary(self, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def call(request: Any, context: Context) -> Any:
+            with self._counted():
+                try:
+                    return await method(request, context)
+                except asyncio.CancelledError:
+                    if not self._is_stopping:
+                        raise
+                return await _refuse(context)
+
+        return call
+
+    def _stream(self, method: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
+        async def call(request: Any, context: Context) -> AsyncIterator[Any]:
+            with self._counted():
+                try:
+                    async for message in method(request, context):
+                        yield message
+                    return
+                except asyncio.CancelledError:
+                    if not self._is_stopping:
+                        raise
+                await _refuse(context)
+
+        return call
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+
+
+async def _refuse(context: Context) -> NoReturn:
+    await context.abort(grpc.StatusCode.UNAVAILABLE, "the controller is stopping")
+    raise AssertionError("abort raises")

@@ -10,9 +10,8 @@ from itertools import pairwise
 from netfold.controller.features.feature import EpochRequest, Feature
 from netfold.controller.features.roce import linking, requirements
 from netfold.controller.features.roce.entries import RoceTree, connection_entities, ring_of
-from netfold.controller.features.roce.messages import queue_pairs_from, ring_message
 from netfold.controller.jobs.file import JobFile, ResolvedJob
-from netfold.controller.jobs.records import MISMATCHED, JobRecord, Transport
+from netfold.controller.jobs.records import MISMATCHED, ConnectionRecord, JobRecord, QueuePairs, Transport
 from netfold.controller.jobs.rings import rings, unpaired_worker
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.controller.switches.entries import Entity
@@ -105,3 +104,43 @@ class RoceFeature(Feature):
                 yield f"Epoch {job.epoch} began because workers called with different arrays, or one skipped a call."
                 return
             yield f"All connections of job epoch {job.epoch} are installed; it began after call {max(calls)}."
+
+
+def queue_pairs_from(host: str, registered: pb.RoceQueuePairs) -> QueuePairs:
+    connections = tuple(
+        ConnectionRecord(tree=c.tree, send_qpn=c.send_qpn, recv_qpn=c.recv_qpn, first_psn=c.first_psn)
+        for c in registered.connections
+    )
+    return QueuePairs(host=host, epoch=registered.epoch, calls=registered.calls, connections=connections)
+
+
+def ring_message(config: FabricConfig, job: JobRecord, host: str) -> pb.RoceRing:
+    """The host's neighbors in the ring of each tree. All connections of the job have to be registered."""
+    assert job.placement is not None
+    calls = [job.registered[w].calls for w in job.workers]
+    trees = []
+    for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
+        ring = ring_of(config.fabric, job, tree)
+        successor = ring[host]
+        predecessor = next(a for a, b in ring.items() if b == host)
+        successor_ends = job.registered[successor].of(planned.tree)
+        predecessor_ends = job.registered[predecessor].of(planned.tree)
+        assert successor_ends is not None
+        assert predecessor_ends is not None
+        trees.append(
+            pb.RoceNeighbors(
+                tree=planned.tree,
+                successor=str(config.addresses.ip(successor)),
+                successor_qpn=successor_ends.recv_qpn,
+                predecessor=str(config.addresses.ip(predecessor)),
+                predecessor_qpn=predecessor_ends.send_qpn,
+                predecessor_psn=predecessor_ends.first_psn,
+            )
+        )
+    return pb.RoceRing(
+        epoch=job.epoch,
+        min_calls=min(calls),
+        max_calls=max(calls),
+        source_rank=calls.index(max(calls)),
+        trees=trees,
+    )
