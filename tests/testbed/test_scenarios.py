@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
 # Gradients of AlexNet's shape at a thousandth of its size, often enough that something can happen in the middle.
 LONG = ["--workload", "alexnet", "--model-scale", "0.001", "--iterations", 20, "--timeout", 100]
-LONGER = [*LONG[:-3], 200, "--timeout", 100]
 FINISH_S = 240.0
 RESTARTED = ("--switch-restart-timeout", "60")
 """Longer than a switch takes to come back on a loaded machine."""
@@ -86,17 +85,6 @@ def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Testbed) -> No
     assert sum(r["retransmits"] for r in results.values()) > 0
     first = next(iter(results.values()))
     assert first["accuracy"] == first["reference_accuracy"]
-
-
-@pytest.mark.slow
-def test_two_jobs_share_the_fabric_and_both_are_exact(unharmed: Testbed) -> None:
-    halves = unharmed.workers[::2], unharmed.workers[1::2]
-    jobs = [
-        unharmed.submit(f"job{n}", LONG, workers=half, scheme="grid", parameter_servers=[f"ps{n}"])
-        for n, half in enumerate(halves, start=1)
-    ]
-    for job in jobs:
-        assert_exact(job.result(FINISH_S))
 
 
 @pytest.mark.slow
@@ -171,26 +159,6 @@ def test_a_server_that_is_started_again_at_once_costs_an_epoch_and_no_sum(
     assert job.status().epoch >= 2, "it ended before it moved"
 
 
-@pytest.mark.slow
-def test_a_restarted_switch_costs_an_epoch_and_no_sum(system: Testbed) -> None:
-    job = system.submit("restarted", LONG, FEW, scheme="switchml")
-    wait_for_progress(system, job)
-    system.net.switches["leaf1"].restart()
-    results = job.result(FINISH_S)
-    assert_exact(results)
-    assert max(r["restarts"] for r in results.values()) >= 1
-
-
-@pytest.mark.slow
-def test_a_cut_link_is_planned_around(system: Testbed) -> None:
-    job = system.submit("cut", LONG, FEW, scheme="panama")
-    wait_for_progress(system, job)
-    system.fail("leaf1-spine1")
-    results = job.result(FINISH_S)
-    assert_exact(results)
-    assert max(r["restarts"] for r in results.values()) >= 1
-
-
 def fabric_status(system: Testbed, request: object = None) -> dict[str, list[str]]:
     """The jobs that use each withdrawn element, after a request."""
     with grpc.insecure_channel(system.controller.address) as channel:
@@ -201,29 +169,6 @@ def fabric_status(system: Testbed, request: object = None) -> dict[str, list[str
             stub.GiveBackElements(request, timeout=20)
         found = stub.GetFabricStatus(pb.FabricStatusRequest(), timeout=20)
     return {element.name: [job.name for job in element.jobs] for element in found.elements}
-
-
-@pytest.mark.slow
-def test_a_drained_spine_is_left_without_a_failed_call(system: Testbed) -> None:
-    job = system.submit("drained", LONGER, FEW, scheme="panama")
-    wait_for_progress(system, job)
-    assert fabric_status(system, pb.WithdrawElementsRequest(elements=["spine1"], intent=pb.DRAIN))
-    until(lambda: not fabric_status(system)["spine1"], "drained spine")
-    results = job.result(FINISH_S)
-    assert_exact(results)
-    assert max(r["restarts"] for r in results.values()) >= 1
-
-
-@pytest.mark.slow
-def test_a_held_leaf_is_away_for_longer_than_any_switch_without_a_failed_call() -> None:
-    with Testbed(target="softswitch", lanes=64, name="held", first_grpc_port=9740) as system:
-        job = system.submit("held", LONG, FEW, scheme="switchml")
-        wait_for_progress(system, job)
-        fabric_status(system, pb.WithdrawElementsRequest(elements=["leaf1"], intent=pb.HOLD, hold_s=90))
-        system.net.switches["leaf1"].kill()
-        time.sleep(15.0)  # jobs fail after 8 s otherwise
-        system.net.switches["leaf1"].start()
-        assert_exact(job.result(FINISH_S))
 
 
 @pytest.mark.slow
