@@ -14,7 +14,6 @@ from finsy.proto import p4r
 from typer.testing import CliRunner
 
 from netfold.controller.health import link_probes, rollouts
-from netfold.controller.health.rollouts import Rollouts
 from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.program_records import (
     NO_ROLLOUT,
@@ -285,47 +284,6 @@ async def test_an_operator_cannot_give_back_a_switch_that_gets_another_program(t
         assert _nothing_is_withdrawn(deployment)
 
 
-async def _rolls_out(deployment: Deployment, program: StoredProgram, commits: int) -> Rollouts:
-    """A rollout that is as far as so many commits after its first one, or that has ended."""
-    found = deployment.controller.planning.rollouts
-    found.start(program)
-    first = deployment.store.ended_changes
-    await deployment.until(
-        lambda: (
-            deployment.store.ended_changes >= first + commits
-            or (found.record is not None and found.record.state is not RolloutState.RUNNING)
-        ),
-        "commits",
-    )
-    return found
-
-
-@pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("commits", range(10))
-async def test_a_canceled_rollout_leaves_each_switch_with_a_program_that_works(
-    tmp_path, monkeypatch, commits, restarts
-):
-    """An operator cancels it after each of the first commits, and the next controller goes on with that."""
-    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
-    async with served(FABRIC, tmp_path) as (deployment, _):
-        await deployment.run(JOB)
-        (await _rolls_out(deployment, NEXT, commits)).cancel()
-        if restarts:
-            await deployment.kill()
-            deployment.start()
-        assert await _has_ended(deployment) is RolloutState.CANCELED
-        await deployment.settled()
-        record = deployment.store.rollout
-        assert record.reason == rollouts.CANCELED
-        assert {*record.done, *record.left} == set(deployment.switches)
-        assert len(record.left) > 1, "no further switch gets the program"
-        assert _blobs(deployment) == {
-            name: NEXT.blob if name in record.done else OWN.blob for name in deployment.switches
-        }
-        assert _nothing_is_withdrawn(deployment)
-        await deployment.runs("job")
-
-
 async def test_a_rollout_is_canceled_once_and_only_while_it_is_under_way(tmp_path):
     async with served(FABRIC, tmp_path) as (deployment, stub):
         request = pb.CancelRolloutRequest()
@@ -402,24 +360,6 @@ def test_the_progress_of_a_rollout():
         RolloutState.DONE: ["done", "waiting", "waiting"],
     }
     assert set(NO_ROLLOUT.progress.values()) == {0}
-
-
-@pytest.mark.parametrize("program", [NEXT, BAD], ids=["good", "bad"])
-@pytest.mark.parametrize("commits", range(1, 8))
-async def test_the_next_controller_goes_on_with_a_rollout(tmp_path, monkeypatch, program, commits):
-    """The controller ends after each of the first commits of a rollout."""
-    monkeypatch.setattr(rollouts, "DRAIN_S", 1.0)
-    async with served(leaf_spine(2, 1, 2), tmp_path) as (deployment, _):
-        await deployment.run(JOB)
-        await _rolls_out(deployment, program, commits)
-        await deployment.kill()
-        deployment.start()
-        state = await _has_ended(deployment)
-        assert state is (RolloutState.DONE if program is NEXT else RolloutState.STOPPED)
-        await deployment.settled()
-        assert set(_blobs(deployment).values()) == {NEXT.blob if program is NEXT else OWN.blob}
-        assert _nothing_is_withdrawn(deployment)
-        await deployment.runs("job")
 
 
 async def test_what_an_operator_has_withdrawn_is_so_again_when_the_disk_is_full_at_the_end(

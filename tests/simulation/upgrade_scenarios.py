@@ -51,11 +51,12 @@ UPGRADE_SCENARIOS = {
         Step(14.0, "restart_controller", (5.0,)),
     ),
     **{
-        f"the controller dies {'after' if is_after else 'before'} commit {number} of a rollout that fails": (
+        f"the controller dies {'after' if is_after else 'before'} commit {number} of a rollout{fails}": (
             *_RUNS,
             Step(9.9, "kill_at_commit", (number, is_after, 1.0)),
-            _roll_out(10.0, MUTE),
+            _roll_out(10.0, program),
         )
+        for program, fails in ((NEXT, ""), (MUTE, " that fails"))
         for number in (1, 3, 5, 7)
         for is_after in (False, True)
     },
