@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import subprocess
@@ -280,45 +279,6 @@ async def test_a_standby_leads_with_the_store_and_the_leader_before_stands_by(et
             code, out, _ = await operator.run("fabric", "status", "--json")
             assert (code, "h4" in out) == (0, True), "what the other one has committed"
             assert (await operator.run("job", "cancel", "job"))[0] == 0
-
-
-async def test_a_leader_that_was_stopped_writes_nothing_where_ids_are_forgotten(etcd: EtcdServer, tmp_path):
-    """It goes on when the newer one is dead: neither etcd nor the switch has a leader."""
-    state = etcd.state()
-    client = EtcdClient(EtcdAddress.of(state))
-    async with (
-        operating(tmp_path) as operator,
-        operator.controller("--state", state, prelude=PATIENT) as first,
-    ):
-        switch = operator.switch
-        switch.forgets_ids = True
-        await operator.serves(first)
-        assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
-        held = switch.entries()
-        operator.address = f"unix:{operator.folder}/d.sock"
-        async with operator.controller("--state", state, prelude=PATIENT) as second:
-            await operator.says(second, "standby at")
-            first.send_signal(signal.SIGSTOP)
-            await operator.serves(second)
-            assert (await operator.run("job", "cancel", "job"))[0] == 0
-            async with asyncio.timeout(DEADLINE_S):
-                while switch.entries() == held:
-                    await asyncio.sleep(0.05)
-            second.kill()
-            await second.wait()
-            async with asyncio.timeout(DEADLINE_S):
-                while len(switch.clients) > 1:
-                    await asyncio.sleep(0.05)
-            last, head, left = max(switch.writers), client.load()[HEAD], switch.entries()
-            switch.writers.clear()
-            first.send_signal(signal.SIGCONT)
-            await operator.says(first, "stands by")
-            assert client.load()[HEAD] == head
-            assert (switch.writers, switch.entries()) == ([], left)
-            operator.address = f"unix:{operator.folder}/c.sock"
-            await operator.serves(first)
-            assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
-            assert min(switch.writers, default=last + 1) > last
 
 
 async def test_changes_are_refused_as_a_whole_while_etcd_is_away(tmp_path):

@@ -101,22 +101,6 @@ async def test_jobs_whose_moves_failed_do_not_set_each_other_off(tmp_path):
         assert {registry.get(n).previous for n in ("a", "b")} == {None}
 
 
-async def test_a_job_that_is_being_installed_leaves_when_it_runs(tmp_path):
-    """Its entries alone are there: it would be broken until it is installed elsewhere."""
-    timeouts = dataclasses.replace(TIMEOUTS, install=1.0)
-    async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=timeouts) as deployment:
-        await _run_over_spine1(deployment, job="h1, h3")
-        controller, registry = deployment.controller, deployment.controller.state.registry
-        deployment.switches["spine2"].before_update = _refuse
-        controller.jobs.members._epochs.start(registry.get("job"), "h1 asked for a new epoch")
-        epoch = registry.get("job").epoch
-        controller.planning.maintenance.withdraw(["spine1"], Intent.DRAIN)
-        await deployment.until(lambda: registry.get("job").epoch > epoch, "it moves")
-        assert registry.get("job").previous.epoch == epoch
-        await deployment.runs("job")
-        assert registry.get("job").epoch == epoch
-
-
 class SlowPlans:
     """Plans jobs named `stuck...` in a while."""
 
