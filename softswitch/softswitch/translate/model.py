@@ -121,7 +121,6 @@ class Stack:
     name: str
     elements: list[list[Header]]
     index: int
-    is_union: bool
 
     @property
     def depth(self) -> int:
@@ -170,9 +169,8 @@ class Model:
     wire: list[Header] = field(default_factory=list)
     phv_bytes: int = 0
     validity_bytes: int = 0
-    always_bytes: int = 0
-    """Bytes of the headers that are cleared and copied with every packet. `big` headers lie behind them."""
     big: list[Header] = field(default_factory=list)
+    """Headers that are not cleared and copied with every packet. They lie behind those that are."""
 
     def list(self, key: str) -> list[Any]:
         return list(self.root.get(key) or [])
@@ -269,12 +267,12 @@ def _unions(model: Model, by_id: dict[int, Header]) -> None:
         model.unions[union.name] = by_union_id[u["id"]] = union
     for s in model.list("header_union_stacks"):
         elements = [by_union_id[i].headers for i in s["header_union_ids"]]
-        model.union_stacks[s["name"]] = Stack(s["name"], elements, -1, True)
+        model.union_stacks[s["name"]] = Stack(s["name"], elements, -1)
 
 
 def _stacks(model: Model, by_id: dict[int, Header]) -> None:
     for s in model.list("header_stacks"):
-        model.stacks[s["name"]] = Stack(s["name"], [[by_id[i]] for i in s["header_ids"]], -1, False)
+        model.stacks[s["name"]] = Stack(s["name"], [[by_id[i]] for i in s["header_ids"]], -1)
     for index, stack in enumerate([*model.stacks.values(), *model.union_stacks.values()]):
         stack.index = index
         _check_stack(model, stack)
