@@ -17,8 +17,6 @@ from netfold.traffic.congestion import Congestion
 from netfold.traffic.errors import (
     AllReduceTimeoutError,
     CollectiveMismatchError,
-    ConcurrentUseError,
-    JobFailedError,
     SequenceExhaustedError,
     SumOverflowError,
     UnsupportedDtypeError,
@@ -106,11 +104,6 @@ def test_packets_of_the_most_lanes(dtype):
             after = [b.copy() for b in before]
             assert fabric.all_reduce(after) == [None] * 2
             check(before, after, Automatic(), LANES_MAX)
-
-
-def test_an_empty_array_needs_no_root():
-    with rig(2) as fabric:
-        fabric.workers[0].all_reduce(np.empty(0, np.float32), timeout=0.01)
 
 
 def test_a_chunk_that_overflows_the_fixed_scale_is_repeated_at_its_shared_exponent():
@@ -226,21 +219,6 @@ def test_an_average_of_integers_is_refused_before_anything_is_sent():
         fabric.workers[0].all_reduce(np.ones(3, np.int32))
 
 
-def test_a_worker_refuses_a_second_thread_while_it_serves_one():
-    with rig(2) as fabric:
-        waiting = threading.Thread(
-            target=fabric.workers[0].all_reduce, args=(np.ones(100, np.float32),), kwargs={"timeout": 30}
-        )
-        waiting.start()
-        while not fabric.workers[0].flows():
-            time.sleep(0.001)
-        with pytest.raises(ConcurrentUseError, match="another thread"):
-            fabric.workers[0].all_reduce(np.ones(100, np.float32))
-        fabric.workers[1].all_reduce(np.ones(100, np.float32))
-        waiting.join()
-        assert fabric.all_reduce([np.ones(5, np.float32) for _ in range(2)]) == [None, None]
-
-
 @pytest.mark.parametrize(
     ("array", "error"),
     [
@@ -354,29 +332,6 @@ def test_workers_whose_calls_differ_are_all_told_and_keep_their_arrays(scheme, o
         errors = fabric.all_reduce(arrays)
         assert [type(e) for e in errors] == [CollectiveMismatchError] * 3
         assert all((array == 1).all() for array in arrays)
-
-
-def test_workers_that_sum_and_average_are_all_told():
-    with rig(2) as fabric, ThreadPoolExecutor(2) as pool:
-        calls = [
-            pool.submit(worker.all_reduce, np.ones(9, np.float32), 30.0, op)
-            for worker, op in zip(fabric.workers, ReduceOp, strict=True)
-        ]
-        assert [type(call.exception()) for call in calls] == [
-            CollectiveMismatchError,
-            CollectiveMismatchError,
-        ]
-
-
-def test_the_end_of_the_job_ends_a_call_at_once():
-    with rig(2) as fabric:
-        array = np.ones(100, np.float32)
-        started = time.monotonic()
-        threading.Timer(0.1, lambda: fabric.members[0].end("worker h2 was lost")).start()
-        with pytest.raises(JobFailedError, match="worker h2 was lost"):
-            fabric.workers[0].all_reduce(array, timeout=30)
-        assert time.monotonic() - started < 15
-        assert array.tolist() == [1.0] * 100
 
 
 def test_each_call_is_reported():
