@@ -1,11 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """C that is compiled on a user's machine takes no names of the system's name spaces. A later C library or kernel may
-define any name there, as Linux 6.12 has done with IP_PROTOCOL, and then the program does not compile."""
+define any name there, as Linux 6.12 has done with IP_PROTOCOL, and then the program does not compile.
+All C is formatted by .clang-format at the root."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +75,18 @@ def test_no_c_file_takes_a_name_of_the_system():
     assert len(files) > 100
     taken = {str(f): names for f in files if (names := system_names(f.read_text()))}
     assert taken == {}, "give these names a prefix of their library (SS_, NF_, NM_, NR_, SF_, NP_)"
+
+
+CLANG_FORMAT = Path(sys.executable).with_name("clang-format")
+
+
+@pytest.mark.skipif(
+    not CLANG_FORMAT.exists(), reason="needs clang-format of the dev extra (pip install -e '.[dev]')"
+)
+def test_c_is_formatted():
+    files = list(c_files())
+    assert len(files) > 100
+    done = subprocess.run(
+        [CLANG_FORMAT, "--dry-run", "-Werror", *files], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"run `make format`:\n{done.stderr[:2000]}"

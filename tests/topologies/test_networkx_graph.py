@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Fabrics as networkx graphs, and fabrics of networkx's generators."""
+"""Fabrics as networkx graphs, whose distances are theirs, and fabrics of networkx's generators."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
+from netfold.topologies.distances import bfs_edges, distances
 from netfold.topologies.fabric import Fabric, FabricError, Unit
 from netfold.topologies.spec import load_fabric, spec_names
 
@@ -92,3 +93,16 @@ def test_networkx_is_loaded_only_for_a_graph() -> None:
         "assert 'networkx' not in sys.modules; f.graph; assert 'networkx' in sys.modules"
     )
     subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=60)
+
+
+NODES = st.sampled_from("abcdefgh")
+
+
+@given(links=st.sets(st.tuples(NODES, NODES)), start=NODES)
+def test_distances_are_those_of_the_shortest_paths(links: set[tuple[str, str]], start: str) -> None:
+    graph: nx.Graph[str] = nx.Graph(links)
+    graph.add_nodes_from("abcdefgh")
+    found = distances({node: list(graph.adj[node]) for node in graph}, start)
+    assert found == nx.single_source_shortest_path_length(graph, start)
+    assert list(found.values()) == sorted(found.values()), "nearest first"
+    assert list(bfs_edges(start, graph.neighbors)) == list(nx.bfs_edges(graph, start))
