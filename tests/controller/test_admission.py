@@ -82,21 +82,6 @@ async def test_the_trees_of_a_job_share_the_slots_of_a_switch(tmp_path):
         assert (first.slots, second.slots) == (128, 128)
 
 
-async def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
-    async with ready(single_switch(2), tmp_path) as deployment:
-        controller = deployment.controller
-        await controller.requests.submit(_spec("first", "[h1, h2]"), queue=False)
-        for name, priority in (("low", 0), ("high", 5), ("later", 5)):
-            job = await controller.requests.submit(_spec(name, "[h1, h2]", priority=priority), queue=True)
-            assert job.state is JobState.QUEUED
-            assert job.reason.startswith("waits: ")
-        for running, expected in (("first", "high"), ("high", "later"), ("later", "low")):
-            controller.requests.cancel(running)
-            await deployment.runs(expected)
-        deployment.controller.requests.cancel("low")
-        await deployment.settled_exactly()
-
-
 async def test_a_queued_job_can_be_canceled(tmp_path):
     async with ready(single_switch(2), tmp_path) as deployment:
         await deployment.controller.requests.submit(_spec("a", "[h1, h2]"), queue=False)

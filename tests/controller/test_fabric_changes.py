@@ -78,19 +78,6 @@ async def test_what_a_job_uses_neither_goes_nor_shrinks(tmp_path, old, new, name
         assert deployment.state("job") is JobState.RUNNING
 
 
-async def test_a_job_that_waits_keeps_what_it_needs(tmp_path):
-    async with served(_one(), tmp_path) as (deployment, stub):
-        text = "name: first\nworkers: [h1, h3]\nscheme: switchml\nmin_rate: 100\n"
-        await deployment.controller.requests.submit(text, queue=False)
-        await deployment.controller.requests.submit(text.replace("first", "second"), queue=True)
-        assert deployment.state("second") is JobState.QUEUED
-        deployment.controller.requests.cancel("first")
-        answer = await stub.ChangeFabric(_request(FILE.replace("  h3: {at: s1}\n", "")))
-        assert not answer.applied
-        assert all("second" in e.jobs for e in answer.elements)
-        assert (await stub.ChangeFabric(_request(FILE.replace("h2:\n", "h2:\n    queue: 9\n")))).applied
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

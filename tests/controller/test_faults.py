@@ -6,7 +6,6 @@ reason, and the switches hold exactly what they should."""
 from __future__ import annotations
 
 import asyncio
-import time
 
 import grpc
 import pytest
@@ -47,22 +46,6 @@ async def test_a_broken_control_connection_changes_nothing_in_the_switch(tmp_pat
         await deployment.settled()
         assert (switch.entries(), switch.updates) == (before, updates)
         assert deployment.job("job").epoch == 1
-
-
-async def test_jobs_move_around_a_switch_that_stays_away(tmp_path):
-    async with ready(FABRIC, tmp_path) as deployment:
-        await deployment.run(SPREAD)
-        spine = deployment.spine_of()
-        await deployment.switches[spine].stop()
-        began = time.monotonic()
-        await deployment.until(lambda: deployment.spine_of() != spine, "the job uses the other spine")
-        await deployment.runs("job")
-        assert time.monotonic() - began < 2.0
-        assert spine in deployment.controller.state.failures.failed.switches
-        await deployment.switches[spine].start()
-        await deployment.settled()
-        assert not deployment.controller.state.failures.failed.switches
-        deployment.assert_exact()
 
 
 async def test_jobs_move_around_a_switch_that_hangs(tmp_path):

@@ -66,18 +66,6 @@ async def test_after_a_start_the_queue_waits_until_switches_are_known(tmp_path):
         assert deployment.spine_of("second") != spine
 
 
-async def test_a_job_whose_switch_takes_no_entries_is_planned_around_it(tmp_path, monkeypatch):
-    timeouts = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=0.5)
-    async with ready(TWO_SPINES, tmp_path, timeouts=timeouts) as deployment:
-        fleet = deployment.controller.switches.fleet
-        await deployment.controller.requests.submit(SPREAD.format("first"), queue=False)
-        spine, holds = deployment.spine_of("first"), fleet.holds
-        monkeypatch.setattr(fleet, "holds", lambda s, version: s != spine and holds(s, version))
-        await deployment.runs("first")
-        assert deployment.spine_of("first") != spine
-        assert not deployment.controller.state.failures.failed.switches
-
-
 async def test_a_job_that_cannot_avoid_such_a_switch_waits_for_it_and_says_so(tmp_path, monkeypatch):
     """Only time is against it, however often the installation is late."""
     timeouts = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=0.1)

@@ -20,8 +20,6 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
-from netfold.controller.lifecycle.events import LeaseExpired
-from netfold.controller.lifecycle.job_registry import ReplacedError
 from netfold.controller.observation.recorder import MIN_PAUSE_S
 from netfold.controller.service import daemon
 from netfold.controller.service.access_control import JobsService
@@ -83,23 +81,6 @@ async def test_a_member_from_before_the_restart_has_to_return_within_the_lease(t
         deployment.start()
         await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
         assert "the lease of h1 expired" in deployment.job("job").reason
-
-
-async def test_a_controller_that_led_before_changes_nothing(tmp_path):
-    """The process leads again with the same store. Leases of before would expire there, and end jobs of the new one."""
-    async with ready(single_switch(2), tmp_path) as deployment:
-        await deployment.run(SPEC)
-        before, store = deployment.controller, deployment.store
-        before.jobs.members.heartbeat("job", "h1")
-        assert before.jobs.lifecycle.lease_holders
-        await deployment.end_controller()
-        assert (before.jobs.lifecycle.lease_holders, before.state.tasks.timers) == (frozenset(), 0)
-        before.jobs.members.heartbeat("job", "h1")  # a call that was under way
-        before.jobs.members.on_lease_expired(LeaseExpired("job", "h1"))  # one that a full disk has delayed
-        assert (before.state.tasks.timers, before.state.tasks.under_way) == (0, frozenset())
-        with pytest.raises(ReplacedError), before.state.registry.change():
-            before.state.registry.write(before.state.registry.get("job"))
-        assert [job.state for job in store.jobs()] == [JobState.RUNNING]
 
 
 async def test_a_leader_that_loses_its_lease_before_it_runs_changes_nothing(tmp_path, monkeypatch):

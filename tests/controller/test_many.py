@@ -14,11 +14,10 @@ from netfold.controller.health.counters import Counters
 from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.records import JobState, Member
 from netfold.controller.lifecycle.joins import Joins
-from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.service.daemon import GC_THRESHOLDS, Survivors
 from netfold.controller.switches.switch_health import Health
 from netfold.protocol.wire import Verdict
-from netfold.topologies.generators import leaf_spine, single_switch
+from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import full_disk, ready
 from tests.controller.members import running
 
@@ -93,23 +92,6 @@ async def test_each_of_many_members_gets_each_epoch(size, tmp_path):
         children = [tuple(t.child for t in a.trees) for a in told.values()]
         assert len(set(children)) == len(children), "each has a child number of its own"
         assert deployment.job("job").excluded == (hosts[0],)
-
-
-async def test_waiting_makes_a_job_more_important_until_it_is_the_first(tmp_path):
-    async with ready(single_switch(2), tmp_path) as deployment:
-        for name, priority in (("first", 0), ("old", -100), ("new", 100)):
-            spec = f"name: {name}\nworkers: 2\nscheme: switchml\npriority: {priority}\n"
-            await deployment.controller.requests.submit(spec, queue=True)
-        registry = deployment.controller.state.registry
-        began = registry.get("old").submitted
-        is_urgent, late = (
-            JobQueue(registry, lambda: began),
-            JobQueue(registry, lambda: began + 201 * AGE_S),
-        )
-        assert [j.name for j in is_urgent.jobs()] == ["new", "old"]
-        with registry.change():
-            registry.write(registry.get("new").model_copy(update={"submitted": began + 201 * AGE_S}))
-        assert [j.name for j in late.jobs()] == ["old", "new"]
 
 
 class _SlowSession:
