@@ -17,7 +17,7 @@ from netfold.controller.switches.entries import Codec
 from netfold.controller.switches.server_forms import pad_packet_to_width, pad_to_width
 from netfold.topologies.yaml_locations import SpecError
 from tests.controller.deployment import PIPELINE, ready
-from tests.controller.test_tofino import SPEC, chips
+from tests.controller.test_tofino import SPEC, _file, chips
 from tests.dataplane.fixtures import SETTINGS
 
 
@@ -78,14 +78,6 @@ switches:
   spine1: {target: v1model, server: stratum}
   spine2: {target: v1model, server: stratum}
 """
-
-
-def _file(tmp_path: Path, text: str) -> Path:
-    for name in ("p4info.txtpb", "config.bin"):
-        (tmp_path / name).write_text("x")
-    path = tmp_path / "switches.yaml"
-    path.write_text(text)
-    return path
 
 
 def test_one_word_says_that_the_drivers_speak(tmp_path: Path):
