@@ -12,7 +12,7 @@ typedef bit<32> ipv4_t;
 typedef bit<9>  port_t;
 typedef bit<16> group_t;       // multicast group
 
-// Of an action's port: `neighbors` has an entry for it.
+// Annotates the port of an action: `neighbors` has an entry for it.
 #define NEIGHBOR @refers_to(neighbors, port)
 
 typedef bit<16> tree_t;

@@ -154,7 +154,9 @@ struct egress_headers_t {
     hdr.ipv4.protocol : selector; \
     meta.l4_src_port  : selector; \
     meta.l4_dst_port  : selector;
+#ifndef FLOW_HASH
 #define FLOW_HASH      CRC16
+#endif
 #define FLOWS_SHARE_LANES
 #define ROUTES_STAGE
 #endif

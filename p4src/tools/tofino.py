@@ -5,6 +5,7 @@ and of the drivers' own.
 
     python -m netfold.p4src.tools.tofino                      # both chips
     python -m netfold.p4src.tools.tofino tofino --cpu-port 320
+    python -m netfold.p4src.tools.tofino tofino2 --flow-hash crc32 --out out/tofino-middle
 
 Needs p4c with its Tofino back end on PATH: `p4c-barefoot`, and the assembler `bfas` on PATH or beside it.
 A controller needs netfold.p4info.txtpb and manifest.json of a folder, and netfold.pb.bin for Stratum or netfold.pi.bin
@@ -18,6 +19,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -57,6 +59,14 @@ CHIPS = {
         ),
     )
 }
+
+
+class FlowHash(StrEnum):
+    """The CRC by which a Tofino 2 shares flows among next hops. Tiers one after the other need different ones
+    (docs/decisions/0057-a-switch-s-hash-has-a-seed.md)."""
+
+    CRC16 = "crc16"
+    CRC32 = "crc32"
 
 
 @dataclass(frozen=True)
@@ -166,6 +176,10 @@ def main(
         int | None,
         typer.Option(min=0, max=511, help="The controller's port; default: 192 on tofino, 0 on tofino2."),
     ] = None,
+    flow_hash: Annotated[
+        FlowHash | None,
+        typer.Option(help="How a tofino2 shares flows; every second tier needs crc32. Default: crc16."),
+    ] = None,
     lanes: Annotated[
         int | None, typer.Option(min=32, help="Fewer than the chip's own, as the data plane's tests want it.")
     ] = None,
@@ -176,8 +190,12 @@ def main(
     if unknown:
         typer.echo(f"'{unknown[0]}' is no chip; it must be {' or '.join(CHIPS)}", err=True)
         raise typer.Exit(2)
+    if flow_hash and chosen != ["tofino2"]:
+        typer.echo("--flow-hash is for tofino2 alone: the hash of other switches has a seed", err=True)
+        raise typer.Exit(2)
+    hashes = (f"FLOW_HASH={flow_hash.value.upper()}",) if flow_hash else ()
     for name in chosen:
-        chip = replace(CHIPS[name], lanes=lanes or CHIPS[name].lanes)
+        chip = replace(CHIPS[name], lanes=lanes or CHIPS[name].lanes, defines=(*CHIPS[name].defines, *hashes))
         try:
             made = build(chip, out / name, cpu_port)
         except P4BuildError as error:

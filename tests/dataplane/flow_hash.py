@@ -41,12 +41,26 @@ def choose(flow: Flow, seed: int, ways: int) -> int:
 
 def digests(flow: Flow) -> tuple[int, int]:
     """CRCs of the flow, once more with the fields in another order."""
-    src, dst, protocol, *ports = (
-        value.to_bytes(width, "big") for value, width in zip(flow, WIDTHS, strict=True)
-    )
-    return zlib.crc32(b"".join((src, dst, protocol, *ports))), zlib.crc32(
-        b"".join((*ports, protocol, src, dst))
-    )
+    message = _message(flow)
+    return crc32(flow), zlib.crc32(message[9:] + message[8:9] + message[:8])
+
+
+def crc16(flow: Flow) -> int:
+    """The reflected CRC-16 of 0x8005 that a Tofino 2 shares flows by, if it is not built with `--flow-hash crc32`."""
+    crc = 0
+    for byte in _message(flow):
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xA001 if crc & 1 else 0)
+    return crc
+
+
+def crc32(flow: Flow) -> int:
+    return zlib.crc32(_message(flow))
+
+
+def _message(flow: Flow) -> bytes:
+    return b"".join(value.to_bytes(width, "big") for value, width in zip(flow, WIDTHS, strict=True))
 
 
 def flows(src: IPv4Address, dst: IPv4Address, number: int) -> Iterator[Flow]:

@@ -20,7 +20,7 @@ from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import fat_tree
 from tests.dataplane.conftest import V1MODEL_TARGETS, Fresh
-from tests.dataplane.flow_hash import CompiledChoice, Paths, digests, flows
+from tests.dataplane.flow_hash import CompiledChoice, Paths, crc16, crc32, digests, flows
 from tests.dataplane.frames import LANES, Ip, ethernet, udp
 from tests.dataplane.test_parity import EACH_CHIP
 
@@ -86,6 +86,14 @@ def test_the_hashes_that_a_chip_s_program_was_compiled_to_share_flows_alike(chip
     sent = list(flows(known.ip(first), known.ip(last), FLOWS * WAYS))
     assert [choice.digests(flow) for flow in sent[:FLOWS]] == [digests(flow) for flow in sent[:FLOWS]]
     _check_shares(Counter(tuple(paths.take(fabric.attachment(first), flow)[1:3]) for flow in sent), WAYS)
+
+
+def test_two_tiers_of_tofino_2_share_flows_by_two_hashes():
+    """By one hash, each switch of the second tier would send all that it gets by one uplink."""
+    fabric, uplinks = fat_tree(WAYS), WAYS // 2
+    known = addresses(fabric)
+    sent = flows(known.ip(fabric.hosts[0].name), known.ip(fabric.hosts[-1].name), FLOWS * WAYS)
+    _check_shares(Counter((crc16(flow) % uplinks, crc32(flow) % uplinks) for flow in sent), WAYS)
 
 
 def _check_shares(taken: Mapping[object, int], ways: int) -> None:
