@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from netfold.traffic.workloads.benchmark import busy_processor_s
+
 SAMPLE_S = 0.5
 MAX_BUSY_SHARE = 0.25
 """Share of the processors that other processes may take. Above it, rates are not this machine's."""
@@ -22,7 +24,7 @@ MAX_WAITING_SHARE = 0.5
 SLOW_GOODPUT = 0.7
 """Goodput, of the link's payload rate, below which a run is slow."""
 
-_STAT, _PRESSURE = Path("/proc/stat"), Path("/proc/pressure/cpu")
+_PRESSURE = Path("/proc/pressure/cpu")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -65,10 +67,10 @@ class ProcessorMeter:
     """Measures from its creation, which takes `SAMPLE_S`."""
 
     def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        began, busy = time.monotonic(), _busy_s()
+        began, busy = time.monotonic(), busy_processor_s()
         sleep(SAMPLE_S)  # a rate needs two readings
         self._started, self._waited_us = time.monotonic(), _waited_us()
-        self._busy_before = (_busy_s() - busy) / (self._started - began)
+        self._busy_before = (busy_processor_s() - busy) / (self._started - began)
 
     def read(self) -> ProcessorLoad:
         waited_us, seconds = _waited_us(), time.monotonic() - self._started
@@ -76,12 +78,6 @@ class ProcessorMeter:
         if waited_us is not None and self._waited_us is not None and seconds > 0:
             waiting = min(1.0, (waited_us - self._waited_us) / 1e6 / seconds)
         return ProcessorLoad(os.cpu_count() or 1, self._busy_before, waiting)
-
-
-def _busy_s() -> float:
-    """Seconds of all processors in which they were not idle, since boot (proc(5))."""
-    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, _STAT.read_text().split()[1:9])
-    return (user + nice + system + irq + softirq + steal) / _TICKS_PER_S
 
 
 def _waited_us() -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 
 from rich.console import Group
 from rich.table import Table
@@ -15,7 +16,8 @@ from rich.text import Text
 
 @dataclass(frozen=True)
 class AllReduce:
-    """All-reduces of one transport. Times: of the slowest worker. algbw (nccl-tests): array size over time, Mbit/s."""
+    """All-reduces of one transport. Times: of the slowest worker. algbw (nccl-tests): array size over time, Mbit/s.
+    `busy`: share of the machine's processors, meanwhile."""
 
     ms_p50: float
     ms_p99: float
@@ -23,6 +25,7 @@ class AllReduce:
     wrong_elements: int
     checked_elements: int
     retransmits: int = 0
+    busy: float = 0.0
 
 
 TARGET_NOTES = {
@@ -34,24 +37,47 @@ TARGET_NOTES = {
 }
 """Notes on a target's figures: their meaning, and what they cannot show."""
 
-MEASURED = ("p50 ms", "p99 ms", "algbw Mbit/s", "wrong")
+MEASURED = ("p50 ms", "p99 ms", "algbw Mbit/s", "wrong", "bound by")
 
 
 BOUND_BY_LINKS = 0.5
-"""Least algbw, as a fraction of the links' rate, of an all-reduce that links hold up, not processors."""
+"""Least rate that workers send, as a fraction of the links', of an all-reduce that links hold up."""
+
+BOUND_BY_PROCESSORS = 0.8
+"""Least share of the machine's processors of another one that they hold up: what waits for one takes the rest."""
+
+
+class Bound(StrEnum):
+    """The resource that holds up an all-reduce; an idle machine with idle links waits for round trips."""
+
+    LINKS = "links"
+    PROCESSORS = "processors"
+    LATENCY = "latency"
+
+
+def bound_of(measured: AllReduce, link_mbps: float, sent: float = 1.0) -> Bound:
+    """`sent`: array bytes that a worker sends for each byte of the array."""
+    if sent * measured.algbw_mbps >= BOUND_BY_LINKS * link_mbps:
+        return Bound.LINKS
+    return Bound.PROCESSORS if measured.busy >= BOUND_BY_PROCESSORS else Bound.LATENCY
+
+
+def _sent_by_ring(workers: int) -> float:
+    return 2 * (workers - 1) / workers
 
 
 def _speedup(netfold: AllReduce, ring: AllReduce) -> str:
     return f"{ring.ms_p50 / netfold.ms_p50:.1f} times"
 
 
-def _cells(measured: AllReduce) -> tuple[str, ...]:
+def _cells(measured: AllReduce, bound: Bound) -> tuple[str, ...]:
     """Cells of the columns MEASURED."""
     return (
         f"{measured.ms_p50:.2f}",
         f"{measured.ms_p99:.2f}",
         f"{measured.algbw_mbps:.2f}",
         str(measured.wrong_elements),
+        bound,
     )
 
 
@@ -127,7 +153,7 @@ class RunReport:
         if self.fast is not None and self.fast.ring is not None:
             ratio, link = _speedup(self.fast.netfold, self.fast.ring), self.fast.link_mbps
             compared += f", {ratio} over {link:,.0f} Mbit/s"
-            if self.fast.netfold.algbw_mbps < BOUND_BY_LINKS * link:
+            if bound_of(self.fast.netfold, link) is Bound.PROCESSORS:
                 compared += ", where this machine's processors are the limit"
         return f"{wrong}; {compared}."
 
@@ -167,14 +193,15 @@ class RunReport:
             table.add_column(column, justify="left" if column in ("workload", "transport") else "right")
         size = f"{self.bandwidth_bytes / 2**20:g} MiB"
         rows = (
-            ("training", "netfold", self.training),
-            ("training", "ring (TCP)", self.training_ring),
-            (size, "netfold", self.bandwidth),
-            (size, "ring (TCP)", self.bandwidth_ring),
+            ("training", "netfold", self.training, 1.0),
+            ("training", "ring (TCP)", self.training_ring, _sent_by_ring(self.workers)),
+            (size, "netfold", self.bandwidth, 1.0),
+            (size, "ring (TCP)", self.bandwidth_ring, _sent_by_ring(self.workers)),
         )
-        for workload, transport, measured in rows:
+        for workload, transport, measured, sent in rows:
             if measured is not None:
-                table.add_row(workload, transport, *_cells(measured))
+                bound = bound_of(measured, self.link_mbps, sent)
+                table.add_row(workload, transport, *_cells(measured, bound))
         return table
 
     def _fast_rates(self, fast: FastLinks) -> Table:
@@ -183,9 +210,10 @@ class RunReport:
         table = Table(title=title, min_width=72)
         for column in ("transport", *MEASURED):
             table.add_column(column, justify="left" if column == "transport" else "right")
-        for transport, measured in (("netfold", fast.netfold), ("ring (TCP)", fast.ring)):
+        rows = (("netfold", fast.netfold, 1.0), ("ring (TCP)", fast.ring, _sent_by_ring(self.workers)))
+        for transport, measured, sent in rows:
             if measured is not None:
-                table.add_row(transport, *_cells(measured))
+                table.add_row(transport, *_cells(measured, bound_of(measured, fast.link_mbps, sent)))
         return table
 
     def _counters(self) -> Table:

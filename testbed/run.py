@@ -331,4 +331,5 @@ def _slowest(results: Results) -> AllReduce:
         wrong_elements=sum(r["wrong_elements"] for r in rows),
         checked_elements=sum(r["checked_elements"] for r in rows),
         retransmits=sum(r["retransmits"] for r in rows),
+        busy=sum(r["busy"] for r in rows) / len(rows),
     )

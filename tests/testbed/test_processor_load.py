@@ -14,6 +14,7 @@ from netfold.testbed import cli, processor_load
 from netfold.testbed.errors import ProgramSourcesError, RunTimeoutError
 from netfold.testbed.processor_load import SAMPLE_S, ProcessorLoad, ProcessorMeter
 from netfold.testbed.run import Run, _naming_the_timeout
+from netfold.traffic.workloads import benchmark
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_the_meter_counts_what_others_use(tmp_path: Path, monkeypatch: pytest.Mo
     stat, pressure = tmp_path / "stat", tmp_path / "pressure"
     stat.write_text("cpu 100 0 100 5000 0 0 0 0 0 0\n")
     pressure.write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\nfull avg10=0.00 total=0\n")
-    monkeypatch.setattr(processor_load, "_STAT", stat)
+    monkeypatch.setattr(benchmark, "_STAT", stat)
     monkeypatch.setattr(processor_load, "_PRESSURE", pressure)
     monkeypatch.setattr(processor_load, "_TICKS_PER_S", 100)
     now = [50.0]

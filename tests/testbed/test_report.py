@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from netfold.testbed import cli, doctor
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.modes import NetworkMode
-from netfold.testbed.report import AllReduce, FastLinks, RunReport
+from netfold.testbed.report import AllReduce, Bound, FastLinks, RunReport, bound_of
 from netfold.testbed.roce import taps
 from netfold.testbed.roce.lab import Lab
 
@@ -90,10 +90,27 @@ def test_a_second_table_has_the_rates_over_fast_links(report: RunReport) -> None
     assert json.loads(fast.to_json())["fast"]["netfold"]["algbw_mbps"] == 391.2
 
 
-def measured(ms_p50: float, algbw_mbps: float) -> AllReduce:
+def measured(ms_p50: float, algbw_mbps: float, busy: float = 0.1) -> AllReduce:
     return AllReduce(
-        ms_p50=ms_p50, ms_p99=60.0, algbw_mbps=algbw_mbps, wrong_elements=0, checked_elements=100
+        ms_p50=ms_p50, ms_p99=60.0, algbw_mbps=algbw_mbps, wrong_elements=0, checked_elements=100, busy=busy
     )
+
+
+def test_the_tables_say_what_bounded_each_row(report: RunReport) -> None:
+    """A ring of eight sends 1.75 times the array. Links come first: they may be full while processors are busy, too."""
+    assert bound_of(measured(1.0, 499.0, busy=0.1), 1000.0) is Bound.LATENCY
+    assert bound_of(measured(1.0, 499.0, busy=0.9), 1000.0) is Bound.PROCESSORS
+    assert bound_of(measured(1.0, 500.0, busy=0.9), 1000.0) is Bound.LINKS
+    fast = FastLinks(
+        1000.0, measured(30.0, 391.0, busy=0.95), measured(27.0, 300.0, busy=0.95), identical=True
+    )
+    whole = dataclasses.replace(report, bandwidth=measured(9.0, 20.0), fast=fast)
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(whole.render())
+    rows = [line.replace("│", " ").split() for line in captured.get().splitlines()]
+    ends = [row[-1] for row in rows if row and row[-1] in set(Bound)]
+    assert ends == ["latency", "latency", "processors", "links"]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +126,9 @@ def measured(ms_p50: float, algbw_mbps: float) -> AllReduce:
             {
                 "wrong_elements": 0,
                 "bandwidth_ring": measured(10.5, 40.0),
-                "fast": FastLinks(1000.0, measured(30.0, 391.0), measured(27.0, 400.0), identical=True),
+                "fast": FastLinks(
+                    1000.0, measured(30.0, 391.0, busy=0.95), measured(27.0, 400.0), identical=True
+                ),
             },
             "No sum is wrong; an all-reduce of 1 MiB is 2.1 times as fast as the TCP ring's over 100 Mbit/s, "
             "0.9 times over 1,000 Mbit/s, where this machine's processors are the limit.",

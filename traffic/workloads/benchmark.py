@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -22,12 +24,19 @@ from netfold.traffic.workloads.workloads import AllReduce, Mlp
 
 _MOST_CALLS = 200
 _BLOCK_ELEMENTS = 1 << 14
+_STAT = Path("/proc/stat")
+
+
+def busy_processor_s() -> float:
+    """Seconds of all processors in which they were not idle, since boot (proc(5))."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, _STAT.read_text().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
 class Timed:
     """An all-reduce with a stopwatch. `milliseconds` and `bytes` by call; `seconds`, `cpu_seconds` and `total_bytes` of
-    all calls, forgotten ones as well."""
+    all calls, forgotten ones as well; so `busy_seconds`, of all processors of the machine."""
 
     all_reduce: AllReduce
     milliseconds: list[float] = field(default_factory=list)
@@ -35,8 +44,10 @@ class Timed:
     cpu_seconds: float = 0.0
     total_bytes: int = 0
     seconds: float = 0.0
+    busy_seconds: float = 0.0
 
     def __call__(self, array: NDArray[Any]) -> None:
+        busy = busy_processor_s()
         started, cpu = time.perf_counter(), time.process_time()
         self.all_reduce(array)
         self.cpu_seconds += time.process_time() - cpu
@@ -45,6 +56,7 @@ class Timed:
         self.seconds += elapsed
         self.milliseconds.append(elapsed * 1e3)
         self.bytes.append(array.nbytes)
+        self.busy_seconds += busy_processor_s() - busy
 
     def forget(self) -> None:
         self.milliseconds.clear()
@@ -54,7 +66,8 @@ class Timed:
 @dataclass
 class Result:
     """Figures that one member measured. Rates are in Mbit/s of array data; `algbw` is bytes / time, as in nccl-tests.
-    `digest` is of the last result's bytes: equal at all workers (I3)."""
+    `digest` is of the last result's bytes: equal at all workers (I3). `busy`: share of the machine's processors in
+    all-reduces."""
 
     rank: int
     workers: int
@@ -71,6 +84,7 @@ class Result:
     allreduce_seconds: float = 0.0
     cpu_seconds: float = 0.0
     allreduce_cpu_s_per_gib: float = 0.0
+    busy: float = 0.0
     peak_rss_mib: float = 0.0
     accuracy: float | None = None
     reference_accuracy: float | None = None
@@ -198,6 +212,7 @@ class BenchmarkRun:
             allreduce_cpu_s_per_gib=round(
                 self._timed.cpu_seconds * 2**30 / max(1, self._timed.total_bytes), 3
             ),
+            busy=round(self._timed.busy_seconds / max(1e-9, self._timed.seconds) / (os.cpu_count() or 1), 3),
             cpu_seconds=round(time.process_time() - self._cpu, 3),
             peak_rss_mib=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         )
