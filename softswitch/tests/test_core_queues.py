@@ -133,17 +133,33 @@ def test_frames_that_a_quick_line_has_time_for_are_no_queue(cache_dir: Path) -> 
         assert depths == [0, 1, 0], "one more than the line has time for, then none"
 
 
+@pytest.mark.parametrize(("queue", "burst"), [(64, 40), (32, 24)])
+def test_a_burst_that_an_idle_line_has_saved_up_is_no_queue(queue: int, burst: int, cache_dir: Path) -> None:
+    """Three quarters of the queue, which workers may send at once, or 0.4 ms: a mark would say that links are full."""
+    with queued(1, cache_dir) as switch:
+        frame_ns = MS // 100
+        switch.port_config(2, 100 * LINE_BPS, queue)
+        send(switch, 0)
+        leaves(switch, 0)
+        for number in range(burst + 3):
+            send(switch, 0, number, now_ns=10 * MS)
+        depths = [int.from_bytes(out[4:8], "big") for _, out in switch.service(10 * MS)[0]]
+        assert depths == [0] * burst
+        assert leaves(switch, 10 * MS + 2 * frame_ns) == []
+        assert leaves(switch, 20 * MS) == [burst, burst + 1, burst + 2], "no more than the line has time for"
+
+
 def test_the_time_of_a_queue_s_frames_follows_from_their_own_lengths(cache_dir: Path) -> None:
     with queued(1, cache_dir) as switch:
-        switch.port_config(2, 10 * LINE_BPS, 64)
+        switch.port_config(2, 10 * LINE_BPS, 32)
         short = bytes(10)
         switch.inject(1, short, 0)
         switch.service(0)
         for number in range(6):
             send(switch, 0, number, now_ns=10 * MS)
-        send(switch, 0, now_ns=10 * MS + MS // 20)
+        send(switch, 0, now_ns=10 * MS + MS // 100)
         sent, _ = switch.service(20 * MS)
-        assert int.from_bytes(sent[-1][1][4:8], "big") >= 5, "half the time of a long frame has passed"
+        assert int.from_bytes(sent[-1][1][4:8], "big") >= 5, "less than a long frame takes"
 
 
 def test_a_full_queue_has_room_for_frames_once_the_line_has_time_for_those_before(cache_dir: Path) -> None:

@@ -54,6 +54,7 @@ void ss_pre_free(struct ss_pre *p);
 struct ss_queue {
     uint64_t rate, free_ns; /* packets/s, 0 = no limit; when the next packet may leave */
     uint32_t bound, depth;  /* a bound of 0 is the port's */
+    uint64_t bytes;         /* of its packets */
     struct ss_packet *head, *tail;
 };
 
@@ -61,6 +62,7 @@ struct ss_port {
     struct ss_port_stats stats;
     uint64_t rate, free_ns; /* bit/s; when the link is free */
     uint64_t coalesce_ns;     /* delay that lets several frames leave together */
+    uint64_t credit_ns;       /* time that an idle link saves up */
     uint32_t bound, depth;  /* of each queue; of all queues together */
     uint32_t link_packets, link_wait_us; /* behind a port without a rate: ss_port_set_backlog */
     struct ss_queue queues[SS_QUEUES];

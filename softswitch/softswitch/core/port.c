@@ -39,7 +39,7 @@ static uint64_t departure_ns(const struct ss_port *p, const struct ss_queue *q) 
 
 /* Returns where the credit of a link that was idle at `start` begins. */
 static uint64_t credit_start_ns(const struct ss_port *p, uint64_t start) {
-    uint64_t earliest = start > p->coalesce_ns ? start - p->coalesce_ns : 0;
+    uint64_t earliest = start > p->credit_ns ? start - p->credit_ns : 0;
     return p->free_ns > earliest ? p->free_ns : earliest;
 }
 
@@ -49,6 +49,7 @@ uint32_t ss_port_backlog(const struct ss_port *p, uint32_t queue, uint64_t now_n
     uint64_t start = departure_ns(p, q), bytes = 0;
     if (start > now_ns) return q->depth;
     uint64_t capacity = (uint64_t)((unsigned __int128)(now_ns - credit_start_ns(p, start)) * p->rate / 8000000000u);
+    if (q->bytes <= capacity) return 0;
     uint32_t due = 0;
     for (const struct ss_packet *k = q->head; k && bytes <= capacity; k = k->next) {
         bytes += k->length;
@@ -80,6 +81,7 @@ int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct 
         q->head = k;
     q->tail = k;
     q->depth++;
+    q->bytes += k->length;
     p->depth++;
     return 0;
 }
@@ -90,6 +92,7 @@ struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue) {
     q->head = k->next;
     if (!q->head) q->tail = NULL;
     q->depth--;
+    q->bytes -= k->length;
     p->depth--;
     k->next = NULL;
     return k;
@@ -117,10 +120,16 @@ static uint64_t coalesce_ns(const struct ss_port *p, uint64_t frame_ns) {
     return (wait < COALESCE_NS ? wait : COALESCE_NS) - frame_ns;
 }
 
-/* An idle link accumulates credit of up to one coalescing interval, like a token bucket: a short burst then leaves at once and
- * is not delayed by coalescing. */
+/* Returns the credit of an idle link, like a token bucket's: a burst of up to three quarters of the queue, which pacing allows a
+ * worker too, then leaves at once and is neither delayed nor a queue. */
+static uint64_t credit_ns(const struct ss_port *p, uint64_t frame_ns) {
+    uint64_t burst = p->bound * frame_ns * 3 / 4;
+    return p->coalesce_ns ? (burst < COALESCE_NS ? burst : COALESCE_NS) - frame_ns : 0;
+}
+
 void ss_port_occupy_link(struct ss_port *p, uint64_t start, uint64_t frame_ns) {
     p->coalesce_ns = coalesce_ns(p, frame_ns);
+    p->credit_ns = credit_ns(p, frame_ns);
     p->free_ns = credit_start_ns(p, start) + frame_ns;
 }
 
