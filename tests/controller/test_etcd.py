@@ -246,6 +246,7 @@ def test_members_are_shown_without_a_majority(tmp_path):
         store.close()
 
 
+@pytest.mark.slow
 async def test_a_standby_leads_with_the_store_and_the_leader_before_stands_by(etcd: EtcdServer, tmp_path):
     """The leader is stopped for longer than its lease, goes on, and leads again once the other one is dead."""
     state = etcd.state()
@@ -281,6 +282,7 @@ async def test_a_standby_leads_with_the_store_and_the_leader_before_stands_by(et
             assert (await operator.run("job", "cancel", "job"))[0] == 0
 
 
+@pytest.mark.slow
 async def test_changes_are_refused_as_a_whole_while_etcd_is_away(tmp_path):
     """As with a lost disk (test_lost_disk.py). The controller stands by, and leads again once etcd is back."""
     async with operating(tmp_path) as operator:

@@ -112,6 +112,7 @@ class Hour:
         heapq.heappush(self.ends, (self.clock.now + 20.0 + 7 * first.seq % 21, first.name))
 
 
+@pytest.mark.slow
 def test_shares_of_thirty_greedy_tenants_are_within_a_tenth_of_their_weights(tmp_path):
     """The controller starts again in the middle of the hour."""
     hour = Hour()

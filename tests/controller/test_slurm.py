@@ -241,6 +241,7 @@ async def test_a_prolog_waits_on_while_the_controller_starts_again(tmp_path):
         assert site.state("slurm-7") is JobState.RUNNING
 
 
+@pytest.mark.slow
 async def test_a_prolog_takes_its_job_back_from_the_controller_that_leads_then(tmp_path):
     """The one that has its job is gone at the deadline."""
     async with site_of(tmp_path) as site:

@@ -81,7 +81,7 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
 @pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: veth links need root")
-@pytest.mark.parametrize("one_shot", [True, False])
+@pytest.mark.parametrize("one_shot", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_the_suite_runs_on_a_switch_that_is_already_there(tmp_path: Path, one_shot: bool):
     with softswitch(tmp_path) as described:
         path = tmp_path / "switch.yaml"

@@ -65,6 +65,7 @@ def test_sweep(tmp_path: Path):
 
 @pytest.mark.root
 @pytest.mark.mininet
+@pytest.mark.slow
 def test_failure():
     output = run("failure")
     assert re.search(r"ended in job epoch [2-9]\d*, 0 wrong elements", output), output

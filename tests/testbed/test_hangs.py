@@ -49,7 +49,7 @@ def debug(system: Testbed, job: str) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.slow if n > 1 else ()) for n in range(7)])
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.slow if n > 0 else ()) for n in range(7)])
 def test_what_holds_a_job_up_is_named(system: Testbed, tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     how = list(CAUSES)[seed % len(CAUSES)]

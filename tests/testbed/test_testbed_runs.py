@@ -116,6 +116,7 @@ def run_that_raises(runs: list[str]) -> None:
         raise Stopped
 
 
+@pytest.mark.slow
 def test_an_exception_in_the_block_leaves_nothing():
     runs: list[str] = []
     with pytest.raises(Stopped):

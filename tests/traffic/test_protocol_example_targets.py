@@ -123,7 +123,12 @@ def of_engines(request: pytest.FixtureRequest) -> tuple[int, list[list[bytes]]]:
 
 @pytest.mark.parametrize(
     ("kinds", "root", "loss"),
-    [("ese", "engine", 0.0), ("sss", "engine", 0.0), ("eee", "second", 0.0), ("ses", "second", 0.05)],
+    [
+        ("ese", "engine", 0.0),
+        pytest.param("sss", "engine", 0.0, marks=pytest.mark.slow),
+        ("eee", "second", 0.0),
+        pytest.param("ses", "second", 0.05, marks=pytest.mark.slow),
+    ],
 )
 def test_blocks_have_the_bits_that_engines_give_them(
     of_engines: tuple[int, list[list[bytes]]], kinds: str, root: str, loss: float

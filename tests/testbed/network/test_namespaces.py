@@ -206,6 +206,7 @@ def test_a_command_cleans_up_even_if_its_holder_is_killed(
 
 
 @modes
+@pytest.mark.slow
 def test_the_name_of_a_killed_holder_is_free_once_its_command_has_left(mode: NetworkMode, name: str) -> None:
     held = hold(name, mode, CLEANER)
     held.process.kill()
