@@ -59,14 +59,23 @@ class _Salts:
 
 
 def _sums(job: TrialJob, records: Sequence[WorkerRecord]) -> Iterator[str]:
-    salts, first = _Salts(job, records), dict[int, tuple[str, Sum]]()
+    salts, found = _Salts(job, records), defaultdict[int, list[tuple[str, Sum]]](list)
     for record in records:
         for result in record.sums:
             where = f"call {result.call} of {record.host}"
             yield from (f"{where}: {text}" for text in _sum(job, record.host, result, salts))
-            host, other = first.setdefault(result.call, (record.host, result))
-            if other.digest != result.digest:
-                yield f"{where}: {host} has another result"
+            for other in found[result.call]:
+                if other[1].digest != result.digest and not _is_made_again(job, other, (record.host, result)):
+                    yield f"{where}: {other[0]} has another result"
+            found[result.call].append((record.host, result))
+
+
+def _is_made_again(job: TrialJob, *results: tuple[str, Sum]) -> bool:
+    """Two results, by worker: once those that have one have left, an elastic job makes the call again without them
+    (protocol.md, 5.7)."""
+    (host, first), (_, again) = sorted(results, key=lambda found: found[1].epoch)
+    is_without = job.workers.index(host) not in again.contents.shares
+    return job.is_elastic and first.epoch < again.epoch and is_without
 
 
 def _sum(job: TrialJob, host: str, result: Sum, salts: _Salts) -> Iterator[str]:

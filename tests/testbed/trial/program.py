@@ -81,11 +81,10 @@ def _reduce(worker: Worker, calls: TextIO, options: argparse.Namespace) -> None:
             worker.all_reduce(array, TIMEOUT_S)
         except StragglerError:
             continue
+        made = worker._engine.call_log(1)[0]
         digest = hashlib.sha256(array.tobytes()).hexdigest()
-        _write(
-            calls,
-            {"call": worker.stats.next_call - 1, "digest": digest, "contents": asdict(contents_of(array))},
-        )
+        row = {"call": worker.stats.next_call - 1, "epoch": made.epoch, "digest": digest}
+        _write(calls, row | {"contents": asdict(contents_of(array))})
 
 
 def _write_whole(out: Path, text: str) -> None:

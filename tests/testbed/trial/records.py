@@ -14,9 +14,10 @@ from tests.testbed.trial.sums import Contents, Share
 
 @dataclass(frozen=True)
 class Sum:
-    """The result of a call of the job."""
+    """The result of a call of the job, which was last made in `epoch`."""
 
     call: int
+    epoch: int
     digest: str
     contents: Contents
 
@@ -62,4 +63,4 @@ def turns_of(path: Path) -> tuple[Turn, ...]:
 def _sum(row: dict[str, Any]) -> Sum:
     found = row["contents"]
     shares = {int(index): Share(**share) for index, share in found["shares"].items()}
-    return Sum(row["call"], row["digest"], Contents(shares, found["stray"], found["fewest"]))
+    return Sum(row["call"], row["epoch"], row["digest"], Contents(shares, found["stray"], found["fewest"]))

@@ -28,10 +28,10 @@ def salt(index: int, call: int) -> int:
     return (index + call) % 7
 
 
-def right_sum(call: int, indices: Sequence[int] = (0, 1)) -> Sum:
+def right_sum(call: int, indices: Sequence[int] = (0, 1), epoch: int = 1) -> Sum:
     total = sum(contribution(index, salt(index, call)) for index in indices)
     assert isinstance(total, np.ndarray)
-    return Sum(call, f"digest {call} of {indices}", contents_of(total))
+    return Sum(call, epoch, f"digest {call} of {indices}", contents_of(total))
 
 
 def right_records() -> list[WorkerRecord]:
@@ -151,3 +151,18 @@ def test_a_worker_that_leaves_early_ends_the_others_calls_by_name():
     told = [replace(first, error="WorkersLeftError", text="h2 left"), second]
     assert violations_of(early, told, DONE, is_canceled=False) == []
     assert violations_of(early, [first, second], DONE, is_canceled=False) != []
+
+
+@pytest.mark.parametrize(
+    ("is_elastic", "indices", "epoch", "is_right"),
+    [(True, (1,), 2, True), (False, (1,), 2, False), (True, (1,), 1, False), (True, (0,), 2, False)],
+)
+def test_only_an_elastic_job_makes_a_call_again_and_without_those_that_left(
+    is_elastic: bool, indices: Sequence[int], epoch: int, is_right: bool
+):
+    """With a quorum a worker may be many calls behind those that have left."""
+    records = with_sum(right_records(), lambda s: right_sum(s.call, indices, epoch))
+    for order in (records, records[::-1]):
+        one = job(is_elastic=is_elastic, quorum=1)
+        found = violations_of(one, order, DONE, is_canceled=False)
+        assert any("another result" in text for text in found) is not is_right, found
