@@ -137,6 +137,26 @@ def test_a_straggler_fails_and_joins_again_in_the_next_epoch():
     np.testing.assert_allclose(arrays[0], exact, atol=1e-5)
 
 
+def test_a_straggler_that_all_others_left_makes_its_own_calls_alone():
+    fabric = network(3, 2, slots=8)
+    meet(fabric)
+    for turn in range(7):
+        arrays = gradients(2, 500, seed=turn)
+        until(fabric, [(core, core.submit(a)) for core, a in zip(fabric.cores[:2], arrays, strict=True)])
+    straggler, own = fabric.cores[2], gradients(1, 500)[0]
+    call = straggler.submit(own)
+    until(fabric, [(straggler, call)])
+    assert straggler.status(call) is Status.STRAGGLED
+    fabric.cores = [straggler]
+    fabric.in_transit.clear()
+    fabric.begin(parts_of(1, 1, epoch=2, slots=8))
+    call = straggler.submit(own)
+    until(fabric, [(straggler, call)])
+    assert straggler.status(call) is Status.DONE
+    assert straggler.outcome(call).number == 1
+    np.testing.assert_allclose(own, gradients(1, 500)[0], atol=1e-5)
+
+
 @pytest.mark.parametrize("behind", [5, 6, 8, 9, 10, 13, 18])
 @pytest.mark.parametrize("two_levels", [False, True], ids=["flat", "two levels"])
 def test_a_straggler_that_enters_an_epoch_first_costs_the_others_no_call(behind, two_levels):
