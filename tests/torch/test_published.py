@@ -16,7 +16,13 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 import torch.distributed as dist  # noqa: E402
 
 from netfold.traffic.errors import JobRefusedError, TrafficError  # noqa: E402
-from netfold.traffic.pytorch.published import HostInfo  # noqa: E402
+from netfold.traffic.pytorch.published import (  # noqa: E402
+    HostInfo,
+    read_decision,
+    read_host,
+    read_nonce,
+    read_outcome,
+)
 from netfold.traffic.pytorch.rendezvous import RankLayout, _await_layout  # noqa: E402
 
 TIMEOUT_S = 60.0
@@ -84,10 +90,46 @@ def test_what_is_no_answer_fails_at_once(published: bytes | str):
         *(("generation", value) for value in (-1, 1 << 32, 1.5, True)),
         *(("token", value) for value in (None, "a\nb", "\u00e9")),
         ("is_kept", "yes"),
-        ("group_rate", "much"),
+        *(("group_rate", value) for value in ("much", math.nan, math.inf, 0, -5)),
+        ("job", ""),
     ],
 )
 def test_a_field_that_makes_no_sense_fails_at_once(name: str, value: object):
     with pytest.raises(TrafficError, match=f"^rank 0 published no layout: {name}") as caught:
         read(json.dumps(answer(**{name: value})))
     assert "secret" not in str(caught.value)
+
+
+def test_a_message_has_no_more_than_the_beginning_of_what_was_published():
+    with pytest.raises(TrafficError, match="places") as caught:
+        read(json.dumps(answer(places=[0] * 100_000)))
+    assert len(str(caught.value)) < 500
+
+
+HOST = asdict(HostInfo("m1", ("10.0.0.1",), "h1", "n1"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "nonce"),
+    [
+        ({"version": "2"}, "n1"),
+        ({"addresses": ["fe80::1"]}, "n1"),
+        ({"host": "\udcff"}, "n1"),
+        ({"nonce": 3}, ""),
+        ({"nonce": "\udcff"}, ""),
+    ],
+)
+def test_a_rank_whose_description_makes_no_sense_gets_the_answer_by_its_nonce(changes, nonce: str):
+    text = json.dumps({**HOST, **changes}).encode()
+    with pytest.raises(TrafficError, match=r"^rank 1 published no description of its host: "):
+        read_host(text, 1)
+    assert read_nonce(text) == nonce
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[]", b"null", b"[" * 100_000])
+def test_what_is_no_json_object_has_no_nonce_and_is_no_decision(text: bytes):
+    assert read_nonce(text) == ""
+    with pytest.raises(TrafficError, match=r"^rank 0 published no decision: "):
+        read_decision(text)
+    with pytest.raises(TrafficError, match=r"^rank 1 published no outcome: "):
+        read_outcome(text, 1)

@@ -17,7 +17,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -32,7 +32,7 @@ from netfold.traffic.membership.process_jobs import EnteredJob
 from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
-from netfold.traffic.pytorch.published import first_rank_is_older
+from netfold.traffic.pytorch.published import Decision, first_rank_is_older, read_decision, read_outcome
 from netfold.traffic.pytorch.rendezvous import RankLayout, read_key
 from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
 from netfold.traffic.pytorch.tensor_call import Reducer, TensorCall
@@ -110,21 +110,21 @@ def _agree(layout: RankLayout, store: Any, rank: int, failure: str, start_deadli
     all ranks where one is lost."""
     if rank:
         store.set(f"outcome{rank}", json.dumps(failure))
-        decision = json.loads(read_key(store, "decision", start_deadline + 2 * _OUTCOME_S))
-        if decision["error"]:
-            raise TrafficError(f"rank 0: {decision['error']}")
-        return str(decision["reason"])
+        decision = read_decision(read_key(store, "decision", start_deadline + 2 * _OUTCOME_S))
+        if decision.error:
+            raise TrafficError(f"rank 0: {decision.error}")
+        return decision.reason
     try:
         others = [
-            json.loads(read_key(store, f"outcome{other}", start_deadline + _OUTCOME_S))
+            read_outcome(read_key(store, f"outcome{other}", start_deadline + _OUTCOME_S), other)
             for other in range(1, len(layout.places))
         ]
     except TrafficError as error:
-        store.set("decision", json.dumps({"error": f"{error}", "reason": ""}))
+        store.set("decision", json.dumps(asdict(Decision(f"{error}", ""))))
         raise
     failures = [f"rank {number}: {text}" for number, text in enumerate([failure, *others]) if text]
     reason = failures[0] if failures else ""
-    store.set("decision", json.dumps({"error": "", "reason": reason}))
+    store.set("decision", json.dumps(asdict(Decision("", reason))))
     if reason:
         with contextlib.suppress(ConnectError):  # its token's file may be gone; the decision is published
             cancel_job(layout.connection(), layout.job, f"rank 0: all ranks go by Gloo: {reason}", _CANCEL_S)

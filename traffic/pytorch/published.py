@@ -6,6 +6,8 @@ there, and the ranks may be of several versions, so nothing is used unchecked.""
 from __future__ import annotations
 
 import ipaddress
+import json
+import math
 import os
 import secrets
 from collections.abc import Iterator
@@ -92,7 +94,17 @@ class LayoutAnswer:
     refused: bool = False
 
 
+@dataclass(frozen=True)
+class Decision:
+    """Rank 0 publishes it once it has the outcome of each rank. `reason`: why all go by Gloo; "": all have joined.
+    `error`: why all fail."""
+
+    error: str
+    reason: str
+
+
 _HOST, _ANSWER, _LAYOUT = TypeAdapter(HostInfo), TypeAdapter(LayoutAnswer), TypeAdapter(PublishedLayout)
+_OUTCOME, _DECISION = TypeAdapter(str), TypeAdapter(Decision)
 
 
 def _read(adapter: TypeAdapter[_Read], text: bytes, what: str) -> _Read:
@@ -107,12 +119,36 @@ def _read(adapter: TypeAdapter[_Read], text: bytes, what: str) -> _Read:
 
 def read_host(text: bytes, rank: int) -> HostInfo:
     """Raises TrafficError."""
-    return _read(_HOST, text, f"rank {rank} published no description of its host")
+    what = f"rank {rank} published no description of its host"
+    host = _read(_HOST, text, what)
+    if not all(map(_is_ipv4, host.addresses)):
+        raise TrafficError(f"{what}: addresses: {_cut(host.addresses)}, expected IPv4 addresses")
+    return host
+
+
+def read_nonce(text: bytes) -> str:
+    """Return the nonce of a description that is no HostInfo, for the answer that its rank awaits; "" without one."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    nonce = found.get("nonce") if isinstance(found, dict) else None
+    return nonce if isinstance(nonce, str) and nonce.isascii() else ""
 
 
 def read_answer(text: bytes) -> LayoutAnswer:
     """Raises TrafficError."""
     return _read(_ANSWER, text, _NO_LAYOUT)
+
+
+def read_outcome(text: bytes, rank: int) -> str:
+    """Return why a rank has not joined; "": it has. Raises TrafficError."""
+    return _read(_OUTCOME, text, f"rank {rank} published no outcome")
+
+
+def read_decision(text: bytes) -> Decision:
+    """Raises TrafficError."""
+    return _read(_DECISION, text, "rank 0 published no decision")
 
 
 def read_layout(text: bytes, session: str, size: int) -> PublishedLayout:
@@ -126,20 +162,28 @@ def read_layout(text: bytes, session: str, size: int) -> PublishedLayout:
 def _faults(layout: PublishedLayout, session: str, size: int) -> Iterator[str]:
     hosts = len(set(layout.places))
     if layout.session != session:
-        yield f"session: '{layout.session}', expected '{session}'"
+        yield f"session: '{_cut(layout.session)}', expected '{session}'"
     if len(layout.places) != size or set(layout.places) != set(range(hosts)):
-        yield f"places: {layout.places}, expected of {size} ranks hosts 0, 1 and so on"
+        yield f"places: {_cut(layout.places)}, expected of {size} ranks hosts 0, 1 and so on"
+    if hosts > 1 and not layout.job and not layout.fallback_reason:
+        yield f"job: none for {hosts} hosts"
     for what, found in (("names", layout.names), ("addresses", layout.addresses)):
         if len(found) != hosts and (layout.job or found):
-            yield f"{what}: {found}, expected one of each of {hosts} hosts"
+            yield f"{what}: {_cut(found)}, expected one of each of {hosts} hosts"
     if not all(map(_is_ipv4, filter(None, layout.addresses))):
-        yield f"addresses: {layout.addresses}, expected IPv4 addresses"
+        yield f"addresses: {_cut(layout.addresses)}, expected IPv4 addresses"
+    if layout.group_rate is not None and not 0 < layout.group_rate < math.inf:
+        yield f"group_rate: {layout.group_rate}, expected a rate"
     if not layout.start_s >= 0:
         yield f"start_s: {layout.start_s}, expected a time"
     if not 0 <= layout.generation < 1 << 32:
         yield f"generation: {layout.generation}, expected 32 bits"
     if not layout.token.isascii() or not layout.token.isprintable():
         yield "token: no text of printable ASCII"
+
+
+def _cut(value: object) -> str:
+    return f"{value!s:.200}"
 
 
 def _is_ipv4(text: str) -> bool:

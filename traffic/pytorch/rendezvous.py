@@ -37,6 +37,7 @@ from netfold.traffic.pytorch.published import (
     read_answer,
     read_host,
     read_layout,
+    read_nonce,
 )
 
 log = logging.getLogger("netfold.torch")
@@ -129,7 +130,7 @@ def _publish_layout(
         try:
             infos.append(read_host(text, rank))
         except TrafficError as error:
-            infos.append(replace(info, nonce=""))
+            infos.append(replace(info, nonce=read_nonce(text)))
             malformed.append(error)
     nonces = [one.nonce for one in infos]
     try:
@@ -209,7 +210,9 @@ def _make_layout(
     addresses = tuple(info.addresses[0] if len(info.addresses) == 1 else "" for info in of_hosts)
     try:
         where = connection()
-        known = _find_hosts(where, of_hosts, start_s if falls_back else _LOOK_UP_S, start_s)
+        # ranks that fail have to hear of it before their own timeout
+        look_up_s = start_s if falls_back else min(_LOOK_UP_S, timeout / 2)
+        known = _find_hosts(where, of_hosts, look_up_s, start_s)
         addresses = tuple(host.address for host in known)
         names = tuple(host.name for host in known)
         keys = options.job_file(options.job or f"torch-{secrets.token_hex(4)}", names)
