@@ -5,7 +5,7 @@ and of the drivers' own.
 
     python -m netfold.p4src.tools.tofino                      # both chips
     python -m netfold.p4src.tools.tofino tofino --cpu-port 320
-    python -m netfold.p4src.tools.tofino tofino2 --flow-hash crc32 --out out/tofino-middle
+    python -m netfold.p4src.tools.tofino tofino2 --flow-hash crc32   # the middle of three tiers: out/tofino-crc32
 
 Needs p4c with its Tofino back end on PATH: `p4c-barefoot`, and the assembler `bfas` on PATH or beside it.
 A controller needs netfold.p4info.txtpb and manifest.json of a folder, and netfold.pb.bin for Stratum or netfold.pi.bin
@@ -171,7 +171,12 @@ def _only(folder: Path, pattern: str, what: str) -> Path:
 
 def main(
     chips: Annotated[list[str] | None, typer.Argument(help="tofino, tofino2; default: both.")] = None,
-    out: Annotated[Path, typer.Option(help="A folder for each chip is made in here.")] = OUT,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for each chip is made in here. Default: out/tofino; with crc32, out/tofino-crc32."
+        ),
+    ] = None,
     cpu_port: Annotated[
         int | None,
         typer.Option(min=0, max=511, help="The controller's port; default: 192 on tofino, 0 on tofino2."),
@@ -190,14 +195,15 @@ def main(
     if unknown:
         typer.echo(f"'{unknown[0]}' is no chip; it must be {' or '.join(CHIPS)}", err=True)
         raise typer.Exit(2)
-    if flow_hash and chosen != ["tofino2"]:
+    if flow_hash and set(chosen) != {"tofino2"}:
         typer.echo("--flow-hash is for tofino2 alone: the hash of other switches has a seed", err=True)
         raise typer.Exit(2)
+    default = OUT.with_name(f"{OUT.name}-crc32") if flow_hash == FlowHash.CRC32 else OUT
     hashes = (f"FLOW_HASH={flow_hash.value.upper()}",) if flow_hash else ()
     for name in chosen:
         chip = replace(CHIPS[name], lanes=lanes or CHIPS[name].lanes, defines=(*CHIPS[name].defines, *hashes))
         try:
-            made = build(chip, out / name, cpu_port)
+            made = build(chip, (out or default) / name, cpu_port)
         except P4BuildError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from error

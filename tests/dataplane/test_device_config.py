@@ -262,6 +262,22 @@ def test_the_command_builds_what_it_is_asked_for(tools: Path, tmp_path: Path):
     assert CliRunner().invoke(app, ["tofino3"]).exit_code == 2
 
 
+def test_the_middle_of_three_tiers_has_a_program_with_another_hash_of_flows(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tofino, "OUT", tmp_path / "tofino")
+    app = tofino.typer.Typer()
+    app.command()(tofino.main)
+    for given, folder in (([], "tofino"), (["--flow-hash", "crc32"], "tofino-crc32")):
+        done = CliRunner().invoke(app, ["tofino2", *given])
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / folder / "tofino2" / "netfold.pb.bin").is_file()
+    assert tools.read_text().count("-DFLOW_HASH=CRC32") == 1
+    arch = (tofino.REPOSITORY / "p4src" / "tna" / "arch.p4").read_text()
+    assert "#ifndef FLOW_HASH\n#define FLOW_HASH      CRC16" in arch
+    assert CliRunner().invoke(app, ["tofino", "--flow-hash", "crc32"]).exit_code == 2
+
+
 def test_a_program_whose_parsers_branch_is_taken():
     check_parsers(ASSEMBLY)
 
