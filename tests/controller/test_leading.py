@@ -20,6 +20,8 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
+from netfold.controller.lifecycle.events import LeaseExpired
+from netfold.controller.lifecycle.job_registry import ReplacedError
 from netfold.controller.observation.recorder import MIN_PAUSE_S
 from netfold.controller.service import daemon
 from netfold.controller.service.access_control import JobsService
@@ -122,7 +124,10 @@ async def test_a_leader_that_loses_its_lease_before_it_runs_changes_nothing(tmp_
             )
         (ended,) = made
         ended.jobs.members.heartbeat("job", "h1")
+        ended.jobs.members.on_lease_expired(LeaseExpired("job", "h1"))  # one that a full disk has delayed
         assert (ended.jobs.lifecycle.lease_holders, ended.state.tasks.timers) == (frozenset(), 0)
+        with pytest.raises(ReplacedError), ended.state.registry.change():
+            ended.state.registry.write(ended.state.registry.get("job"))
 
 
 async def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
