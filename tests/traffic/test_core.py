@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from netfold.traffic.congestion import Congestion
@@ -128,6 +128,7 @@ def test_all_workers_have_the_same_right_sums_despite_losses_and_new_epochs(
     loss=st.sampled_from([0.0, 0.2]),
     seed=st.integers(0, 1000),
 )
+@example((9, "float32", ReduceOp.SUM), (9, "float32", ReduceOp.AVERAGE), (1.0,), BlockFloat(), 0.0, 1)
 def test_different_calls_end_in_an_error_at_every_worker(one, other, shares, scheme, loss, seed):
     fabric = team(3, seed, loss=loss, shares=shares)
     cores = fabric.cores
