@@ -92,6 +92,7 @@ async def _awaited(handle):
 def test_an_empty_array_is_done_at_once():
     with rig(2) as fabric:
         assert fabric.workers[0].submit(np.empty(0, np.float32)).done()
+        fabric.workers[0].all_reduce(np.empty(0, np.float32), timeout=0.01)
 
 
 def test_errors_come_out_of_the_handles():
@@ -215,15 +216,16 @@ def test_a_second_thread_is_refused_while_calls_are_under_way():
         refused: list[Exception] = []
 
         def intrude() -> None:
-            try:
-                fabric.workers[0].submit(np.ones(3, np.float32))
-            except ConcurrentUseError as error:
-                refused.append(error)
+            for use in (fabric.workers[0].submit, fabric.workers[0].all_reduce):
+                try:
+                    use(np.ones(3, np.float32))
+                except ConcurrentUseError as error:
+                    refused.append(error)
 
         thread = threading.Thread(target=intrude)
         thread.start()
         thread.join()
-        assert len(refused) == 1
+        assert len(refused) == 2
         fabric.workers[1].submit(np.ones(3, np.float32))
         assert handle.result(30).tolist() == [2.0] * 3
 
