@@ -41,10 +41,11 @@ def violations_of(
 
 
 class _Salts:
-    """Which salts a worker's contribution to a call may have."""
+    """Which salts a worker's contribution to a call may have: those of all its processes. A result that is handed over
+    has a later epoch than its contributions."""
 
     def __init__(self, job: TrialJob, records: Sequence[WorkerRecord]) -> None:
-        self._of_calls: dict[tuple[int, int], int] = {}
+        self._of_calls: dict[tuple[int, int], set[int]] = defaultdict(set)
         self._without_result: dict[int, set[int]] = defaultdict(set)
         for record in records:
             index = job.workers.index(record.host)
@@ -52,10 +53,10 @@ class _Salts:
                 if turn.sum is None:
                     self._without_result[index].add(turn.salt)
                 else:
-                    self._of_calls[index, turn.sum.call] = turn.salt
+                    self._of_calls[index, turn.sum.call].add(turn.salt)
 
     def allow(self, index: int, call: int, salt: int) -> bool:
-        return self._of_calls.get((index, call)) == salt or salt in self._without_result[index]
+        return salt in self._of_calls[index, call] | self._without_result[index]
 
 
 def _sums(job: TrialJob, records: Sequence[WorkerRecord]) -> Iterator[str]:
@@ -72,9 +73,11 @@ def _sums(job: TrialJob, records: Sequence[WorkerRecord]) -> Iterator[str]:
 
 def _is_made_again(job: TrialJob, *results: tuple[str, Sum]) -> bool:
     """Two results, by worker: once those that have one have left, an elastic job makes the call again without them
-    (protocol.md, 5.7)."""
+    (protocol.md, 5.7). Their successors may take part, with salts of their own."""
     (host, first), (_, again) = sorted(results, key=lambda found: found[1].epoch)
-    is_without = job.workers.index(host) not in again.contents.shares
+    index = job.workers.index(host)
+    mine, later = (result.contents.shares.get(index) for result in (first, again))
+    is_without = later is None or (mine is not None and mine.salt != later.salt)
     return job.is_elastic and first.epoch < again.epoch and is_without
 
 

@@ -28,10 +28,11 @@ def salt(index: int, call: int) -> int:
     return (index + call) % 7
 
 
-def right_sum(call: int, indices: Sequence[int] = (0, 1), epoch: int = 1) -> Sum:
-    total = sum(contribution(index, salt(index, call)) for index in indices)
+def right_sum(call: int, indices: Sequence[int] = (0, 1), epoch: int = 1, later: int = 0) -> Sum:
+    """The second worker has a `later` salt than usual."""
+    total = sum(contribution(index, salt(index, call + later * index)) for index in indices)
     assert isinstance(total, np.ndarray)
-    return Sum(call, epoch, f"digest {call} of {indices}", contents_of(total))
+    return Sum(call, epoch, f"digest {call} of {indices}, {later} later", contents_of(total))
 
 
 def right_records() -> list[WorkerRecord]:
@@ -166,3 +167,19 @@ def test_only_an_elastic_job_makes_a_call_again_and_without_those_that_left(
         one = job(is_elastic=is_elastic, quorum=1)
         found = violations_of(one, order, DONE, is_canceled=False)
         assert any("another result" in text for text in found) is not is_right, found
+
+
+@pytest.mark.parametrize(("later", "is_right"), [(3, True), (0, False)])
+def test_a_killed_worker_and_its_successor_may_both_have_a_result_of_a_call(later: int, is_right: bool):
+    """No other worker has that of the killed one, and a new epoch makes the call again. An earlier call's result is
+    handed over."""
+    first, second = right_records()
+    *turns, last = first.turns
+    again = replace(right_sum(2, epoch=2, later=later), digest="made again")
+    handed_over = Turn(turns[-1].salt, right_sum(1, epoch=2))
+    first = replace(first, turns=(turns[0], handed_over, Turn(last.salt, again)))
+    successor = replace(second, turns=(Turn(salt(1, 2 + later), again),), is_newcomer=True)
+    records = [first, replace(second, is_killed=True), successor]
+    for order in (records, records[::-1]):
+        found = violations_of(job(is_elastic=True), order, DONE, is_canceled=False)
+        assert (not found) is is_right, found
