@@ -79,7 +79,8 @@ def assert_exact(results: Results) -> None:
 @pytest.mark.slow
 def test_five_percent_loss_on_every_link_changes_no_sum(unharmed: Testbed) -> None:
     with losses(unharmed, 0.05):
-        job = unharmed.submit("lossy", ["--workload", "digits", "--epochs", 1], scheme="panama")
+        flags = ["--workload", "digits", "--epochs", 1]
+        job = unharmed.submit("lossy", flags, scheme="grid", parameter_servers=["ps1", "ps2"])
         results = job.result(FINISH_S)
     assert_exact(results)
     assert sum(r["retransmits"] for r in results.values()) > 0
