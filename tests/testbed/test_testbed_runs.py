@@ -17,6 +17,7 @@ import pytest
 from netfold.testbed import Faults, NetworkError, RunError, Testbed
 from netfold.testbed.network.state import RunDirectory, interfaces_of, processes_of
 from netfold.topologies.fabric import Fabric
+from tests.testbed.test_scenarios import until
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
@@ -82,9 +83,9 @@ def test_a_refused_job_names_the_reason(testbed: Testbed):
 def test_a_job_survives_a_cut_link_and_a_killed_switch(testbed: Testbed):
     job = testbed.submit("moved", [*SUM[:-1], 12], scheme="switchml", reroute="on")
     root = job.plan.trees[0].root
-    spare = next(e.path for e in job.plan.trees[0].edges if len(e.path) == 2 and e.path[1] == root)
-    link = f"{spare[0]}-{root}"
+    link = next("-".join(e.path[1:]) for e in job.plan.trees[0].edges if len(e.path) == 3)  # of two switches
     testbed.fail(link)
+    until(lambda: job.status().epoch > 1, "epoch without the link")
     testbed.restore(link)
     testbed.kill(root)
     testbed.restore(root)
