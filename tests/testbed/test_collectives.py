@@ -83,6 +83,7 @@ def _run(
     **spec: object,
 ) -> Results:
     workers = system.workers[:4]
+    system.controller.wait_switches(60.0, system.check)  # the last fault of a job may be a restart
     system.submit(name, workers=workers, lease_ms=20000, **spec)
     where, calls = system.controller.address, CALLS[system.wanted_target]
     outs = {host: folder / f"{name}-{host}.json" for host in workers}
