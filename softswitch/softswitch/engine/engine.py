@@ -367,9 +367,14 @@ def _sum(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
 def _together(a: PortStatus, b: PortStatus) -> PortStatus:
     """A port of two threads: it is up where both have opened it, and has counted what both did."""
     faults = {d: _sum(a.faults[d], b.faults[d]) for d in Direction}
-    counters, error = _sum(a.counters, b.counters), a.error or b.error
-    is_up = {"up": a.up and b.up, "oper_up": a.oper_up and b.oper_up}
-    return replace(a, **is_up, counters=counters, faults=faults, error=error)
+    return replace(
+        a,
+        up=a.up and b.up,
+        oper_up=a.oper_up and b.oper_up,
+        counters=_sum(a.counters, b.counters),
+        faults=faults,
+        error=a.error or b.error,
+    )
 
 
 def _open_error(number: int, kind: str) -> str:
