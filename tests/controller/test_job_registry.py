@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller remembers of jobs, in records that are values."""
+"""The controller remembers jobs in records that are values."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ CLANG_FORMAT = Path(sys.executable).with_name("clang-format")
 
 
 @pytest.mark.skipif(
-    not CLANG_FORMAT.exists(), reason="needs clang-format of the dev extra (pip install -e '.[dev]')"
+    not CLANG_FORMAT.exists(), reason="SKIPPED: needs clang-format of the dev extra (pip install -e '.[dev]')"
 )
 def test_c_is_formatted():
     files = list(c_files())

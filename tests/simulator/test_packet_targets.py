@@ -39,7 +39,7 @@ LANES = 256
 WHOLE, SHORT = 1106, 84
 """Bytes on a link, with preamble, check sequence and gap."""
 ROWS = 64
-"""Of a block. With nine lanes, fewer than 57 are less than 2 KiB, whose call is a sum (C19)."""
+"""A block has so many chunks: fewer than 57 of nine lanes are less than 2 KiB, whose call is a sum (C19)."""
 TREES = leaf_spine(2, 2, 3, rate=10, fabric_rate=10, parameter_servers=1, unit=GBIT)
 KINDS = [kind for kind in CallKind if kind is not CallKind.BARRIER]
 

@@ -124,7 +124,7 @@ def test_a_fixed_scale_out_of_range_is_refused(bits):
 
 PAGE = Path(__file__).parents[2] / "docs/reference/protocol.md"
 EXPONENT = 127
-"""Of a row whose largest value is in [1, 2)."""
+"""The exponent belongs to a row whose largest value is in [1, 2)."""
 
 
 def table() -> list[tuple[int, int, int, int]]:

@@ -220,7 +220,7 @@ OWN, BELOW = (10, 20), (30, 40, 50)
 
 @st.composite
 def quorum_packets(draw) -> Packet:
-    """Of the round a slot is in or near it: a worker's own, an inner node's sum, or what came late to that."""
+    """Make a packet of the round a slot is in or near it: a worker's own, an inner node's sum, or a late one."""
     child = draw(st.sampled_from(OWN + BELOW))
     return Packet(
         Kind.GRADIENT,
