@@ -174,8 +174,7 @@ test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual 
 	$(ISOLATED) $(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS)
 
 .PHONY: test-dpdk
-test-dpdk: $(VENV)/.ready-test ## the tests with ports of DPDK, on its virtual devices
-	@$(call install-missing,$(APT_DPDK))
+test-dpdk: $(VENV)/.ready-test-dpdk ## the tests with ports of DPDK, on its virtual devices
 	$(ISOLATED) $(BIN)/pytest softswitch/tests tests/testbed/test_dpdk_ports.py -k dpdk -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-slurm
@@ -377,6 +376,10 @@ $(VENV)/.ready-test-web: $(VENV)/.ready-test
 
 $(VENV)/.ready-test-mpi: $(VENV)/.ready-test
 	@$(call install-missing,$(APT_MPI))
+	touch $@
+
+$(VENV)/.ready-test-dpdk: $(VENV)/.ready-test
+	@$(call install-missing,$(APT_DPDK))
 	touch $@
 
 # Each of PyPI's MPI libraries has the same commands: an environment for each.
