@@ -69,7 +69,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What could not run, counted by reason: pytest's own summary has a line for each place."""
+    """Tests that could not run are counted by reason: pytest's own summary has a line for each place."""
     skipped = terminalreporter.stats.get("skipped", ())
     reasons = Counter(str(r.longrepr[2]).removeprefix("Skipped: ").removeprefix("SKIPPED: ") for r in skipped)
     if reasons:

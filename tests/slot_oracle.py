@@ -20,7 +20,7 @@ _WORD = 64  # children in a word of the bitmap
 
 @dataclass(frozen=True)
 class Sum:
-    """What leaves a node: the fields of the packet that the slot decides. `lanes`: int32 of shape (L,)."""
+    """A sum that leaves a node: the fields of the packet that the slot decides. `lanes`: int32 of shape (L,)."""
 
     flags: Flag
     exponent: int
@@ -125,23 +125,24 @@ class SlotPool:
         self._sums[slot] = lanes
 
     def tag(self, slot: int) -> int:
-        """Of the chunk that the slot holds; 0: none, or it was reset."""
+        """Returns the tag of the chunk that the slot holds; 0: none, or it was reset."""
         return int(self._tag[slot])
 
     def mark(self, slot: int, flags: int, exponent: int) -> None:
-        """What joins the sum in a slot beside lanes."""
+        """Adds flags and an exponent to the sum in a slot."""
         self._flags[slot] |= np.uint8(flags & self._sticky)
         self._exponent[slot] = max(int(self._exponent[slot]), exponent)
 
     def sum(self, slot: int) -> Sum:
-        """What leaves if the sum of this slot goes."""
+        """Returns the packet's fields if the sum of this slot goes."""
         lanes, flags = self._sums[slot].copy(), Flag(int(self._flags[slot]))
         if not self.wraps and Flag.FLOATS not in flags and bool(is_saturated(lanes)):
             flags |= Flag.OVERFLOW
         return Sum(flags, int(self._exponent[slot]), lanes)
 
     def read(self, slot: int) -> SlotState:
-        """What the slot holds; the congestion and overflow marks as stored, without the rails of the sums."""
+        """Returns the contents of the slot; the congestion and overflow marks as stored, without the rails of the
+        sums."""
         seen = frozenset(
             bit for bit in range(self.children) if int(self._seen[slot, bit // _WORD]) >> bit % _WORD & 1
         )

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What people pass to simple_switch_grpc: options, device id 0, a JSON alone, PI's device config, half-closes."""
+"""How people call simple_switch_grpc: options, device id 0, a JSON alone, PI's device config, half-closes."""
 
 from __future__ import annotations
 

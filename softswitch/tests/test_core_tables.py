@@ -49,7 +49,7 @@ def tables(cache_dir: Path) -> Iterator[tuple[Pipeline, Switch]]:
 def look(
     switch: Switch, *, sel: int = 99, ip: int = 0, port: int = 0, low: int = 0, opt: int = 0, wide: int = 0
 ) -> dict[str, int]:
-    """What the tables did to a packet: the fields of out_t."""
+    """Returns the changes that the tables made to a packet: the fields of out_t."""
     frame = pack((sel, 8), (ip, 32), (port, 16), (low, 16), (opt, 8), (wide, 100), (0, 4))
     ((_, out),) = switch.inject(1, frame, 0)
     return {

@@ -55,7 +55,7 @@ def watching(**ports: int | None) -> Group:
 
 
 def picks(switch: Switch, frames: int = 64) -> list[int]:
-    """What the group chose for frames of as many sources; 0 is nothing."""
+    """Returns the group's choices for frames of as many sources; 0 is nothing."""
     sent = [switch.inject(1, b"\1" + by(source, 32) + bytes(8), 0) for source in range(frames)]
     return [frame[11] for ((_, frame),) in sent]
 

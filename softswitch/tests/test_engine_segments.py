@@ -111,7 +111,7 @@ def stream(sizes: Sequence[int], last_flags: str = "PA", network: type[Packet] =
 
 
 def without_checksum_of_zero(frame: bytes) -> bytes:
-    """What a datagram without a checksum becomes."""
+    """Returns the form in which the kernel sends a datagram without a checksum."""
     packet = Ether(frame)
     del packet[UDP].chksum
     return bytes(packet)

@@ -44,7 +44,7 @@ def stats(switch: SwitchProcess) -> dict[str, int]:
 
 
 def run_program(steps: tuple[Step, ...], frame: bytes, flow_hash: int = 0, tag: int = 0) -> int:
-    """What the kernel does with the instructions that are used."""
+    """Runs the program as the kernel does, by the instructions that it uses."""
     at = value = 0
     while True:
         step = steps[at]

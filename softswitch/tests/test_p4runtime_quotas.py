@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one client may take of a switch's memory and time."""
+"""Limits of the memory and time that one client takes of a switch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What goes through the stream while packets run: packets in and out, digests, idle entries, pushes under traffic."""
+"""Messages of the stream while packets run: packets in and out, digests, idle entries, pushes under traffic."""
 # ruff: noqa: F401, F811 - fixtures are imported, and named by the parameters that ask for them
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a switch started as root may do, which user runs its compiler, and which may reach it."""
+"""Rights of a switch that is started as root: its own, the user that runs its compiler, and the users that reach it."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ for _ in range(int(sys.argv[3])):
 
 @pytest.fixture(autouse=True)
 def quick_builds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compiled here is not run."""
+    """Programs are compiled quickly here, as none of them runs."""
     native.core_library()
     monkeypatch.setattr(native, "OPTIMIZE", ("-O0",))
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused, and how it is said; and that a push that fails leaves nothing behind."""
+"""Programs are refused with a reason, and a push that fails leaves nothing behind."""
 
 from __future__ import annotations
 

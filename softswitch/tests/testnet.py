@@ -285,7 +285,7 @@ class SwitchProcess:
         return ControlClient(self.control_path)
 
     def port(self, number: int) -> dict:
-        """What the control socket says of a port."""
+        """Returns the control socket's entry of a port."""
         with self.control() as control:
             return next(port for port in control.request("ports") if port["port"] == number)
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What tests wait by."""
+"""Tests wait by these."""
 
 from __future__ import annotations
 

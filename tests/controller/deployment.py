@@ -354,7 +354,7 @@ async def asked(deployment: Deployment) -> AsyncIterator[pb_grpc.ControllerStub]
 
 
 async def code_of(call: Awaitable[object]) -> grpc.StatusCode:
-    """Of a call that has to fail."""
+    """Returns the status code of a call that has to fail."""
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call
     code: grpc.StatusCode = caught.value.code()

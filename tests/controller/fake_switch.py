@@ -22,8 +22,8 @@ PORT_COUNTERS = {0x12000002: "port_rx", 0x12000003: "port_tx", 0x12000004: "targ
 
 
 class PushKeeps(Enum):
-    """What becomes of multicast groups when a pipeline is pushed. BMv2's server forgets them and BMv2 itself does not:
-    they cannot be read, and still make copies."""
+    """The fate of multicast groups when a pipeline is pushed. BMv2's server forgets them and BMv2 itself does not: they
+    cannot be read, and still make copies."""
 
     NOTHING = "nothing"
     HIDDEN_GROUPS = "hidden groups"
@@ -40,7 +40,7 @@ class Client:
 
 @dataclass
 class State:
-    """What is gone when a switch restarts."""
+    """State of a switch that is gone after a restart."""
 
     config: p4r.ForwardingPipelineConfig | None = None
     tables: dict[bytes, p4r.TableEntry] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class State:
 
 
 class NoGnmi(gnmi_grpc.gNMIServicer):
-    """What is asked of ports ends with `code`; `asked` counts."""
+    """Requests about ports end with `code`; `asked` counts them."""
 
     def __init__(self) -> None:
         self.code = grpc.StatusCode.UNIMPLEMENTED

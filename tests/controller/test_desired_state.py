@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the switches should hold does what the plan says: packets walked through the entries add up once, and every
-worker gets its result, also when it asks again."""
+"""Desired contents of switches carry out the plan: packets walked through the entries add up once, and every worker
+gets its result, also when it asks again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What breaks while jobs run: switches, links, connections, entries, workers. Jobs go on around it, or end with a
-reason, and the switches hold exactly what they should."""
+"""Faults while jobs run: of switches, links, connections, entries, workers. Jobs run around them, or end with a reason,
+and the switches hold exactly what they should."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ async def test_a_job_has_moved_as_another_one_runs(is_refused, tmp_path, monkeyp
 
 
 async def test_a_job_is_moved_without_room_for_both_of_its_placements(tmp_path):
-    """What it leaves is free as soon as its slots are given up, before it runs again."""
+    """Its old capacity is free as soon as its slots are given up, before it runs again."""
     fabric = leaf_spine(4, 2, 2)
     slots = {"leaf2": 16, "leaf3": 32}
     switches = (replace(s, capacity=1000.0 * (s.name in slots)) for s in fabric.switches)

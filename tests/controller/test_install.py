@@ -30,7 +30,7 @@ TREES = st.integers(1, 6)
 
 
 def _tree(number: int) -> list[Entity]:
-    """What one tree puts into a switch that is an inner node of it."""
+    """Returns the entities of one tree in a switch that is an inner node of it."""
     sender = Sender(port=1, udp_port=61440, tree=number, child=0, epoch=1, slots=64)
     return [
         *tables.accumulate(sender, root=False, bit=0, full=1, base=64 * number),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What links carry, read from ports' counters: rates by direction, through restarts, silence and odd clocks."""
+"""Loads of links, read from ports' counters: rates by direction, through restarts, silence and odd clocks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def counted(loads: LinkLoads, fabric: Fabric, megabits: float, jobs: float = 0.0
 
 
 def leaf1_counts(fabric: Fabric, **arrived: tuple[float, float]) -> NDArray[np.int64]:
-    """What arrived from its neighbors of others and of jobs, in megabits; of no other port anything is known."""
+    """Returns counts of bytes from the leaf's neighbors, of others and of jobs, in megabits; other ports are
+    unknown."""
     incoming, outgoing = metered_ports(fabric, "leaf1")
     counts = np.full((len(incoming) + len(outgoing), 2), UNKNOWN, np.int64)
     for near, megabits in arrived.items():

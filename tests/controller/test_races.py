@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What happens while something else is under way: plans that take long, changes that cross, controllers that start
-into what is broken already."""
+"""Events that come while another one is processed: plans that take long, changes that cross, controllers that start
+among faults."""
 
 from __future__ import annotations
 

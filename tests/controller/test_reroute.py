@@ -183,7 +183,8 @@ def test_traffic_that_squeezes_no_job_moves_none(fabric: Fabric):
 
 @pytest.mark.parametrize(("marked", "moves"), [(0, 0), (30, 1)])
 def test_a_tree_that_suffers_on_a_full_link_keeps_what_it_gets_there(fabric: Fabric, marked: int, moves: int):
-    """What others send leaves room for the promise by its bytes (their bursts do not), and workers get half of it."""
+    """The traffic of others leaves room for the promise by its bytes (their bursts do not), and workers get half of
+    it."""
     world = World(fabric)
     world.submit(job_file("a", 1, 16, options="{trees: 1}"))
     job = world.get("a")

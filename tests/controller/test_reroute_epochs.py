@@ -24,8 +24,8 @@ AGING_S = 240.0
 """A busy machine measures loads unevenly, so it takes more moves."""
 
 MEASURED = 0.95
-"""Of a gain, what is left at least where a busy machine measures a load unevenly. A job whose plan came from too high a
-load stays there, until FREED_FRACTION of a link is free again."""
+"""The fraction of a gain that is left at least where a busy machine measures a load unevenly. A job whose plan came
+from too high a load stays there, until FREED_FRACTION of a link is free again."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a leaf of many RoCE workers has no room for is refused before anything is installed: the error names switch and
-number, and what would fit."""
+"""A leaf's limits for RoCE workers are checked before anything is installed: the error names the switch, the number,
+and what would fit."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ async def test_watching_a_job_tells_each_state_until_it_is_over(tmp_path):
 
 
 async def test_calls_end_in_words_when_the_controller_stops(tmp_path, monkeypatch, caplog):
-    """Of each kind, without an exception in the log: a submission, a watch, a member's stream."""
+    """A submission, a watch and a member's stream each end without an exception in the log."""
 
     async def never(*_: Any, **__: Any) -> None:
         await asyncio.Event().wait()
@@ -291,7 +291,7 @@ async def test_why_tells_what_a_queued_job_waits_for(tmp_path):
 
 
 async def test_why_names_no_job_beside_which_a_queued_job_fits(tmp_path):
-    """Of the 60 Mbit/s that `late` asks for, h1 has 40 and h2 has 10: without `first` there is enough."""
+    """`late` asks for 60 Mbit/s, of which h1 has 40 and h2 has 10: without `first` there is enough."""
     async with _service(tmp_path) as (_, stub):
         jobs = {"first": ("h1, h2", 60), "beside": ("h2, h3", 30), "late": ("h1, h2", 60)}
         for name, (hosts, rate) in jobs.items():

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What workers are told to wait for follows from rates, queues, delays and switches."""
+"""Timeouts of workers follow from rates, queues, delays and switches."""
 
 from __future__ import annotations
 

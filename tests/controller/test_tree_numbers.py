@@ -145,7 +145,7 @@ def test_a_fabric_has_more_jobs_than_ports_and_more_trees_than_a_switch(
 
 
 def switches_of_entries(fabric: Fabric, job: JobRecord) -> Iterator[str]:
-    """Of each entry that the job has alone its switch."""
+    """Yields the switch of each entry that the job has alone."""
     assert job.placement is not None
     for numbers, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
         installed = InstalledTree(fabric, numbers, tree, job.epoch, job.udp_port, job)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller and its users trust: switches by their certificates, the default socket by its folder's owner,
-the state by its place. And what a controller takes when it is told nothing."""
+"""Trust of the controller and its users: in switches by their certificates, in the default socket by its folder's
+owner, in the state by its place. Defaults of the controller are tested, too."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_prometheus_takes_the_alerts():
 
 
 NODE_GRAPH_FIELDS = {"nodes": {"id", "title", "mainstat"}, "edges": {"id", "source", "target", "mainstat"}}
-"""What Grafana's node graph reads. It ignores renamed fields (grafana issue 54844), so all are labels."""
+"""Fields that Grafana's node graph reads. It ignores renamed fields (grafana issue 54844), so all are labels."""
 
 
 def made_labels(query: str) -> set[str]:

@@ -14,7 +14,7 @@ from netfold.topologies.fabric import Fabric
 GRADIENT, RESULT = 0, 1
 MOST_HOPS = 10_000
 UDP_PORT = 61440
-"""Of the job, unless a packet says otherwise."""
+"""The job's port, unless a packet says otherwise."""
 
 
 @dataclass(frozen=True)

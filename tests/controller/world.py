@@ -34,7 +34,8 @@ def job_of(name: str, hosts: Iterable[int], **more: object) -> str:
 
 
 def kept_rate(fabric: Fabric, plan: Plan, cross_traffic: Mapping[Link, float]) -> float:
-    """Of the plan's rate, what the cross traffic leaves on the fullest of its links, if all of that is the job's."""
+    """Returns the part of the plan's rate that cross traffic leaves on the fullest of its links, if all of that is the
+    job's."""
     loads = plan.loads.links
     crossed = ((link, rate) for link, rate in cross_traffic.items() if loads.get(link, 0.0) > 0.0)
     return plan.rate * min([1.0, *(max(0.0, fabric.link(*k).rate - rate) / loads[k] for k, rate in crossed)])
@@ -50,7 +51,7 @@ class World:
     jobs: dict[str, JobRecord] = field(default_factory=dict)
     orders: dict[str, ResolvedJob] = field(default_factory=dict)
     wanted: dict[Link, float] = field(default_factory=dict)
-    """Of links that others send over."""
+    """Rates that others want of links."""
     moves: list[tuple[float, str]] = field(default_factory=list)
     tried: list[tuple[float, str]] = field(default_factory=list)
     """Which job was to be planned again, and when."""
@@ -90,7 +91,7 @@ class World:
         return LinkLoad(min(self.wanted.get(link, 0.0), rate - jobs), jobs)
 
     def of_jobs(self, link: Link) -> float:
-        """What all jobs get of a link: the others press them down to a tenth of it, and no further."""
+        """Returns the rate of all jobs on a link: they press the others down to a tenth of it, and no further."""
         promised = sum(self.plan(j).loads.links.get(link, 0.0) for j in self.jobs)
         rate = self.fabric.link(*link).rate
         return min(promised, max(rate - self.wanted.get(link, 0.0), rate / 10))

@@ -197,7 +197,7 @@ class Bmv2Device(Device):
         return sorted(found)
 
     def _until(self, port: int, marker: bytes) -> Iterator[bytes]:
-        """What leaves by a port before the marker; the CPU port puts its header before it."""
+        """Yields the frames that leave by a port before the marker; the CPU port puts its header before each."""
         deadline = time.monotonic() + TIMEOUT_S
         link = self._links[port]
         while True:

@@ -183,7 +183,7 @@ class ChipDevice(Device):
         return "mcgroup" in self._commands
 
     def _answer(self, *commands: str) -> str:
-        """What it has printed since the last answer, `commands` included."""
+        """Returns the text printed since the last answer, `commands` included."""
         self._do(*commands)
         with self._said.open() as said:
             said.seek(self._heard)

@@ -43,7 +43,7 @@ Fresh = Callable[..., Bench]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What the tests on the chips' models need is compiled while others run."""
+    """Programs for the chips' models are compiled while other tests run."""
     config = session.config
     if config.option.collectonly or config.stash.get(BUILDS, None) is not None:
         return
@@ -118,7 +118,7 @@ def target(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def last_bench() -> dict[int, Bench]:
-    """Of a switch whose program is pushed once: the bench of the test before, by the device's id."""
+    """The bench of the test before, by the device's id, for a switch whose program is pushed once."""
     return {}
 
 

@@ -31,7 +31,7 @@ from netfold.p4src.tools.p4build import CHILDREN, COMPILED, REPOSITORY, Profile
 
 VERDICTS = 32  # cells of the counter `verdicts` for each tree
 Frames = list[tuple[int, bytes]]
-"""What left a switch: (port, frame)."""
+"""Frames that left a switch: (port, frame)."""
 
 
 def compiled(profile: Profile) -> tuple[Path, Path]:

@@ -27,7 +27,8 @@ MACS = (
 
 @dataclass(frozen=True)
 class Disguises:
-    """Of one packet of a job: `packet` and `body` are what is right, `members` the addresses of the job's hosts."""
+    """Disguises of one packet of a job: `packet` and `body` are what is right, `members` the addresses of the job's
+    hosts."""
 
     packet: Ip
     body: bytes

@@ -25,7 +25,7 @@ Result = tuple[Flag, int, Lanes, int]  # overflow or not, exponent, lanes, contr
 
 @dataclass
 class Worker:
-    """What a host knows of a tree: the epoch it is in and the results it has."""
+    """A host's knowledge of a tree: the epoch it is in and the results it has."""
 
     host: int
     epoch: int
@@ -57,7 +57,8 @@ class Job:
     sums: dict[tuple[int, int], tuple[int, NDArray[np.int64]]] = field(default_factory=dict)
 
     def target(self, epoch: int, chunk: int) -> LaneTarget | None:
-        """Of a chunk, at all workers: none, or a scatter's, a gather's, a closing chunk's, or one for all."""
+        """Returns the target of a chunk at all workers: none, or a scatter's, a gather's, a closing chunk's, or one for
+        all."""
         if not self.shape.targets:
             return None
         made = np.random.default_rng([self.shape.tree, epoch, chunk])

@@ -85,7 +85,7 @@ class Fabric:
         return self.places[way[way.index(switch) - 1]][1] if switch in way else None
 
     def settings(self, switch: int) -> list[Setting]:
-        """What the switch holds without any tree: neighbors, routes, the controller's way in."""
+        """Returns what the switch holds without any tree: neighbors, routes, the controller's way in."""
         found: list[Setting] = [Management()]
         for port in (*DOWN_PORTS, UPLINK, SERVER):
             host = self.host_at(switch, port)
@@ -155,7 +155,7 @@ class TreeShape:
         return self.server_children + [number for number, _ in self._late(0) + self._missed(0)]
 
     def at(self, switch: int) -> TreeAt | None:
-        """What the switch is to the tree, in epoch 0; None if no worker is below it."""
+        """Returns the switch's part in the tree, in epoch 0; None if no worker is below it."""
         arriving = self._arriving(switch)
         if not arriving:
             return None
@@ -226,6 +226,6 @@ class TreeShape:
         return found
 
     def _leaving(self, switch: int) -> list[tuple[int, int]]:
-        """What comes out at the top of a switch."""
+        """Returns the packets that leave at the top of a switch."""
         arriving = self._arriving(switch)
         return [(NODE + switch, UPLINK)] if switch in self.adding and arriving else arriving

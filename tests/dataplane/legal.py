@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What no switch may ever send to a neighbor: docs/reference/protocol.md, section 2, read once more, on its
+"""Packets that no switch may ever send to a neighbor: docs/reference/protocol.md, section 2, read once more, on its
 own. The comparison with the oracle would pass what both have wrong."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tests.dataplane.frames import IP_AT, IPV4, LANES_AT, NETFOLD_AT, UDP, UDP_A
 
 
 def why_illegal(frame: bytes, lanes: int) -> str | None:
-    """What is wrong with a frame of the protocol that a switch sends to a neighbor; None if nothing is, or if it is
-    other traffic. What comes behind the IP packet is Ethernet's padding."""
+    """Returns the fault of a frame of the protocol that a switch sends to a neighbor; None if there is none, or if it
+    is other traffic. Bytes behind the IP packet are Ethernet's padding."""
     if frame[12:14] != IPV4.to_bytes(2, "big") or len(frame) < IP_AT + 20:
         return None
     words, fragment = frame[IP_AT] & 15, struct.unpack_from(">H", frame, IP_AT + 6)[0]
@@ -56,7 +56,7 @@ def why_illegal(frame: bytes, lanes: int) -> str | None:
 
 
 def why_illegal_roce(frame: bytes, lanes: int) -> str | None:
-    """What is wrong with a frame to a QP that receives a job's sums; None if nothing is."""
+    """Returns the fault of a frame to a QP that receives a job's sums; None if there is none."""
     at, end = UDP_AT + 8, UDP_AT + 8 + 12 + 4 * lanes
     if len(frame) < end + 4:
         return "is cut"

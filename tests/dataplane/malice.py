@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What an attacker sends: any frame by the hosts that are the attacker's, and from the hosts of others whatever a
+"""Packets of an attacker: any frame by the hosts that are the attacker's, and from the hosts of others whatever a
 process without privileges gets out of their kernel. Directed at jobs that run, and at random."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from netfold.p4src.tools import p4build
 from tests.dataplane.frames import LANES
 
 Mutant = tuple[str, str, str, str]
-"""What, the file, the right text, the wrong one."""
+"""The mutant in words, its file, the right text, the wrong one."""
 
 
 def each_of(mutants: Sequence[Mutant]) -> pytest.MarkDecorator:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one switch is to one tree, as plain data: the harness turns it into table entries with the controller's own
+"""The part of one switch in one tree, as plain data: the harness turns it into table entries with the controller's own
 builders, the oracle reads it directly."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a switch has to do with a frame, byte for byte, from docs/reference/protocol.md and the slot pool: the
-other side of every comparison. It shares no code with the P4 program and reads no table entry."""
+"""The oracle of a switch: what it has to do with a frame, byte for byte, from docs/reference/protocol.md and the slot
+pool. It is the other side of every comparison. It shares no code with the P4 program and reads no table entry."""
 
 from __future__ import annotations
 
@@ -362,7 +362,8 @@ class Oracle:
         return 0, verdict, [(CPU_PORT, header + with_checksum(bytes(out)))]
 
     def _packet_in(self, bitmap: int, port: int = CPU_PORT) -> bytes:
-        """What the controller finds before a packet that it sent in itself, or by way of another port."""
+        """Returns the header that the controller finds before a packet that it sent in itself, or by way of another
+        port."""
         return struct.pack(">H", port << 7) + bitmap.to_bytes(self._children // 8, "big")
 
     def _deliver(self, port: int, frame: bytes | bytearray) -> tuple[int, bytes]:

@@ -106,7 +106,7 @@ class PlannedRun:
         raise AssertionError(f"workers still lack results: {self.received}")
 
     def refusals(self) -> dict[tuple[str, int, Verdict], int]:
-        """What switches dropped for a reason that no honest sender gives."""
+        """Counts the packets that switches dropped for a reason that no honest sender gives."""
         wrong = set(Verdict) & {
             Verdict.UNADMITTED,
             Verdict.STALE_EPOCH,
@@ -158,7 +158,8 @@ class PlannedRun:
             self._take(at, packet)
 
     def _through(self, device: SoftDevice, loopbacks: set[int], port: int, frame: bytes) -> Frames:
-        """What leaves a switch; what is sent out by a port in loopback mode comes in there."""
+        """Returns the frames that leave a switch; a frame that is sent out by a port in loopback mode comes in
+        there."""
         left: Frames = []
         for out, data in device.inject(port, frame):
             if out in loopbacks:

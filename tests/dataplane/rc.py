@@ -112,7 +112,8 @@ class Endpoint:
             self.next = min(self.next, self.messages.begin(self.acknowledged))
 
     def take(self, frame: bytes, exact: Words) -> bool:
-        """What came to this host by UDP port 4791; whether the chunk expected was in it. `exact` is the sum of that."""
+        """Takes a frame that came to this host by UDP port 4791, and returns whether the chunk expected was in it.
+        `exact` is the sum of that."""
         qpn, psn = (int.from_bytes(frame[at : at + 3], "big") for at in (QPN_AT, PSN_AT))
         if qpn == self.at.own.sending and frame[BTH_AT] == ACKNOWLEDGE:
             self._acknowledge(psn, frame[PAYLOAD_AT])

@@ -162,7 +162,7 @@ class RemoteDevice(Device):
         self._back = {own: n for n, own in self._out.items()}
         self._held: Contents = {}
         self._stale: set[object] = set()
-        """Of what it holds, what the test under way has not asked for."""
+        """Entities that it holds and that the current test has not asked for."""
         self._counted: Counter[tuple[int, int]] = Counter()  # before `start_over`, by (tree, verdict)
         self._marks = itertools.count()
         self._marker = Netfold(Kind.RESULT, spec.trees - 1, MARKER_EPOCH, lanes=[0] * spec.lanes)
@@ -345,7 +345,7 @@ class RemoteDevice(Device):
         self._requests.put(pad_packet_to_width(packet, self._schema) if self._spec.full_width else packet)
 
     def _arrived(self, timeout_s: float) -> Frames:
-        """What has come by now, or within the time if nothing has."""
+        """Returns the frames that have come by now, or within the time if none has."""
         found: Frames = []
         ready, _, _ = select.select([self._bell[0], *self._links.values()], [], [], timeout_s)
         if self._bell[0] in ready:

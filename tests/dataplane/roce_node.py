@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a leaf is to workers that speak RoCE, as plain data (see node.py)."""
+"""The part of a leaf for workers that speak RoCE, as plain data (see node.py)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a leaf makes of RoCE and of results for those that speak it, from docs/reference/roce.md: bytes in,
-bytes out."""
+"""The oracle of a leaf with RoCE: it translates RoCE, and results for those that speak it, by docs/reference/roce.md:
+bytes in, bytes out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_ROCE = 32  # lanes of the program that knows nothing of it
 
 @dataclass(frozen=True)
 class Contribution:
-    """What a worker sent, in the protocol's own form: as if by `port`; answers to it alone leave by another one."""
+    """A worker's contribution in the protocol's own form, as if by `port`; answers to it alone leave by another one."""
 
     port: int
     answer_port: int

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a switch has to do as a router, byte for byte: it forwards frames that are no packets of the protocol, answers
+"""The oracle of a switch as a router, byte for byte: it forwards frames that are no packets of the protocol, answers
 ARP, and addresses what it sends to a neighbor."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.dataplane.roce_oracle import RoceLeaf
 
 ICMP, ICMP_ERRORS = 1, (3, 4, 5, 11, 12)
 QUOTED_BYTES = 32
-"""Of an ICMP error, as far as the ports of what it quotes."""
+"""An ICMP error quotes as much: it reaches as far as the ports of the quoted packet."""
 
 
 class Router:

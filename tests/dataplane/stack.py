@@ -63,7 +63,7 @@ _numbers = itertools.count()
 
 
 def profile(stack: Stack, address: str, interfaces: dict[int, str]) -> RemoteSwitch:
-    """What is different there."""
+    """Returns the stack's own settings."""
     return RemoteSwitch(
         address=address,
         device_id=tofino_model.DEVICE_ID,

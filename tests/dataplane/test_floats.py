@@ -91,7 +91,7 @@ def give(bench: Bench, child: Child, bits: Bits, flags: int = Flag.FLOATS, **fie
 
 
 def sum_of(bench: Bench, contributions: Sequence[Bits], round_: int = 0) -> Bits:
-    """What the switch makes of one row of lanes for each child, the others give nothing (-0)."""
+    """Returns the switch's sum of one row of lanes for each child; the other children give nothing (-0)."""
     results: list[Packet] = []
     nothing = np.full(LANES, 0x80000000, np.uint32)
     for place, child in enumerate(CHILDREN):

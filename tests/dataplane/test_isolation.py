@@ -169,7 +169,8 @@ def _shown(frames: Sequence[bytes]) -> str:
 
 
 def udp_ports(frame: bytes) -> tuple[int, int] | None:
-    """Of a datagram, whole or in its first fragment, behind options or not; None if the frame shows none."""
+    """Returns the ports of a datagram, whole or in its first fragment, behind options or not; None if the frame shows
+    none."""
     if len(frame) < 34 or int.from_bytes(frame[12:14], "big") != IPV4 or frame[IP_AT] >> 4 != 4:
         return None
     at = IP_AT + 4 * (frame[IP_AT] & 15)

@@ -56,7 +56,7 @@ class Looping:
         self.passes: list[Verdict] = []
 
     def send(self, port: int, frame: bytes) -> Frames:
-        """What leaves the switch for good."""
+        """Returns the frames that leave the switch for good."""
         self.passes = []
         return self._send(port, frame)
 

@@ -116,7 +116,7 @@ def test_the_report_is_of_these_sources_and_the_program_fits(chip: str):
 
 
 def compiled_at(date: str, seconds: float, folder: Path) -> Build:
-    """What a compilation of a program with one table leaves of itself, as far as a report is made of it."""
+    """Returns the files that a compilation of a program with one table leaves, as far as a report is made of them."""
     stage: dict[str, Any] = {
         "stage_number": 0,
         "logical_tables": {"ids": [{"id": 0}]},

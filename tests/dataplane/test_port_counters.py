@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What each port took in and sent out, in bytes of whole frames, jobs' packets apart from all others."""
+"""Counters of ports: bytes of whole frames in and out, jobs' packets apart from all others."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class RoceSiege:
         return self.random.choice(ways)()
 
     def _packet(self) -> tuple[Rc, Ip]:
-        """What a worker could send, and to any of its QPs."""
+        """Draws a packet that a worker could send, to any of its QPs."""
         r, world = self.random, self.world
         child = r.choice(list(world.workers))
         worker = world.workers[child]

@@ -32,7 +32,7 @@ CHANGES = {
 
 
 def value(epoch: int, child: int, round_: int, slot: int) -> int:
-    """What a worker contributes: no two sums of different sets are alike."""
+    """Returns a worker's contribution: no two sums of different sets are alike."""
     return epoch * 1_000_000 + 100 ** (child - 1) * (1 + (7 * round_ + slot) % 90)
 
 

@@ -49,7 +49,7 @@ class Block:
         return self.mark == "run" and self.value == "network"
 
     def fault(self) -> str:
-        """What is wrong with the block's language or mark; "": nothing."""
+        """Returns the fault of the block's language or mark; "": none."""
         if self.mark == "run" and self.value != "network":
             return f"line {self.line}: run: is '{self.value}'; expected network"
         if self.mark == "output" and self.value not in ("", NUMBERS_VARY):

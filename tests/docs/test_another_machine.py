@@ -50,7 +50,7 @@ def _run(command: str, folder: Path) -> str:
 
 
 def _simulate(folder: Path, options: str) -> list[str]:
-    """What Pacemaker would do, in order; `after.xml` is the cluster afterwards."""
+    """Returns Pacemaker's actions, in order; `after.xml` is the cluster afterwards."""
     output = _run(f"crm_simulate --quorum 1 --simulate --save-output after.xml {options}", folder)
     return re.findall(r"^  \* (?:Resource action: )?(\S.*?)\s*$", output, re.MULTILINE)
 

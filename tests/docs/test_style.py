@@ -31,7 +31,7 @@ LIST_ITEM = re.compile(r"^\s*([-*]|\d+\.) ", re.MULTILINE)
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Of a page's prose. A span of code is one word; a link is its text."""
+    """Yields the sentences of a page's prose. A span of code is one word; a link is its text."""
     prose = LIST_ITEM.sub("\n\n", NO_PROSE.sub("", FENCE.sub("", text)))
     for paragraph in re.split(r"\n\s*\n", prose):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))

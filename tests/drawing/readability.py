@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader needs of every picture: texts that are whole, apart from each other, large enough, and named axes."""
+"""Readability of every picture: texts that are whole, apart from each other, large enough, and named axes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOLERANCE = 1.0
 
 
 def faults_of(plot: Plot, theme: Theme = Theme.LIGHT, *, needs_axis_names: bool = True) -> list[str]:
-    """What makes the picture unreadable, in words; empty if nothing does."""
+    """Returns in words why the picture is unreadable; empty if it is readable."""
     with drawn(plot, theme) as figure:
         texts = [(text.get_text(), box, text.get_fontsize()) for text, box in _texts(figure)]
         whole = figure.bbox

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What Wireshark shows of captured packets, with netfold's dissector."""
+"""Fields that Wireshark shows of captured packets, with netfold's dissector."""
 
 from __future__ import annotations
 

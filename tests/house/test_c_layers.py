@@ -32,7 +32,7 @@ LIBRARIES = [
     "simulator/packet",
 ]
 LAYERS = ["wire", "numerics", "congestion", "transport", "call", "parts", "resume", "session", "io", "server"]
-"""Of the engine, from below: a layer includes and calls those before it only."""
+"""Layers of the engine from below: a layer includes and calls those before it only."""
 
 APART = {
     ("resume", "call"),
@@ -83,7 +83,8 @@ def test_the_graph_has_the_calls_that_readers_see():
 
 
 def test_only_the_session_changes_the_state_of_a_call():
-    """What a call is waiting for, and whether it is finished; parts and the transport return a status."""
+    """The session alone sets what a call is waiting for, and whether it is finished; parts and the transport return a
+    status."""
     changes = re.compile(r"(->|\.)(progress\b.*|state|is_retained|is_released|outcome\.status)\s*=[^=]")
     found = [
         f"{path.relative_to(ENGINE)}:{number}"

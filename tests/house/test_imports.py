@@ -24,7 +24,7 @@ ALLOWED = {
     "evaluation": {"protocol", "p4src", "topologies", "traffic", "controller", "simulator", "testbed"},
     "cli": set(),  # names modules, and imports the one that is called
 }
-"""What a folder may import of the others. `netfold` itself, the public face, imports traffic and protocol."""
+"""The folders that a folder may import. `netfold` itself, the public face, imports traffic and protocol."""
 
 CONTROLLER = [
     "planning",

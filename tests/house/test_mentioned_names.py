@@ -52,21 +52,21 @@ def tracked() -> tuple[str, ...]:
 
 
 @cache
-def trees() -> dict[str, ast.Module]:
-    """The product's Python, by path."""
+def trees(*, of_tests: bool = False) -> dict[str, ast.Module]:
+    """The Python of the product, or of its tests, by path."""
     return {
         name: ast.parse((REPOSITORY / name).read_text())
         for name in tracked()
         if name.endswith(".py")
-        and "tests/" not in name
+        and ("tests/" in name) is of_tests
         and "_pb2" not in name
         and Path(REPOSITORY, name).is_file()
     }
 
 
-def docstrings() -> Iterator[tuple[str, str]]:
+def docstrings(*, of_tests: bool = False) -> Iterator[tuple[str, str]]:
     """Place and text of each; a text that stands alone behind a constant is one, too."""
-    for name, tree in trees().items():
+    for name, tree in trees(of_tests=of_tests).items():
         for node in ast.walk(tree):
             if (
                 isinstance(node, ast.Expr)
@@ -143,7 +143,8 @@ def test_names_in_pages_exist():
 
 def test_no_docstring_begins_with_what_or_of():
     """A docstring begins with a subject or an imperative verb."""
-    assert [place for place, text in docstrings() if re.match(r"\s*(What|Of)\b", text)] == []
+    texts = [*docstrings(), *docstrings(of_tests=True)]
+    assert [place for place, text in texts if re.match(r"\s*(What|Of)\b", text)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `make wheels` makes: an index takes it, and the source archive holds all that a wheel needs."""
+"""Products of `make wheels`: an index takes them, and the source archive holds all that a wheel needs."""
 
 from __future__ import annotations
 

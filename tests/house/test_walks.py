@@ -28,7 +28,7 @@ OF_MODULE = re.compile(r"(?<![\w./])([a-z]\w*)\.([A-Za-z]\w*)\b(?![./])")
 """`module.function`."""
 
 FOREIGN = {"init_process_group", "HiGHS"}
-"""Of torch.distributed; a solver."""
+"""Names of torch.distributed, and a solver."""
 
 SOURCES = (".py", ".c", ".h", ".p4", ".proto")
 DEFINITION = re.compile(

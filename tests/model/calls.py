@@ -48,8 +48,8 @@ class Worker(NamedTuple):
 
 
 class Epoch(NamedTuple):
-    """What was sent in it, by worker; None: nothing yet. A vote is (first call that the worker lacks, whether it was
-    begun in an earlier epoch); a chunk of the main stream says what it is."""
+    """Messages sent in an epoch, by worker; None: nothing yet. A vote is (first call that the worker lacks, whether it
+    was begun in an earlier epoch); a chunk of the main stream says what it is."""
 
     votes: tuple[tuple[int, bool] | None, ...]
     main: tuple[tuple[object, ...], ...]
@@ -62,7 +62,7 @@ def said(row: tuple[object, ...]) -> list[tuple]:  # type: ignore[type-arg]
 
 
 def unsaid(epoch: Epoch) -> tuple[object, ...]:
-    """What was said of a chunk when no worker has said anything yet."""
+    """Returns the state of a chunk about which no worker has said anything yet."""
     return tuple(ABSENT if vote == ABSENT else None for vote in epoch.votes)
 
 
@@ -115,7 +115,8 @@ class Calls:
             yield f"result of {part}", self.part_taken(w, part), epoch
 
     def renewed(self, w: Worker) -> Worker:
-        """What is under way is given up. A call that only waits for its closing result is done."""
+        """Returns the worker in a new epoch: calls under way are given up. A call that only waits for its closing
+        result is done."""
         if self.lacks_closing_only(w):
             w = self.without_closing(w)
         tried = w.begun > w.done or w.tried
@@ -221,7 +222,7 @@ class Calls:
         return w._replace(done=w.done + 1, values=(*w.values, value), parts=0, tried=False)
 
     def next_part(self, w: Worker) -> tuple[str, int] | None:
-        """What goes in the control stream now: parts of the first call alone."""
+        """Returns the next part in the control stream: parts of the first call alone."""
         parts = self.parts_of(w.done)
         return parts[w.parts] if w.got >> w.done & 1 and w.parts < len(parts) else None
 

@@ -16,7 +16,7 @@ State = Hashable
 
 
 class System(Protocol):
-    """What is explored: a start, the steps from a state, and where nothing is left to do."""
+    """A system to explore: a start, the steps from a state, and where nothing is left to do."""
 
     def start(self) -> Any: ...
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Step(Enum):
-    """What the table of section 3.2 says about one packet."""
+    """A row of the table of section 3.2 for one packet."""
 
     STALE = "stale_chunk"
     ACCUMULATED = "accumulated"
@@ -24,7 +24,7 @@ class Step(Enum):
 
 
 class Reply(Enum):
-    """What leaves a node."""
+    """A packet that leaves a node."""
 
     NOTHING = "nothing"
     RESULT_TO_ALL = "a result to all children"

@@ -65,7 +65,7 @@ class Newcomers(Calls):
         return self.span(epoch)[1]
 
     def holds(self, w: Worker, call: int) -> bool:
-        """Of the calls before its first a newcomer has no results: it says so, and is not counted as a holder."""
+        """A newcomer has no results of the calls before its first: it says so, and is not counted as a holder."""
         return w.first <= call < w.done
 
     def together(self, w: Worker, epoch: Epoch, number: int) -> tuple[Worker, Epoch]:
@@ -82,7 +82,7 @@ class Newcomers(Calls):
         return w, epoch
 
     def passed(self, epoch: Epoch, call: int, number: int) -> Epoch:
-        """What is handed over between others goes with nothing of the stranger's."""
+        """A result that is handed over between others holds nothing of the stranger's."""
         row = epoch.main[call]
         row = (*row[:number], ("hand", None), *row[number + 1 :])
         return epoch._replace(main=(*epoch.main[:call], row, *epoch.main[call + 1 :]))

@@ -33,7 +33,7 @@ class Slot(NamedTuple):
 
 
 class Packet(NamedTuple):
-    """What a node looks at. `bit`: the sender's at this node."""
+    """A packet, as far as a node looks at it. `bit`: the sender's at this node."""
 
     tag: int
     bit: int
@@ -52,7 +52,7 @@ class Does(Enum):
 
 
 class Rules:
-    """What a node does. A mutant overrides one of these."""
+    """Rules of a node. A mutant overrides one of these."""
 
     def finished(self, slot: Slot, children: int, least: int) -> bool:
         """`children`: the bits of the node's own children, `least` the quorum, 0 at an inner node."""

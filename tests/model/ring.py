@@ -148,7 +148,8 @@ class Ring:
             )
 
     def _delivered(self, state: State, life: int, worker: int, chunk: int) -> State:
-        """What is next is taken; all else is acknowledged again as far as things are, or a NAK says the same."""
+        """Takes the chunk that is next; any other is acknowledged again as far as chunks have come, or a NAK says the
+        same."""
         own = state.workers[worker]
         before = (worker - 1) % self.workers
         if (

@@ -76,7 +76,7 @@ def take(result: Packet, rules: Rules) -> tuple[int, int] | None:
 
 
 def results(rows: tuple[Row, ...], rules: Rules) -> Iterator[Packet]:
-    """What any order of arrival leads to, at one node and below two inner ones."""
+    """Yields the results of every order of arrival, at one node and below two inner ones."""
     for order in itertools.permutations(rows):
         total = send(order[0], rules)
         for row in order[1:]:

@@ -19,7 +19,7 @@ from tests.torch.world import Fabric
 FOLDER = Path(__file__).parent
 DEADLINE_S = 120.0
 ENVIRONMENTS = FOLDER.parents[1] / ".venv-mpi"
-"""Of PyPI's MPI libraries: `make .venv-mpi/.ready`."""
+"""Environments of PyPI's MPI libraries: `make .venv-mpi/.ready`."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ HPCC_RESULTS = re.compile(
     r"^(Success|CommWorldProcs|HPL_\w*norm\w*|PTRANS_residual|MPIRandomAccess\w*_(?:N|Errors)|MPIFFT_maxErr)=(.*)",
     re.M,
 )
-"""Of the summary, what does not depend on times."""
+"""Parts of the summary that do not depend on times."""
 HPCC_CHECKS = {
     "Success": "1",
     "PTRANS_residual": "0",

@@ -49,7 +49,7 @@ def asymmetric_case(seed: int) -> AsymmetricCase:
 
 
 def _half_of(fabric: Fabric, job: JobSpec) -> Loads:
-    """What a job puts on the fabric that gets half of what it could."""
+    """Returns the load that a job with half of its possible rate puts on the fabric."""
     try:
         plan = make_plan(fabric, replace(job, scheme="switchml"))
     except PlanningError:

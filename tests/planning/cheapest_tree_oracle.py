@@ -30,7 +30,7 @@ NOTHING = 1e-7
 
 @dataclass(frozen=True)
 class ResourcePrices:
-    """Of directed links, of switches' aggregation capacity, of servers' ingress; `access`: of the workers' links
+    """Prices of directed links, of switches' aggregation capacity, of servers' ingress; `access`: of the workers' links
     together."""
 
     links: Mapping[tuple[str, str], float]
@@ -40,7 +40,7 @@ class ResourcePrices:
 
 
 def worth(fabric: Fabric, job: JobSpec, background: Loads, prices: ResourcePrices) -> float:
-    """What the residual capacities are worth."""
+    """Returns the price of the residual capacities."""
     access = min(
         fabric.link(*hop).rate - background.links.get(hop, 0.0)
         for w in job.workers

@@ -23,7 +23,7 @@ from netfold.topologies.fabric import Fabric, Unit
 from netfold.topologies.spec import load_fabric
 
 EXACT = 1e-12
-"""Of a sum of three roundings."""
+"""The bound of a sum of three roundings."""
 
 
 def _machines(hosts: int, intra_gbs: float, latency_us: float = 1.0) -> Machines:

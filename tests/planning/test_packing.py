@@ -33,7 +33,7 @@ MAX_TREES = 8
 
 @dataclass(frozen=True)
 class Outcome:
-    """What `auto` gives, and the best packing known beside its bound."""
+    """The plan of `auto`, and the best packing known beside its bound."""
 
     auto: Plan
     packed: Plan

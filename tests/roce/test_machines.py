@@ -70,7 +70,7 @@ def _start_endless(lab: Lab, job: str, flags: str = "") -> None:
 
 
 def _calls(lab: Lab, job: str) -> dict[str, list[CallReport]]:
-    """What each worker has done so far."""
+    """Returns the reports of each worker so far."""
     told = {host: lab.machines[host].run(f"cat /tmp/{job}", 60.0).splitlines() for host in lab.hosts}
     return {host: [CallReport(**json.loads(line)) for line in lines] for host, lines in told.items()}
 
@@ -274,7 +274,8 @@ def _assert_well_formed(capture: Path) -> None:
 
 
 def _sums(tree: Tree, node: str, own: Mapping[str, LaneArray]) -> list[LaneArray]:
-    """What `node` sends up, or down from the root: (packets, lanes) for each order in which its children's come."""
+    """Returns the sums that `node` sends up, or down from the root: (packets, lanes) for each order in which its
+    children's come."""
     children = [_sums(tree, child, own) for child in tree.children(node)]
     orders = (parts for chosen in product(*children) for parts in permutations(chosen))
     return [reduce(add_saturating, parts) for parts in orders] if children else [own[node]]

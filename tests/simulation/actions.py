@@ -22,7 +22,7 @@ from tests.simulation.switch import Rogue
 from tests.simulation.world import World
 
 LAST_WORK_S = 5.0
-"""Of a program once all is well: a queue of long jobs comes to its end, too."""
+"""The time of a program once all is well: a queue of long jobs comes to its end, too."""
 
 
 class Actions:

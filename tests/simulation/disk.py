@@ -19,7 +19,7 @@ OnWritten = Callable[[JobRecord | None, JobRecord], None]
 
 
 class CommitFault(Enum):
-    """What befalls a commit."""
+    """A fault of a commit."""
 
     FULL = "the disk is full"
     KILLED_BEFORE = "the controller is killed before the commit"

@@ -20,7 +20,7 @@ from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step, Way
 from tests.simulation.switch import MUTE, REFUSED
 
 SHARES = (0.3, 0.7, 0.95)
-"""Of a link's rate: what cross traffic takes."""
+"""Fractions of a link's rate that cross traffic takes."""
 
 DURATIONS_S = (0.0, 0.3, 2.0, 6.0, 12.0, 25.0, 40.0)
 
@@ -36,7 +36,7 @@ BURST_S = 1.5
 """Mean time between the moment of a burst and what happens."""
 
 TICKS_S = (1 / 16, 1 / 8)
-"""What takes place at different times otherwise, then takes place at the same one."""
+"""Events that come at different times otherwise come at the same one in such a tick."""
 
 CONTROLLER = {"restart_controller": 4, "kill_at_commit": 4}
 SWITCHES = {
@@ -339,8 +339,8 @@ MAX_REFUSAL_S = 5.0
 
 
 def _extras(seed: int, fabric: Fabric) -> Iterator[Step]:
-    """Of some seeds; the other draws do not depend on these: a switch that takes no connections for a moment, and a job
-    of a scheme that needs a parameter server, where there is none."""
+    """Yields steps of some seeds; the other draws do not depend on these: a switch that takes no connections for a
+    moment, and a job of a scheme that needs a parameter server, where there is none."""
     chosen = random.Random(f"extras {seed}")
     hosts = [h.name for h in fabric.hosts if not h.parameter_server]
     if chosen.random() < 0.2:
@@ -358,8 +358,8 @@ MAX_RESTART_S = 3.0
 
 
 def _restarts(seed: int, fabric: Fabric, jobs: list[Step]) -> Iterator[Step]:
-    """Of a third of the seeds; the other draws do not depend on these: members of any job that are started again within
-    their leases, in place of a process that has died or beside one that lives."""
+    """Yields restarts in a third of the seeds; the other draws do not depend on these: members of any job are started
+    again within their leases, in place of a process that has died or beside one that lives."""
     chosen = random.Random(f"restarts {seed}")
     if chosen.random() < 2 / 3:
         return

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller could have done for a job: is there a plan?"""
+"""Search for a plan that the controller could have made for a job."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in a run, a line an event, at virtual times."""
+"""Events of a run, a line each, at virtual times."""
 
 from __future__ import annotations
 

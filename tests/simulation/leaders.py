@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What has to hold of controllers that share a store: one at a time commits and changes switches, and another one leads
+"""Invariants of controllers that share a store: one at a time commits and changes switches, and another one leads
 soon."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What must not last: a job over what is down or where cross traffic leaves it little, a worker that is not part of its
-job or does not come, a queued job that would fit."""
+"""States that must not last: a job over what is down or where cross traffic leaves it little, a worker that is not part
+of its job or does not come, a queued job that would fit."""
 
 from __future__ import annotations
 

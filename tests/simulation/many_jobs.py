@@ -97,7 +97,7 @@ def look(world: World) -> Look:
 
 
 def looks_after(*counts: int) -> list[Look]:
-    """What is there after so many jobs. Raises ViolationError."""
+    """Returns a look after each of these counts of jobs. Raises ViolationError."""
     history = History()
     with virtual_time(1, 0.0, history) as place:
         draws = Draws(1, Intensity())

@@ -215,7 +215,7 @@ class Member:
 
     @property
     def _news(self) -> tuple[int, int]:
-        """What it sends as soon as it changes."""
+        """Returns the values that it sends as soon as they change."""
         return self._unusable_epoch, 0 if self._queue_pairs is None else self._queue_pairs.epoch
 
     def _on_update(self, update: pb.ControllerUpdate) -> None:

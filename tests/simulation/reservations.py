@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is reserved for queued jobs while the planner has nothing to do: no capacity for two of them, and none only for
-jobs that have no plan. What is reserved too much holds back other jobs, and what is missing is taken by them. A job
-that passes another one by its age is planned in its new place with the next event. Two may hold the same capacity until
-then."""
+"""Invariants of reservations while the planner has nothing to do: no capacity for two queued jobs, and none only for
+jobs that have no plan. Capacity reserved without need holds back other jobs, and capacity that is not reserved is taken
+by them. A job that passes another one by its age is planned in its new place with the next event. Two may hold the same
+capacity until then."""
 
 from __future__ import annotations
 

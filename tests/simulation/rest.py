@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What has to hold when all programs have ended and all is well: nothing is left, and switches hold what the store
-asks for."""
+"""Invariants of a run that has ended well: nothing is left, and switches hold what the store asks for."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Place:
 
     @property
     def error(self) -> str:
-        """What the log or the event loop was told of defects; empty: nothing."""
+        """Returns the defects that reached the log or the event loop; empty: none."""
         if self.log.tracebacks:
             return f"the log has a traceback: {self.log.tracebacks[0]}"
         return f"the event loop has an error: {self.loop.errors[0]}" if self.loop.errors else ""

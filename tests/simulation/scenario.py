@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What happens in a run: a list of steps at virtual times, drawn from a seed (drawing.py) or written by hand."""
+"""A scenario of a run: a list of steps at virtual times, drawn from a seed (drawing.py) or written by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FABRICS = {
     "one leaf": lambda: leaf_spine(1, 1, 6),
 }
 HORIZON_S = 60.0
-"""Of faults; afterwards all is well, and the run has to come to rest."""
+"""The time of faults; afterwards all is well, and the run has to come to rest."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class RpcError(Exception):
 
 
 class CallContext:
-    """What the service needs of grpc.aio.ServicerContext."""
+    """The part of grpc.aio.ServicerContext that the service uses."""
 
     async def abort(self, code: grpc.StatusCode, text: str) -> NoReturn:
         raise RpcError(code, text)

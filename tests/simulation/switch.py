@@ -28,7 +28,7 @@ REFUSED, MUTE = "refused", "mute"
 """Programs: one that no switch takes, and one with which a switch answers nothing."""
 
 Direction = tuple[bool, int]
-"""Of a port: whether packets arrive there, and its number."""
+"""A direction at a port: whether packets arrive there, and its number."""
 
 
 class SimulatedSwitch:

@@ -17,7 +17,7 @@ from tests.simulation.many_jobs import FABRIC
 from tests.simulation.scenario import FABRICS
 
 GROWTH = 0.03
-"""Of what a process holds, between two looks: caches fill up."""
+"""The growth of a process between two looks that is allowed, as a fraction: caches fill up."""
 
 BLOCKS = sum(switch.slots // BLOCK for switch in FABRICS[FABRIC]().switches)
 TIMEOUT_S = 3000

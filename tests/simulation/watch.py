@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What has to hold at all times. Looks at the world twice a second, and lets programs compute meanwhile."""
+"""Invariants at all times. A watch looks at the world twice a second, and lets programs compute meanwhile."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def check_written(
     before: JobRecord | None,
     after: JobRecord,
 ) -> str:
-    """What is wrong with a job that was just written; empty: nothing. `now`: wall clock."""
+    """Returns the fault of a job that was just written; empty: none. `now`: wall clock."""
     for w in stored:
         if (
             w.until > now
@@ -122,7 +122,7 @@ def check_written(
 
 
 def _lost_by_hold(fabric: Fabric, switch: str, before: JobRecord, after: JobRecord) -> str:
-    """What a job has lost because a switch is away that is held; empty: nothing."""
+    """Returns what a job has lost because a switch is away that is held; empty: nothing."""
     if after.state is JobState.FAILED and not before.state.is_terminal:
         links = (f"link {'-'.join(sorted((switch, near)))} is down" for near in fabric.neighbors[switch])
         if any(why in after.reason for why in (f"switch {switch} is unreachable", *links)):

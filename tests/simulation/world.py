@@ -349,7 +349,7 @@ class World:
         return self._allocations.setdefault((job, epoch), next(self._numbers))
 
     def stored_rows(self) -> dict[str, int]:
-        """Of each table of the store."""
+        """Returns the number of rows of each table of the store."""
         return self.stores.rows()
 
     # ---- backups --------------------------------------------------------------------------------------

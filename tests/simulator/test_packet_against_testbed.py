@@ -21,7 +21,7 @@ TWO_JOBS = [row for row in MEASURED if len(row["mbps"]) == 2]
 
 
 def times(row: dict[str, Any], mbps: list[float]) -> list[float]:
-    """Of an all-reduce, in units of what a byte takes."""
+    """Returns times of an all-reduce, in units of what a byte takes."""
     return [row["size"] / rate for rate in mbps]
 
 

@@ -218,7 +218,7 @@ def test_flows_arrive_whatever_is_lost(transport: TcpVariant):
 
 
 def test_a_lost_retransmission_or_a_lost_tail_seldom_costs_a_timeout():
-    """Of ten seconds here. What still does: a single segment that is lost, a probe that is lost."""
+    """A timeout takes ten seconds here. A single segment that is lost, or a probe that is lost, still costs one."""
     patient = PacketOptions(loss=0.02, min_rto_s=10.0)
     long = Flow(WORKERS[0], WORKERS[1], 900_000, 0.0, TcpVariant.CUBIC)
     short = tuple(Flow(WORKERS[i % 3], WORKERS[3 + i % 3], 30_000, 1e-3 * i) for i in range(60))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What workloads are drawn from: sizes, models, placement."""
+"""Draws of workloads: sizes, models, placement."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `netfold measure plans` runs, as a Scenario of the packet level: the same plans, the windows of a controller,
+"""The runs of `netfold measure plans` as a Scenario of the packet level: the same plans, the windows of a controller,
 the waiting times that it tells workers, and links as the kernel and softswitch shape them."""
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _slots(fabric: Fabric, plan: Plan) -> int:
 
 
 def _timing(fabric: Fabric, job: Job) -> Timing:
-    """What the controller tells the job's workers."""
+    """Returns the timing that the controller sends the job's workers."""
     assert isinstance(job.scheme, InNetworkCollective)
     return timing_of(
         FabricConfig(fabric, addresses(fabric), management_tree=2000), job.scheme.plan, PacketModel(LANES)

@@ -127,7 +127,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of Slurm's commands and daemons."""
+        """Returns the environment of Slurm's commands and daemons."""
         libraries = next(ROOT.glob("usr/lib/*/slurm-wlm"))
         return {
             "PATH": f"{self.folder}/bin:{ROOT}/usr/bin:{os.environ['PATH']}",

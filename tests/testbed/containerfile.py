@@ -114,7 +114,7 @@ class Image:
 
 @dataclass(frozen=True)
 class DevContainer:
-    """What `.devcontainer/devcontainer.json` adds to the image."""
+    """The additions of `.devcontainer/devcontainer.json` to the image."""
 
     command: tuple[str, ...]
     capabilities: tuple[str, ...]

@@ -22,7 +22,7 @@ SIZE = 5000
 
 
 def ring_of_pairs(size: int) -> list[list[int]]:
-    """Of which each rank is in two, and in one where there are two ranks."""
+    """Returns groups of neighbors: each rank is in two, and in one where there are two ranks."""
     return [list(pair) for pair in sorted({tuple(sorted((n, (n + 1) % size))) for n in range(size)})]
 
 

@@ -46,7 +46,7 @@ def _all_gather(size: int, rank: int, ranks: int) -> tuple[Any, Any]:
 
 
 def _all_gather_bytes(size: int, rank: int, ranks: int) -> tuple[Any, Any]:
-    """Of no whole words."""
+    """Gathers bytes that are no whole words."""
     whole = torch.empty(ranks * (size + 1), dtype=torch.uint8)
     dist.all_gather_into_tensor(whole, _given(rank, size + 1).byte())
     return whole, torch.cat([_given(other, size + 1).byte() for other in range(ranks)])

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller of a run is told of models of chips."""
+"""Models of chips, as the controller of a run is told of them."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ pytestmark = [
 REPOSITORY = Path(__file__).parents[2]
 LINK = 100
 WORLD_RATE, GROUP_RATE = 20, 30
-"""Of a host's link, with two groups: beside the jobs of an earlier attempt there is capacity for the next one's world,
-which starts at once then, but not for its groups."""
+"""Rates as percentages of a host's link, with two groups: beside the jobs of an earlier attempt there is capacity for
+the next one's world, which starts at once then, but not for its groups."""
 ATTEMPT_S = 240.0
 CONF = "last_call_timeout=20,keep_alive_interval=3"
 """An attempt of fewer nodes than four waits this long for more, and an agent is given up after three intervals."""
@@ -156,7 +156,7 @@ def world_of(attempt: dict[str, dict[str, Any]]) -> tuple[str, int]:
 
 
 def jobs_of(attempt: dict[str, dict[str, Any]]) -> list[str]:
-    """Of all groups. Each has a job, and its sums were right."""
+    """Returns the jobs of all groups. Each has a job, and its sums were right."""
     assert all(one["wrong"] == [] and "" not in one["jobs"] for one in attempt.values()), attempt
     return sorted({job for one in attempt.values() for job in one["jobs"]})
 

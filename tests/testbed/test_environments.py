@@ -26,7 +26,7 @@ pytestmark = [*MARKS, pytest.mark.long, pytest.mark.timeout(300)]  # run by make
 
 @pytest.fixture
 def home(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """Of the environment that is a parameter of the test, else root's."""
+    """The home of the environment that is a parameter of the test, else root's."""
     with home_of(request.node.callspec.params.get("environment", Environment.ROOT)) as folder:
         yield folder
 
@@ -58,7 +58,7 @@ def test_a_whole_run_leaves_its_results_only(
 
 @contextmanager
 def capture_of(environment: Environment, home: Path, *arguments: str) -> Iterator[IO[str]]:
-    """What `netfold network pcap` prints, from the moment in which it captures."""
+    """Yields the output of `netfold network pcap`, from the moment in which it captures."""
     with start(environment, home, "network", "pcap", *arguments) as watching:
         assert watching.stdout is not None
         assert watching.stderr is not None

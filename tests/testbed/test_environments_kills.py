@@ -27,7 +27,7 @@ from tests.testbed.environments import Environment
 STARTS = 20
 SEED = 26
 LINES = 6
-"""Of the progress that a run prints: its network, its switches, its controller, its two workloads."""
+"""Lines of progress that a run prints: its network, its switches, its controller, its two workloads."""
 ENDING = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 LEAVE_S = 120.0
 """A run on a busy machine has to clean up first."""

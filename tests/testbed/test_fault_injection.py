@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run does to its own network."""
+"""Faults that a run injects into its own network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from netfold.topologies.spec import load_fabric
 
 
 class Net:
-    """Of tofino-pair; takes down what is done to it."""
+    """The network tofino-pair, which writes down what is done to it."""
 
     def __init__(self) -> None:
         self.fabric = load_fabric("tofino-pair")

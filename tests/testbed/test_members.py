@@ -66,7 +66,7 @@ class Job:
         return told
 
     def calls(self, host: str) -> list[dict[str, Any]]:
-        """What the present process of a host's worker has had so far."""
+        """Returns the calls that the present process of a host's worker has had so far."""
         path = self.folder / f"{host}.progress"
         lines = path.read_text().splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]

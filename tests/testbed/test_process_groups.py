@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is told when a process of a group fails or is late: its own error, and those of the other hosts."""
+"""Errors of a group in which a process fails or is late: its own, and those of the other hosts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `netfold run` writes and prints, and what `netfold doctor` says."""
+"""Reports: what `netfold run` writes and prints, and what `netfold doctor` says."""
 
 from __future__ import annotations
 

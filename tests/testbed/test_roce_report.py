@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `make roce` shows of what happened."""
+"""The report of `make roce`."""
 
 from __future__ import annotations
 

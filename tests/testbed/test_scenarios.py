@@ -33,7 +33,7 @@ FEW = ("h1", "h2", "h5", "h6")
 
 @pytest.fixture
 def system() -> Iterator[Testbed]:
-    """Of a test that harms the network or its controller."""
+    """The network of a test that harms the network or its controller."""
     with Testbed(
         target="softswitch", lanes=64, name="scen", first_grpc_port=9700, controller_options=RESTARTED
     ) as running:
@@ -42,7 +42,7 @@ def system() -> Iterator[Testbed]:
 
 @pytest.fixture(scope="module")
 def unharmed() -> Iterator[Testbed]:
-    """Of all tests that harm their own job alone."""
+    """The network of all tests that harm their own job alone."""
     with Testbed(target="softswitch", lanes=64, name="whole", first_grpc_port=9720) as running:
         yield running
 

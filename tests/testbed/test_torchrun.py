@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of a PyTorch program that failed in a host: the error, not torchrun's many words about it."""
+"""Errors of a PyTorch program that failed in a host: its own, not torchrun's many words about it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a user reads of a file that does not fit its model: netfold's words, every mistake, each with its line."""
+"""Errors of a file that does not fit its model: netfold's words, every mistake, each with its line."""
 
 from __future__ import annotations
 

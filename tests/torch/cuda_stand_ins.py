@@ -104,7 +104,7 @@ def _required_packages() -> Iterator[tuple[str, str]]:
 
 
 def _describe(site: Path, name: str, version: str) -> None:
-    """What pip reads of an installed package, unless it is installed."""
+    """Writes pip's description of an installed package, unless it is installed."""
     try:
         metadata.version(name)
     except metadata.PackageNotFoundError:

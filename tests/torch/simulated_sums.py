@@ -39,7 +39,7 @@ class QuarterSums:
 
     @property
     def nmse(self) -> float:
-        """Of all sums but the first call's."""
+        """Returns the error of all sums but the first call's."""
         return self.errors / self.energy
 
     def average(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:

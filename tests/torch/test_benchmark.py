@@ -23,7 +23,7 @@ TIMEOUT_S = 30.0
 
 
 def run_at_ranks(work: Any, argument: object) -> list[Any]:
-    """What each rank of a group of Gloo returns."""
+    """Returns the results of all ranks of a group of Gloo."""
     ranks = World(["h1"] * RANKS, {}, "gloo", TIMEOUT_S)
     try:
         assert all(good for good, _ in ranks.answers())

@@ -38,7 +38,8 @@ class ExactSums:
 
 @dataclass(frozen=True)
 class Excess:
-    """Of a loss over the exact one, relative to that: the mean over seeds and its standard error (0: one seed)."""
+    """The excess of a loss over the exact one, relative to that: the mean over seeds and its standard error (0: one
+    seed)."""
 
     mean: float
     standard_error: float

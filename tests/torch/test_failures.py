@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What breaks ends in torch's usual error at all ranks that are left, within the group's timeout."""
+"""Faults end in torch's usual error at all ranks that are left, within the group's timeout."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def largest() -> None:
 
 
 def test_calls_by_gloo_end_with_the_job(tmp_path: Path):
-    """Of ranks whose neighbors live, too: Gloo itself would wait for the group's timeout."""
+    """Ranks whose neighbors live end, too: Gloo itself would wait for the group's timeout."""
     with world(["h1", "h2", "h2", "h3"], tmp_path) as (ranks, fabric):
         ranks.run(largest)
         ranks.start(largest, ranks=[0, 1, 2])
@@ -279,7 +279,7 @@ def empty_store() -> dist.HashStore:
 def outcomes(
     store: dist.HashStore, *hosts: str, options: TorchOptions | None = None
 ) -> list[RankLayout | Exception]:
-    """What the rendezvous gives at ranks that run on these hosts, each a machine of its own."""
+    """Returns the rendezvous's outcomes at ranks that run on these hosts, each a machine of its own."""
 
     def of(rank: int) -> RankLayout | Exception:
         info = HostInfo(f"m{rank}", (), hosts[rank], secrets.token_hex(4))

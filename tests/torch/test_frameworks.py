@@ -29,7 +29,7 @@ FRAMEWORKS = ("accelerate", "transformers", "lightning")
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one rank a host", "two ranks a host"])
 def ranks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Of two hosts."""
+    """Ranks of two hosts."""
     for name in FRAMEWORKS:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"SKIPPED: {name} is not installed (make test-frameworks)")

@@ -95,7 +95,7 @@ def test_groups_predict_apart_and_all_other_calls_are_exact(tmp_path: Path):
 
 
 def differing(setting: str) -> list[str]:
-    """What the steps of a training end with; "" is a good one."""
+    """Returns the outcomes of the steps of a training; "" is a good one."""
     is_first = dist.get_rank() == 0
     model = DistributedDataParallel(nn.Linear(90, 90))
     if setting == "warm-up":

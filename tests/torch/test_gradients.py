@@ -94,7 +94,7 @@ def test_gradients_that_the_program_does_not_name_are_exact(ranks: World):
 
 
 def warm_up_ends() -> list[bool]:
-    """Of each step, whether its gradients had the error of half."""
+    """Returns for each step whether its gradients had the error of half."""
     model = DistributedDataParallel(perceptron())
     state = compress_gradients(model, warm_up_steps=3)
     assert state is not None
@@ -110,7 +110,7 @@ def warm_up_ends() -> list[bool]:
 
 
 def exact_mean() -> Any:
-    """Of the gradients that the ranks have in `loss_of(model, rank)`."""
+    """Returns the exact mean of the gradients that the ranks have in `loss_of(model, rank)`."""
     model = perceptron()
     for rank in range(RANKS):
         (loss_of(model, rank) / RANKS).backward()

@@ -31,7 +31,7 @@ SERVER = "127.79.0.254"
 PORT = 61600
 DEADLINE_S = 90.0
 ANSWER_S = 270.0
-"""Of a rank, which imports PyTorch first: on a busy machine that alone takes a minute and more."""
+"""The time of a rank, which imports PyTorch first: on a busy machine that alone takes a minute and more."""
 
 
 def host(rank: int) -> str:
@@ -55,7 +55,7 @@ def parameter_server() -> AbstractContextManager[ParameterServer]:
 
 
 def on_all_ranks(what: Callable[..., Any], *arguments: Any, workers: int = WORKERS) -> list[Any]:
-    """What `what(rank, *arguments)` gives in a process for each rank."""
+    """Returns the results of `what(rank, *arguments)` in a process for each rank."""
     context = multiprocessing.get_context("spawn")
     answers: Any = context.Queue()
     processes = [

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What people train with on top of torch.distributed: DistributedDataParallel with all that it can do, and FSDP."""
+"""Training on top of torch.distributed: DistributedDataParallel with all that it can do, and FSDP."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def loss_of(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 
 def gradients(model: nn.Module, batches: list[Batch]) -> torch.Tensor:
-    """Of each batch, a row; the parameters in their order. All batches have one size."""
+    """Returns a row of gradients for each batch; the parameters in their order. All batches have one size."""
     parameters = {name: p.detach() for name, p in model.named_parameters()}
 
     def loss(values: dict[str, torch.Tensor], inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

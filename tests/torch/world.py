@@ -266,7 +266,7 @@ def free_port() -> str:
 
 
 def rank_environment(rank: int, hosts: Sequence[str], port: str) -> dict[str, str]:
-    """What torchrun tells a rank, and which host it plays. `hosts`: of each rank."""
+    """Returns the environment that torchrun gives a rank, and the host it plays. `hosts`: of each rank."""
     host = hosts[rank]
     return {
         "NETFOLD_HOST": host, "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "OMP_NUM_THREADS": "1",
@@ -276,7 +276,7 @@ def rank_environment(rank: int, hosts: Sequence[str], port: str) -> dict[str, st
 
 
 def carrier(group: Any = None) -> str:
-    """What carries the sums of a group, by default the world: netfold or gloo. Called by a rank."""
+    """Returns the carrier of the sums of a group, by default the world: netfold or gloo. Called by a rank."""
     from netfold.traffic.pytorch.collectives import collectives_of  # noqa: PLC0415 (it imports torch)
 
     found = collectives_of(group or _default_group())
@@ -328,7 +328,7 @@ class World:
             self.pipes[rank].send((what, arguments))
 
     def answers(self, ranks: Sequence[int] | None = None) -> list[Any]:
-        """What the ranks have to say; exceptions as `type: message`."""
+        """Returns the ranks' answers; exceptions as `type: message`."""
         found = []
         for rank in range(len(self.pipes)) if ranks is None else ranks:
             if not self.pipes[rank].poll(DEADLINE_S):
@@ -337,7 +337,8 @@ class World:
         return found
 
     def run(self, what: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """What `what(*arguments)` gives at each rank. Raises AssertionError with what went wrong at any."""
+        """Returns the results of `what(*arguments)` at each rank. Raises AssertionError with the errors of all
+        ranks."""
         self.start(what, *arguments)
         answers = self.answers()
         wrong = [f"rank {rank}: {text}" for rank, (good, text) in enumerate(answers) if not good]

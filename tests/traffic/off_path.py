@@ -264,7 +264,8 @@ def attacking(plan: Plan, popen: Popen = subprocess.Popen) -> Iterator[Attack]:
 
 
 def parse_sockets(table: str) -> Iterator[Flow]:
-    """Of /proc/net/udp or /proc/net/tcp. Port 0 of a destination: the socket is not connected, or listens."""
+    """Yields the flows of /proc/net/udp or /proc/net/tcp. Port 0 of a destination: the socket is not connected, or
+    listens."""
     for line in table.splitlines()[1:]:
         local, remote = map(_socket_address, line.split()[1:3])
         yield Flow(local[0], remote[0], local[1], remote[1])

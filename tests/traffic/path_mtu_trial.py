@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a forged "fragmentation needed" does to the path MTU of sockets and routes. A program for a network namespace of
-its own, because route exceptions last for ten minutes: prints a `PathMtus` as JSON."""
+"""Effects of a forged "fragmentation needed" on the path MTU of sockets and routes. A program for a network namespace
+of its own, because route exceptions last for ten minutes: prints a `PathMtus` as JSON."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _packets_after_forgery(link: socket.socket) -> list[tuple[int, int]]:
 
 
 def _path_mtu_after_forgery(peer: str) -> int:
-    """Of a socket that believes in path MTUs."""
+    """Returns the path MTU of a socket that believes in path MTUs."""
     for _ in range(2):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.bind((OWN, PORT))

@@ -25,7 +25,7 @@ from tests.traffic.oracle_server import Faults, LossySocket, OracleServer
 from tests.traffic.serving import serving
 
 NETWORK = "127.77." + os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]
-"""Of each of pytest-xdist's processes its own: all count their ports from the first one."""
+"""Each of pytest-xdist's processes has a network of its own: all count their ports from the first one."""
 
 SERVER = f"{NETWORK}.254"
 _PORTS = itertools.cycle(range(61440, 61696))

@@ -93,7 +93,7 @@ def added(lanes: list[np.ndarray]) -> np.ndarray:
 
 
 def rows(width: int, dtype: np.dtype[Any], elements: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Of 1 to 17 workers."""
+    """Draws rows of 1 to 17 workers."""
     one = hnp.arrays(dtype, (width,), elements=elements)
     return st.lists(one, min_size=1, max_size=17)
 
@@ -126,7 +126,7 @@ def test_16x2_lanes_are_numpys_never_near_a_limit_and_keep_the_documented_bound(
 @pytest.mark.parametrize("sign", [(1, 1), (1, -1), (-1, 1), (-1, -1), (0, -1)])
 @pytest.mark.parametrize("workers", [1, 2, 3, 8, 64])
 def test_the_largest_16x2_lanes_of_all_signs_are_separated(workers, sign):
-    """What the second one borrowed from the first is given back, at the edges too."""
+    """The second lane gives back what it borrowed from the first, at the edges too."""
     codec = Codec(FLOAT32, HALF, workers)
     edge = np.nextafter(np.float32(2), np.float32(0))
     row = np.repeat(np.array(sign, np.float32) * edge, LANES)

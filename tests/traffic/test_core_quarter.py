@@ -194,8 +194,8 @@ ADVERSARIES = {
     "a sign flip": (lambda row: np.negative(row, out=row), 0.065),
     "a thousandth": (lambda row: np.multiply(row, 1e-3, out=row), 0.01),
 }
-"""What becomes of a row, and how far off its sum may be, in norms of the sum: half's error, or quarter's if the row is
-as large as before or up to eight times smaller."""
+"""Rows that are hard for the scheme, and how far off a sum may be, in norms of the sum: half's error, or quarter's if
+the row is as large as before or up to eight times smaller."""
 
 
 @pytest.mark.parametrize("how", ADVERSARIES)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What codes of the scheme quarter leave of a worker's array, in virtual time: the sum is that of the arrays less their
-remainders. A program that adds its remainders to its next arrays loses nothing for good."""
+"""Remainders that codes of the scheme quarter leave of a worker's array, in virtual time: the sum is that of the arrays
+less their remainders. A program that adds its remainders to its next arrays loses nothing for good."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Call:
         return self
 
     def sent(self) -> np.ndarray:
-        """What the workers' rows were worth in the sum."""
+        """Returns the value of the workers' rows in the sum."""
         return np.sum(
             [a.astype(np.float64) - r for a, r in zip(self.arrays, self.remainders, strict=True)], axis=0
         )

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one worker's core sends, when, and what it takes: windows, retransmissions, timers, pacing
+"""Packets of one worker's core, their times, and the answers it takes: windows, retransmissions, timers, pacing
 (docs/reference/protocol.md, 5.1, 5.2, 5.4)."""
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def gradient(child: int, lane: int, slot: int = 1) -> bytes:
 
 
 def frame_of(payload: bytes, source: str = "10.1.0.1", **changes: object) -> Ether:
-    """What the switch sends to the server; `changes`: of the IP header."""
+    """Returns a frame from the switch to the server; `changes`: of the IP header."""
     ip = IP(src=source, dst=SERVER, tos=2, flags="DF", **changes)
     return Ether(src=GATEWAY, dst=mac(SERVER)) / ip / UDP(sport=PORT, dport=PORT, chksum=0) / payload
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What an all-reduce adds to a process's memory: a copy of the gradient, and little else."""
+"""An all-reduce adds a copy of the gradient to a process's memory, and little else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def reduce_twice(answers: Any) -> None:
 
 
 def peak_mib() -> float:
-    """Of this program alone: the ru_maxrss of getrusage(2) starts at what the process had before exec."""
+    """Returns the peak of this program alone: the ru_maxrss of getrusage(2) starts at what the process had before
+    exec."""
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024  # type: ignore[index]
 

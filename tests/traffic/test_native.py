@@ -18,7 +18,7 @@ from netfold.traffic.errors import EngineUnavailableError
 
 @pytest.fixture(autouse=True)
 def forgetful():
-    """What was loaded is looked for again, before and after."""
+    """Libraries that were loaded are looked for again, before and after."""
     native.library.cache_clear()
     yield
     native.library.cache_clear()

@@ -48,7 +48,7 @@ def assignment(children: tuple[int, ...] = (), sources: tuple[tuple[str, ...], .
 
 
 def parameter_server() -> ParameterServer:
-    """Of two threads, which share what one socket has alone."""
+    """A parameter server of two threads, which share what one socket has alone."""
     return ParameterServer(assignment((0,), ((WORKER,),)), SERVER, [Address(WORKER, PORT)], threads=2)
 
 
@@ -164,7 +164,8 @@ def test_resets_of_the_stream_to_the_controller_fail_no_call(tls: Tls, tmp_path:
 
 
 def test_resets_without_the_sequence_number_end_no_tcp_connection():
-    """Of a ring, as of Gloo: Linux takes a reset only if it has the next sequence number (RFC 5961)."""
+    """The connections are a ring's, as Gloo's: Linux takes a reset only if it has the next sequence number (RFC
+    5961)."""
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(lambda rank: RingWorker(RING, rank, RING_PORT), range(2))
         with first, second:

@@ -59,7 +59,7 @@ def rows() -> list[np.ndarray]:
 
 
 def run(code: ctypes.CDLL) -> list[tuple[object, ...]]:
-    """What the code makes of each row, and of the lanes of it."""
+    """Returns the code's results for each row, and for the lanes of it."""
     found: list[tuple[object, ...]] = []
     for number, row in enumerate(rows()):
         exponent = int((row.view(np.uint32) & np.uint32(0x7FFFFFFF)).max() >> 23)

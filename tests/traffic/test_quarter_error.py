@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a sum of the scheme quarter is worth: its error by the number of workers on recorded gradients, that it has no
+"""The worth of a sum of the scheme quarter: its error by the number of workers on recorded gradients, that it has no
 bias, and how often a code leaves its field unseen. docs/reference/protocol.md, section 6."""
 
 from __future__ import annotations

@@ -91,7 +91,8 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 @dataclass(frozen=True)
 class State:
-    """Of a worker: the first call whose result it lacks, whether it was started, and the first whose result it has."""
+    """A worker's state: the first call whose result it lacks, whether it was started, and the first whose result it
+    has."""
 
     next_call: int
     was_started: bool = False
@@ -108,7 +109,7 @@ def size_of(call: int) -> int:
 
 
 def exchange(code: ctypes.CDLL, terms: Terms, states: tuple[State, ...]) -> list[Outcome]:
-    """What each worker concludes from the sums of the votes."""
+    """Returns each worker's conclusion from the sums of the votes."""
     packets = np.zeros((len(states), HEADER_WORDS + LANES), np.uint32)
     these = [This(s.next_call, s.first_call, s.is_newcomer, s.was_started, s.is_ready) for s in states]
     for state, this, row in zip(states, these, packets, strict=True):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What workers and parameter servers want of their sockets."""
+"""Sockets of workers and parameter servers."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def held(local: str, peers: Sequence[object]) -> Iterator[Sequence[UdpEndpoint]]
 
 
 def bound(address: str, port: int, option: int | None = None) -> tuple[str, int] | None:
-    """What another process gets; None if the port is taken."""
+    """Returns the address that another process gets; None if the port is taken."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as other:
         if option is not None:

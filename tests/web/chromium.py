@@ -28,13 +28,14 @@ OPTIONS = [
 ]
 
 NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
-"""Of requests while a test beside this one makes or removes links: Chromium gives them up, and the page reloads."""
+"""The error of requests while a test beside this one makes or removes links: Chromium gives them up, and the page
+reloads."""
 
 STATE = """() => ({
   shown: document.visibilityState, loaded: document.readyState, status: document.querySelector('#status')?.textContent,
   requests: performance.getEntriesByType('resource').map(r => [r.name, Math.round(r.responseEnd)]),
 })"""
-"""Of a page that draws nothing."""
+"""Reads the state of a page that draws nothing."""
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="chromium is not on PATH; `apt-get install chromium` brings it"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller's recorder writes: jobs, switches, members, links and events, as they are."""
+"""Records of the controller's recorder: jobs, switches, members, links and events, as they are."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def job(hosts, state=JobState.RUNNING):
 
 
 def looked(rows: MemberRows, jobs, looks: int, at: float = 0.0):
-    """What `looks` looks see; all but the last are part of a round."""
+    """Returns the rows after `looks` looks; all but the last are part of a round."""
     found = {}
     for n in range(looks):
         seen = rows.look(jobs, at + n)

@@ -43,7 +43,7 @@ def rebuilt(lines: list[str]) -> State:
 
 
 def read_all(history: History, step: int) -> list[str]:
-    """What is kept, read by `step` lines at a time."""
+    """Returns the lines that are kept, read by `step` at a time."""
     lines: list[str] = []
     number = 0
     while number < history.end:

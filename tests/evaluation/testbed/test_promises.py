@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/explanation/dynamics.md promises of fairness, balance and arrivals, at the packet level: the same
-in every run."""
+"""Promises of docs/explanation/dynamics.md about fairness, balance and arrivals, at the packet level: the same in every
+run."""
 
 from __future__ import annotations
 

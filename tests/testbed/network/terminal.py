@@ -39,7 +39,7 @@ class Terminal:
         raise AssertionError(self.seen)
 
     def until(self, text: str, timeout_s: float = 60.0) -> str:
-        """What it prints until `text`, that included, without colors, which `ip` of newer releases has."""
+        """Returns the output until `text`, that included, without colors, which `ip` of newer releases has."""
         deadline = time.monotonic() + timeout_s
         while text not in self.seen:
             assert select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))[0], self.seen

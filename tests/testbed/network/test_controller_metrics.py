@@ -30,7 +30,7 @@ def name() -> str:
 
 @contextmanager
 def network(name: str, mode: NetworkMode) -> Iterator[None]:
-    """Of no switches: its namespaces."""
+    """Makes the namespaces of a network without switches."""
     held = hold(name, mode, SLEEPER)
     try:
         yield

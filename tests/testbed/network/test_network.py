@@ -324,7 +324,7 @@ SLOW = Fabric(
 
 
 def port_of(net: EmulatedNetwork, switch: str, neighbor: str) -> dict[str, Any]:
-    """What softswitch counts at a port."""
+    """Returns softswitch's counters of a port."""
     [ports] = request(net.switches[switch].control_socket, [{"op": "ports"}])
     [port] = [p for p in ports if p["interface"] == net.interface(switch, neighbor)]
     found: dict[str, Any] = port

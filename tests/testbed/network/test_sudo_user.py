@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What goes through sudo with a command, and whose the files are that come of it."""
+"""Arguments and files of a command through sudo: what goes through, and whose the files are."""
 
 from __future__ import annotations
 

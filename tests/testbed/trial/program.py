@@ -20,7 +20,7 @@ from netfold.traffic.worker.worker import Worker
 from tests.testbed.trial.sums import SALTS, contents_of, contribution
 
 TIMEOUT_S = 300.0
-"""Of each wait: longer than any fault of a trial, on a loaded machine, too."""
+"""The limit of each wait: longer than any fault of a trial, on a loaded machine, too."""
 
 PAUSE_S = 0.02
 LATE_EVERY, LATE_S = 25, 0.6

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the workers of a trial wrote down."""
+"""Records of the workers of a trial."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class WorkerRecord:
 
 
 def turns_of(path: Path) -> tuple[Turn, ...]:
-    """Of the file that program.py writes. The last line of a killed process may be cut."""
+    """Returns the turns in a file of program.py. The last line of a killed process may be cut."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     turns: list[Turn] = []
     for row in (json.loads(line) for line in lines if line.endswith("\n")):

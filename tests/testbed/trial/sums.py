@@ -32,8 +32,8 @@ class Share:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a sum consists of. `shares`: by index of the worker; `stray`: elements that no workers' values add up to;
-    `fewest`: contributors to an element, at least."""
+    """The contributions to a sum. `shares`: by index of the worker; `stray`: elements that no workers' values add up
+    to; `fewest`: contributors to an element, at least."""
 
     shares: dict[int, Share]
     stray: int

@@ -58,7 +58,8 @@ class WorkerProcess:
     is_killed: bool = False
 
     def record(self, host: str) -> WorkerRecord:
-        """Of a process that has ended. One that is killed once it wrote why it ended counts as ended by itself."""
+        """Returns the record of a process that has ended. One that is killed once it wrote why it ended counts as ended
+        by itself."""
         turns = turns_of(self.out.with_suffix(".calls"))
         if self.is_killed and not self.out.exists():
             return WorkerRecord(host, turns, self.is_newcomer, is_killed=True)
@@ -286,7 +287,7 @@ class Trial:
         return {name: found.get(name, Ending("unknown", "the controller has lost it")) for name in self._jobs}
 
     def _read_log(self) -> None:
-        """Of a controller that has ended, or has nothing more to do."""
+        """Reads the log of a controller that has ended, or has nothing more to do."""
         log = (self._system.directory / "controller.log").read_text(errors="replace")
         if "Traceback" in log:
             self._violations.append(
