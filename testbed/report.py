@@ -25,6 +25,7 @@ class AllReduce:
     wrong_elements: int
     checked_elements: int
     retransmits: int = 0
+    probes: int = 0
     busy: float = 0.0
 
 
@@ -118,6 +119,7 @@ class RunReport:
     goodput_of_link: float
     packets_aggregated: int
     retransmits: int
+    probes: int
     ring_algbw_mbps: float | None
     training: AllReduce
     training_ring: AllReduce | None
@@ -173,6 +175,7 @@ class RunReport:
         table.add_row("results bit-identical on all workers", "yes" if self.identical else "NO")
         table.add_row("packets aggregated in switches", f"{self.packets_aggregated:,}")
         table.add_row("retransmissions", f"{self.retransmits:,}")
+        table.add_row("  of them probes, after silence", f"{self.probes:,}")
         if self.frames_lost is not None:
             table.add_row("frames lost by injected faults", f"{self.frames_lost:,}")
         if self.restarted is not None:

@@ -298,6 +298,7 @@ class Run:
             goodput_of_link=goodput_of_link,
             packets_aggregated=sum(counts.get(v, 0) for counts in verdicts.values() for v in AGGREGATED),
             retransmits=trained.retransmits + measured.retransmits,
+            probes=trained.probes + measured.probes,
             ring_algbw_mbps=None if bandwidth_ring is None else bandwidth_ring.algbw_mbps,
             training=trained,
             training_ring=training_ring,
@@ -331,5 +332,6 @@ def _slowest(results: Results) -> AllReduce:
         wrong_elements=sum(r["wrong_elements"] for r in rows),
         checked_elements=sum(r["checked_elements"] for r in rows),
         retransmits=sum(r["retransmits"] for r in rows),
+        probes=sum(r["probes"] for r in rows),
         busy=sum(r["busy"] for r in rows) / len(rows),
     )

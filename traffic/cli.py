@@ -168,7 +168,7 @@ def run_worker(
                 one.all_reduce(array, timeout)
 
             measured = workload.run(reduce, mine.rank, mine.workers, scheme or mine.numerics)
-            measured.retransmits = one.retransmits
+            measured.retransmits, measured.probes = one.retransmits, one.probes
             measured.flows = one.flows()
             measured.restarts, measured.reencoded_chunks = one.stats.restarts, one.stats.reencoded_chunks
             measured.socket_errors = one.stats.socket_errors()

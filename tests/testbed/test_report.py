@@ -54,6 +54,7 @@ def report() -> RunReport:
         goodput_of_link=0.84,
         packets_aggregated=123456,
         retransmits=7,
+        probes=5,
         ring_algbw_mbps=None,
         training=trained,
         training_ring=None,

@@ -77,7 +77,7 @@ def test_an_overtaken_chunk_is_retransmitted_before_its_timeout():
     core.receive(result(number_of(3, 16), 16), 0.002)  # sent 1 ms after chunk 2, and back
     core.process(0.002)
     assert place_of(core.send(0.0021)[0][1], 16) == 1
-    assert core.totals().retransmits == 1
+    assert (core.totals().retransmits, core.totals().probes) == (1, 0)
 
 
 def test_after_two_rtts_of_silence_one_chunk_of_the_tail_is_retransmitted():
@@ -134,7 +134,7 @@ def test_after_silence_the_oldest_chunk_alone_is_retransmitted(window):
     due = core.next_deadline(0.0)
     assert due == Timing().initial_rto  # no round trip is known
     assert [place_of(p, 64) for _, p in core.send(due)] == [1]
-    assert core.totals().retransmits == 1
+    assert (core.totals().retransmits, core.totals().probes) == (1, 1)
 
 
 def test_after_the_loss_of_a_whole_window_the_result_of_the_probe_triggers_the_rest():

@@ -502,6 +502,12 @@ class Worker:
         """Counts packets that were retransmitted since the worker joined."""
         return int(self._engine.totals().retransmits)
 
+    @property
+    def probes(self) -> int:
+        """Counts those retransmissions that this worker sent after silence (docs/reference/protocol.md, section 5.2). Most
+        silence is that of another worker which is slower."""
+        return int(self._engine.totals().probes)
+
     def _progress(self) -> CallProgress:
         """Returns how far this worker is. A call that waits for its job epoch is not in the engine yet."""
         progress = progress_of(self._engine.totals())

@@ -90,6 +90,7 @@ class Result:
     reference_accuracy: float | None = None
     loss: float | None = None
     retransmits: int = 0
+    probes: int = 0
     restarts: int = 0
     reencoded_chunks: int = 0
     socket_errors: int = 0

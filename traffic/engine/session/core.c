@@ -33,6 +33,7 @@ struct nf_core *nf_core_create(void) {
 static void stop_trees(struct nf_core *core) {
     for (int64_t i = 0; i < core->tree_count; i++) {
         core->totals.retransmits += core->trees[i].retransmits;
+        core->totals.probes += core->trees[i].probes;
         core->totals.late_contributions += core->trees[i].late_contributions;
         tree_free(&core->trees[i]);
     }
@@ -261,6 +262,7 @@ struct nf_totals nf_core_totals(const struct nf_core *core) {
         totals.must_serve_handover |= has_segment(core, call);
     for (int64_t i = 0; i < core->tree_count; i++) {
         totals.retransmits += core->trees[i].retransmits;
+        totals.probes += core->trees[i].probes;
         totals.late_contributions += core->trees[i].late_contributions;
     }
     return totals;

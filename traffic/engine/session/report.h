@@ -10,6 +10,7 @@
 
 struct nf_totals {
     int64_t retransmits, restarts, reencoded_chunks;
+    int64_t probes; /* retransmissions after silence; most silence is another worker's */
     int64_t pending; /* calls that are not finished */
     int64_t unusable_epoch; /* the epoch in which no call can continue: another one is needed. 0: none */
     int64_t has_failed_call; /* a call failed in this epoch */

@@ -64,12 +64,10 @@ void loss_apply_timers(struct tree *t, double now) {
     if (now >= tail_probe_at(t)) {
         t->tail_probed = 1;
         t->probe_due = 1;
-        t->probes++;
     }
     if (now >= timeout_at(t)) {
         t->probed_at = now;
         t->probe_due = 1;
-        t->probes++;
         nf_rtt_on_timeout(&t->rtt, &t->timing);
     }
 }

@@ -239,7 +239,10 @@ static int64_t send_retransmissions(struct tree *t, struct nf_out *out, int64_t 
     for (int32_t i; n < capacity && (i = loss_next_channel(t)) != NO_CHANNEL;) {
         t->is_pacing_limited = !nf_pacer_allows(&t->pacer);
         if (t->is_pacing_limited) break;
-        if (!loss_is_overtaken(t, flight_of(t, i))) t->probe_due = 0;
+        if (!loss_is_overtaken(t, flight_of(t, i))) {
+            t->probe_due = 0;
+            t->probes++;
+        }
         in_flight_move_to_end(t, i, now);
         t->channels[i].is_retransmitted = 1;
         t->last_retx_at = now;

@@ -86,7 +86,8 @@ struct tree {
     int slot_reused; /* a chunk of this worker came too late: the sum is no longer available */
     int tail_probed, is_pacing_limited;
     int probe_due; /* the oldest chunk is to be retransmitted now */
-    int64_t retransmits, probes, results, marked;
+    int64_t retransmits, results, marked;
+    int64_t probes; /* retransmissions after silence, not of a chunk that others have overtaken */
     struct nf_timing timing;
     struct nf_rtt rtt;
     struct nf_window window;
