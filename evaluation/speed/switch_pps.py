@@ -9,6 +9,7 @@ python -m netfold.evaluation.speed.switch_pps --loads bitmap-32,bitmap-64,bitmap
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -57,14 +58,17 @@ TARGETS: dict[str, Target] = {
     "softswitch_runs": switch_targets.softswitch_runs,
     "softswitch_threads": switch_targets.softswitch_threads,
     "softswitch_xdp": switch_targets.softswitch_xdp,
+    "softswitch_dpdk": switch_targets.softswitch_dpdk,
     "forwarder": switch_targets.forwarder,
     "forwarder_xdp": switch_targets.forwarder_xdp,
     "forwarder_af_xdp": switch_targets.forwarder_af_xdp,
+    "testpmd": switch_targets.testpmd,
     "bmv2": switch_targets.bmv2,
     "bmv2_v1model": switch_targets.bmv2_v1model,
 }
 
 
+OF_DPDK = ("softswitch_dpdk", "testpmd")
 RUNS = ("softswitch_runs", "softswitch_threads")
 """Targets whose hosts send runs of frames as one, and whose links carry them whole."""
 
@@ -109,9 +113,10 @@ class SwitchPps(Experiment[SwitchRow]):
 
     Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
     float32; roce; bitmap, by the bits of a node's bitmap), or the shortest frames that it routes. Targets are
-    softswitch (with runs of 16 frames as one, too, and then with two threads; by AF_XDP), BMv2 where it is on PATH,
-    with the program in its own form and with softswitch's, and plain forwarders in C, by AF_PACKET, with sends of
-    AF_XDP, and with AF_XDP in both directions. Each round measures all loads at all targets in turn."""
+    softswitch (with runs of 16 frames as one, too, and then with two threads; by AF_XDP; by DPDK over AF_PACKET), BMv2
+    where it is on PATH, with the program in its own form and with softswitch's, and plain forwarders: in C, by
+    AF_PACKET, with sends of AF_XDP, and with AF_XDP in both directions, and DPDK's testpmd over AF_PACKET. Those of
+    DPDK are left out where dpdk-testpmd is not on PATH. Each round measures all loads at all targets in turn."""
 
     name = "bench-switch-pps"
     needs_namespaces = True
@@ -131,7 +136,9 @@ class SwitchPps(Experiment[SwitchRow]):
 
     def rows(self, notify: Notify) -> Iterator[SwitchRow]:
         """Yield the best row of each load and target, in the last round. Raises RunError."""
+        has_dpdk = shutil.which(switch_targets.TESTPMD)
         measured = [name for name in self.targets if not name.startswith("bmv2") or self.bmv2]
+        measured = [name for name in measured if name not in OF_DPDK or has_dpdk]
         with tempfile.TemporaryDirectory() as folder:
             loads = [{**LOADS, **BITMAPS}[name](Path(folder)) for name in self.loads]
             best: dict[str, dict[str, SwitchRow]] = {load.name: {} for load in loads}

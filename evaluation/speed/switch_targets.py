@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Targets of switch_pps: softswitch, BMv2, and two plain forwarders in C, on a network of veth links."""
+"""Targets of switch_pps: softswitch, BMv2, two plain forwarders in C and one of DPDK, on a network of veth links."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ COMMAND_TIMEOUT_S = 60
 ENGINE_PARTS = ("checksum.c", "packet_ring.c", "segments.c", "xdp_program.c", "xsk.c")
 """Files of softswitch's engine that this folder's programs use."""
 SOFTSWITCH = "from softswitch.cli import main; main()"
+TESTPMD = "dpdk-testpmd"
+PORTS = range(1, WORKERS + 1)
 
 Target = Callable[[str, SwitchLoad, Path], AbstractContextManager[subprocess.Popen[str]]]
 """Starts a switch in a network namespace with the program and entries of a load; a folder for its files."""
@@ -50,7 +52,7 @@ def namespace(name: str, runs: bool = False, mtu: int = DEFAULT_MTU) -> Iterator
     run("ip", "netns", "add", name)
     try:
         run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
-        for port in range(1, WORKERS + 1):
+        for port in PORTS:
             run("ip", "-n", name, "link", "add", f"sw{port}", "type", "veth", "peer", "name", f"h{port}")
             for end in ("sw", "h"):
                 run("ip", "-n", name, "link", "set", f"{end}{port}", "mtu", mtu, "up")
@@ -97,7 +99,7 @@ def compiled(name: str, folder: Path, flags: Sequence[str] = ("-O2", "-march=nat
 
 @contextmanager
 def forwarder(space: str, load: SwitchLoad, folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    ports = [f"sw{port}" for port in range(1, WORKERS + 1)]
+    ports = [f"sw{port}" for port in PORTS]
     command = ("ip", "netns", "exec", space, compiled("forwarder", folder), *options, *ports)
     with process(*command, stdout=subprocess.PIPE) as started:
         assert started.stdout is not None
@@ -118,13 +120,47 @@ def forwarder_af_xdp(
 
 
 def interfaces(kind: str = "") -> list[str]:
-    return [part for port in range(1, WORKERS + 1) for part in ("-i", f"{port}@{kind}sw{port}")]
+    return [part for port in PORTS for part in ("-i", f"{port}@{kind}sw{port}")]
 
 
 def softswitch_xdp(
     space: str, load: SwitchLoad, folder: Path
 ) -> AbstractContextManager[subprocess.Popen[str]]:
-    return softswitch(space, load, folder, kind="xdp:")
+    return softswitch(space, load, folder, ports=interfaces("xdp:"))
+
+
+def dpdk_device(port: int) -> str:
+    """The device of DPDK over a packet socket at the port's interface."""
+    return f"net_af_packet{port},iface=sw{port}"
+
+
+def softswitch_dpdk(
+    space: str, load: SwitchLoad, folder: Path
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    devices = [part for port in PORTS for part in ("-i", f"{port}@dpdk:{dpdk_device(port)}")]
+    return softswitch(space, load, folder, ports=devices)
+
+
+@contextmanager
+def testpmd(space: str, load: SwitchLoad, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start DPDK's own forwarder, which swaps a frame's MAC addresses and sends it out of the next port. Its thread
+    polls, so it takes all of a processor."""
+    eal = ("--no-huge", "-m", "512", "--no-pci", "--no-telemetry", "--lcores", "0,1", "--file-prefix", space)
+    devices = [f"--vdev={dpdk_device(port)}" for port in PORTS]
+    forwarding = (
+        "--forward-mode=macswap",
+        "--port-topology=chained",
+        "--total-num-mbufs=16384",
+        "--auto-start",
+    )
+    # Its input stays open, or it ends; its output goes by lines, or none comes before the end.
+    command = ("ip", "netns", "exec", space, "stdbuf", "-oL", TESTPMD, *eal, *devices, "--", *forwarding)
+    with process(
+        *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as started:
+        assert started.stdout is not None
+        assert any("packet forwarding - ports" in line for line in started.stdout), "testpmd did not start"
+        yield started
 
 
 def softswitch_runs(
@@ -141,11 +177,21 @@ def softswitch_threads(
 
 @contextmanager
 def softswitch(
-    space: str, load: SwitchLoad, folder: Path, *options: str, kind: str = ""
+    space: str, load: SwitchLoad, folder: Path, *options: str, ports: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[str]]:
     address = f"unix:{folder}/softswitch.sock"
     reader, writer = os.pipe()
-    command = ["ip", "netns", "exec", space, sys.executable, "-c", SOFTSWITCH, *interfaces(kind), *options]
+    command = [
+        "ip",
+        "netns",
+        "exec",
+        space,
+        sys.executable,
+        "-c",
+        SOFTSWITCH,
+        *(ports or interfaces()),
+        *options,
+    ]
     command += [
         "--grpc-server-addr",
         address,
