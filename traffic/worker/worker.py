@@ -504,8 +504,8 @@ class Worker:
 
     @property
     def probes(self) -> int:
-        """Counts those retransmissions that this worker sent after silence (docs/reference/protocol.md, section 5.2). Most
-        silence is that of another worker which is slower."""
+        """Counts the retransmissions after silence (docs/reference/protocol.md, section 5.2). Most silence is that of
+        another worker which is slower."""
         return int(self._engine.totals().probes)
 
     def _progress(self) -> CallProgress:
