@@ -15,10 +15,9 @@ from netfold.controller.features.targets.requirements import TargetsDecision, de
 from netfold.controller.jobs.file import ResolvedJob, TargetsOption
 from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement
 from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
-from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.packet_model import PacketModel
-from netfold.controller.lifecycle.switch_requirements import check_requirements
+from netfold.controller.lifecycle.switch_requirements import AdmissionEntries, check_requirements
 from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.protocol.listing import listing

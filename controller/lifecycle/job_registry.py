@@ -18,7 +18,6 @@ from netfold.controller.jobs.stored_fabric import FabricStore
 from netfold.controller.jobs.submitter import UNNAMED, Submitter, TenantLimits
 from netfold.controller.jobs.tenant_usage import Holding, TenantUsage
 from netfold.controller.jobs.withdrawal import Withdrawal
-from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
     AllocationState,
     allocate,
@@ -29,6 +28,7 @@ from netfold.controller.lifecycle.capacity import background_of, fits
 from netfold.controller.lifecycle.clock import Clock, SystemClock
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.lifecycle.switch_requirements import AdmissionEntries
 from netfold.controller.lifecycle.tenant_ledger import TenantLedger
 from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
