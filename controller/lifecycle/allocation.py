@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from netfold.controller.features.registry import features_in
-from netfold.controller.features.targets.requirements import TargetsDecision, decide_targets
+from netfold.controller.features.targets.feature import TargetsDecision, decide_targets
 from netfold.controller.jobs.file import ResolvedJob, TargetsOption
 from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement
 from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError

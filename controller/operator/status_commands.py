@@ -28,8 +28,7 @@ from netfold.controller.operator.controller_client import (
     plain,
     print_json,
 )
-from netfold.controller.operator.top import Snapshot, document
-from netfold.controller.operator.top_screen import screen
+from netfold.controller.operator.top import Snapshot, document, screen
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
