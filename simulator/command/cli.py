@@ -16,8 +16,7 @@ from netfold.controller.drawing.plot import save
 from netfold.protocol.option_groups import expand_groups
 from netfold.simulator.command import options
 from netfold.simulator.command.options import refusal, remark
-from netfold.simulator.command.picture import simulation_plot
-from netfold.simulator.command.show import SimulationRun, document, notes, tables, to_csv
+from netfold.simulator.command.show import SimulationRun, document, notes, simulation_plot, tables, to_csv
 from netfold.simulator.command.simulation_spec import (
     PLANNED,
     PLANNERS,
