@@ -53,12 +53,7 @@ class UnknownJobError(Exception):
 def resolved_with(job: JobRecord, fabric: Fabric) -> ResolvedJob:
     """The job's file with the hosts of its record, in a fabric that has them. Raises JobError."""
     servers = tuple(m.host for m in job.members if m.parameter_server)
-    return resolve_job(job.spec_yaml, fabric, job.name, JobHosts(_workers_of(job), servers))
-
-
-def _workers_of(job: JobRecord) -> tuple[str, ...]:
-    """All workers, also those that the job continues without."""
-    return tuple(m.host for m in job.members if not m.parameter_server)
+    return resolve_job(job.spec_yaml, fabric, job.name, JobHosts(job.all_workers, servers))
 
 
 class JobRegistry:
@@ -165,7 +160,7 @@ class JobRegistry:
         resolved = self._resolved.get(name)
         if resolved is None or resolved.text != job.spec_yaml:
             resolved = resolved_with(job, self._config.fabric)
-        elif job.added and resolved.workers != (workers := _workers_of(job)):
+        elif job.added and resolved.workers != (workers := job.all_workers):
             resolved = resolved.model_copy(update={"workers": workers})
         self._resolved[name] = resolved
         return resolved

@@ -188,7 +188,7 @@ def _job_row(job: JobRecord) -> Rows:
         "sequence": job.seq,
         "submitted": job.submitted,
         "transport": job.transport.value,
-        "workers": [m.host for m in job.members if not m.parameter_server],
+        "workers": list(job.all_workers),
         "parameter_servers": [m.host for m in job.members if m.parameter_server],
         "excluded": list(job.excluded),
         "rejoining": list(job.rejoining),
