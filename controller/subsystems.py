@@ -26,9 +26,8 @@ from netfold.controller.lifecycle.members import Members
 from netfold.controller.lifecycle.packet_model import PacketModel
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
-from netfold.controller.observation.event_log import EventLog
 from netfold.controller.observation.observer import Observer
-from netfold.controller.observation.recorder import PERIOD_S, Recorder
+from netfold.controller.observation.recorder import PERIOD_S, EventLog, Recorder
 from netfold.controller.recording.history import MAX_BYTES
 from netfold.controller.recording.lines import RecordingSource, fabric_line
 from netfold.controller.scheduling.fabric_changes import FabricChanges

@@ -146,8 +146,9 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         extra="controller",
     ),
     "controller events": Command(
-        "controller.operator.events_command",
+        "controller.operator.status_commands",
         "Show each change with its caller: submitted, canceled, drained.",
+        attribute="events",
         extra="controller",
     ),
     "controller slurm": Command(
@@ -207,8 +208,9 @@ COMMANDS: dict[str, Command | CommandGroup] = {
         extra="controller",
     ),
     "fabric rollout": Command(
-        "controller.operator.rollout_command",
+        "controller.operator.fabric_commands",
         "Give switches another program, one by one, while jobs run.",
+        attribute="rollout",
         extra="controller",
     ),
     "fabric cordon": Command(

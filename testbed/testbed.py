@@ -18,8 +18,8 @@ from netfold.protocol.environment import Variable
 from netfold.protocol.wire import mtu_for
 from netfold.testbed import chips
 from netfold.testbed.capture import Capture
+from netfold.testbed.chips import measure_drivers
 from netfold.testbed.controller_process import ControllerProcess
-from netfold.testbed.driver_load import measure_drivers
 from netfold.testbed.errors import ProgramSourcesError, RunError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.mpirun import hosts_command, preload_of

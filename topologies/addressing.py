@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses of hosts and switches, from the numbers that the fabric gives and numbers.py adds. All components
-compute the same ones.
+"""The addresses of hosts and switches, from the numbers that the fabric gives and address_assignment.py adds. All
+components compute the same ones.
 
 gateway        the last address but one of the rack's prefix: its switch
 switch         P4Runtime port 9558 + its device id
@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
+from netfold.topologies.address_assignment import numbered
+from netfold.topologies.address_faults import gateway_of
 from netfold.topologies.fabric import Fabric, Host, Switch
-from netfold.topologies.number_faults import gateway_of
-from netfold.topologies.numbers import numbered
 
 FIRST_GRPC_PORT = 9559
 

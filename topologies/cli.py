@@ -15,9 +15,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from netfold.topologies.address_assignment import numbered
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, FabricError
-from netfold.topologies.numbers import numbered
 from netfold.topologies.spec import load_fabric, schema_text, spec_names
 
 P = ParamSpec("P")

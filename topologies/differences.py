@@ -37,7 +37,7 @@ class Difference:
 
 
 def differences(old: Fabric, new: Fabric) -> list[Difference]:
-    """The differences between fabrics that have all their numbers (numbers.py). Orders do not count."""
+    """The differences between fabrics that have all their numbers (address_assignment.py). Orders do not count."""
     return [*_whole(old, new), *_switches(old, new), *_hosts(old, new), *_links(old, new)]
 
 

@@ -18,9 +18,9 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Any
 
 from netfold.p4src.manifest import Program, ordinary_program, usual_children
+from netfold.topologies.address_faults import number_faults
 from netfold.topologies.distances import distances
 from netfold.topologies.faults import Fault, hint
-from netfold.topologies.number_faults import number_faults
 from netfold.topologies.ports import Chip, pipe_of, port_faults
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Unit:
 @dataclass(frozen=True)
 class Host:
     """A server. `capacity`: ingress rate as a parameter server (fabric units); None: its link's rate. `address`: None:
-    one of its rack (numbers.py)."""
+    one of its rack (address_assignment.py)."""
 
     name: str
     parameter_server: bool = False
@@ -86,7 +86,7 @@ class Switch:
     loopbacks  ports by which packets reach another pipe
     children   most children that it takes as a node of a tree; None: not given, see `max_children`
     program    the program that it runs, if a controller knows it; see `runs`
-    prefix     the subnet of its hosts; this, `loopback` and `device_id` are None where the file gives none (numbers.py)
+    prefix     the subnet of its hosts; this, `loopback` and `device_id` are None where the file gives none
     """
 
     name: str

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
+from netfold.topologies.address_assignment import Numbers
 from netfold.topologies.fabric import Fabric, FabricError, Switch
-from netfold.topologies.numbers import Numbers
 from netfold.topologies.spec import parse_fabric
 from netfold.topologies.yaml_locations import parse_document
 

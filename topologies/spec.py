@@ -42,7 +42,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from netfold.topologies import generators
-from netfold.topologies.exercise import Exercise, read_exercise
 from netfold.topologies.fabric import (
     NAME_PATTERN,
     NAME_RULE,
@@ -58,7 +57,7 @@ from netfold.topologies.fabric import (
 from netfold.topologies.faults import Place, hint
 from netfold.topologies.model_errors import model_problems
 from netfold.topologies.ports import LAST_PORT, Chip
-from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
+from netfold.topologies.tutorials import Exercise, is_tutorials_form, read_exercise, tutorials_fabric
 from netfold.topologies.yaml_locations import (
     MAX_BYTES,
     Document,
@@ -101,18 +100,20 @@ def _prefix(value: Any) -> IPv4Network:
         ) from None
 
 
-_Number = BeforeValidator(_no_truth_value)
-Rate = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
-Capacity = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
-Delay = Annotated[float, _Number, Field(ge=0, le=10_000)]
-Queue = Annotated[int, _Number, Field(ge=1, le=1_000_000)]
-Slots = Annotated[int, _Number, Field(ge=1, le=65_536)]
-Children = Annotated[int, _Number, Field(ge=2, le=65_535)]
-Count = Annotated[int, _Number, Field(ge=1, le=65_000)]
-Port = Annotated[int, _Number, Field(ge=1, le=LAST_PORT)]
+Number = BeforeValidator(_no_truth_value)
+"""Validates that a value is no truth value, before a number is made of it."""
+
+Rate = Annotated[float, Number, Field(gt=0, allow_inf_nan=False)]
+Capacity = Annotated[float, Number, Field(ge=0, allow_inf_nan=False)]
+Delay = Annotated[float, Number, Field(ge=0, le=10_000)]
+Queue = Annotated[int, Number, Field(ge=1, le=1_000_000)]
+Slots = Annotated[int, Number, Field(ge=1, le=65_536)]
+Children = Annotated[int, Number, Field(ge=2, le=65_535)]
+Count = Annotated[int, Number, Field(ge=1, le=65_000)]
+Port = Annotated[int, Number, Field(ge=1, le=LAST_PORT)]
 Address = Annotated[IPv4Address, BeforeValidator(_address)]
 Prefix = Annotated[IPv4Network, BeforeValidator(_prefix)]
-DeviceId = Annotated[int, _Number, Field(ge=1, le=50_000)]
+DeviceId = Annotated[int, Number, Field(ge=1, le=50_000)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 MAX_GENERATED_LINKS = 250_000
 """Links of a generated fabric: a few characters may describe more than memory holds."""
@@ -196,7 +197,7 @@ class LinkSpec(_LinkValues):
 
 class _Generated(_Part):
     parameter_servers: Annotated[
-        int, _Number, Field(ge=0, le=1000, description="hosts ps1, ps2, ... more")
+        int, Number, Field(ge=0, le=1000, description="hosts ps1, ps2, ... more")
     ] = 0
     rate: Rate = 100.0
     queue: Queue = 64
@@ -235,7 +236,7 @@ class LeafSpineSpec(_Generated):
 
 
 class FatTreeSpec(_Generated):
-    k: Annotated[int, _Number, Field(ge=2, le=64)]
+    k: Annotated[int, Number, Field(ge=2, le=64)]
     hosts_per_edge: Count | None = None
 
     @property

@@ -21,6 +21,7 @@ from netfold.protocol.wire import COUNT_MAX
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.faults import Place, hint
 from netfold.topologies.model_errors import model_problems
+from netfold.topologies.spec import Number
 from netfold.topologies.yaml_locations import Document, Problem, SpecError, parse_document
 
 MAX_CHARACTERS = 256 << 10
@@ -83,12 +84,6 @@ def _words_of_yaml(value: object) -> object:
     return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
-def _no_truth_value(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("expected a number, not a truth value")
-    return value
-
-
 def _duration(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"expected a duration, as in {_DURATION_EXAMPLES}")
@@ -100,11 +95,10 @@ def _duration(value: object) -> object:
     return value
 
 
-_Number = BeforeValidator(_no_truth_value)
-Rate = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
-Latency = Annotated[float, _Number, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Rate = Annotated[float, Number, Field(gt=0, allow_inf_nan=False)]
+Latency = Annotated[float, Number, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Hosts = Annotated[tuple[HostName, ...], Field(min_length=1)]
-Count = Annotated[int, _Number, Field(ge=0, le=65_000, strict=True)]
+Count = Annotated[int, Number, Field(ge=0, le=65_000, strict=True)]
 
 
 class Numerics(BaseModel):
@@ -113,7 +107,7 @@ class Numerics(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     mode: Literal["auto", "block", "half", "quarter", "float32", "fixed", "integer"] = "auto"
-    fraction_bits: Annotated[int, _Number, Field(ge=0, le=30)] = 20
+    fraction_bits: Annotated[int, Number, Field(ge=0, le=30)] = 20
 
     @property
     def floats(self) -> bool:
@@ -127,7 +121,7 @@ class RanksPerHost(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    per_host: Annotated[int, _Number, Field(ge=1, le=1024, strict=True)] = Ranks.per_host
+    per_host: Annotated[int, Number, Field(ge=1, le=1024, strict=True)] = Ranks.per_host
     intra_gbs: Rate = Ranks.intra_gbs
     intra_us: Latency = Ranks.intra_us
     network_us: Latency = Ranks.network_us
@@ -142,23 +136,23 @@ class JobFile(BaseModel):
     name: Annotated[str, Field(pattern=_NAME)]
     workers: Hosts | Annotated[Count, Field(ge=1)] | None = None
     parameter_servers: tuple[HostName, ...] | Count | None = None
-    elements: Annotated[int, _Number, Field(ge=1, le=10**12)] = 1_000_000
+    elements: Annotated[int, Number, Field(ge=1, le=10**12)] = 1_000_000
     scheme: str = "auto"
     options: dict[str, OptionValue] = {}
     published: dict[str, Rate] = {}
-    seed: Annotated[int, _Number, Field(ge=0, le=10**18)] = 0
-    priority: Annotated[int, _Number, Field(ge=-100, le=100)] = 0
+    seed: Annotated[int, Number, Field(ge=0, le=10**18)] = 0
+    priority: Annotated[int, Number, Field(ge=-100, le=100)] = 0
     rate: Rate | None = None
     min_rate: Rate | None = None
-    slots: Annotated[int, _Number, Field(ge=16, le=65_536)] | None = None
+    slots: Annotated[int, Number, Field(ge=16, le=65_536)] | None = None
     on_worker_loss: OnWorkerLoss = OnWorkerLoss.FAIL
     reroute: Annotated[Reroute, BeforeValidator(_words_of_yaml)] = Reroute.ON
-    lease_ms: Annotated[int, _Number, Field(ge=300, le=600_000)] | None = None
-    join_s: Annotated[float, _Number, Field(gt=0, le=86_400)] = 120.0
-    max_s: Annotated[float, _Number, Field(gt=0, le=MOST_RUN_S)] | None = None
+    lease_ms: Annotated[int, Number, Field(ge=300, le=600_000)] | None = None
+    join_s: Annotated[float, Number, Field(gt=0, le=86_400)] = 120.0
+    max_s: Annotated[float, Number, Field(gt=0, le=MOST_RUN_S)] | None = None
     numerics: Numerics = Numerics()
     transport: Transport = Transport.UDP
-    quorum: Annotated[int, _Number, Field(ge=1, le=COUNT_MAX, strict=True)] | None = None
+    quorum: Annotated[int, Number, Field(ge=1, le=COUNT_MAX, strict=True)] | None = None
     quorum_deadline: Annotated[str, BeforeValidator(_duration)] = "50ms"
     targets: Annotated[TargetsOption, BeforeValidator(_words_of_yaml)] = TargetsOption.AUTO
     ranks: RanksPerHost = RanksPerHost()

@@ -63,7 +63,3 @@ def default_job(fabric: Fabric) -> ExampleJob:
     servers = tuple(h.name for h in fabric.hosts if h.parameter_server)
     workers = tuple(h.name for h in fabric.hosts if not h.parameter_server)
     return ExampleJob(JobSpec(fabric.name, workers, servers))
-
-
-def example_names() -> list[str]:
-    return sorted(p.stem for p in EXAMPLES.glob("*.yaml"))

@@ -259,9 +259,14 @@ class JobRecord(Record):
         return {n for p in self.placements for link in p.links for n in link}
 
     @property
+    def all_workers(self) -> tuple[str, ...]:
+        """Workers by rank, also those that the job continues without."""
+        return tuple(m.host for m in self.members if not m.parameter_server)
+
+    @property
     def workers(self) -> tuple[str, ...]:
         """Workers that are not lost, by rank."""
-        return tuple(m.host for m in self.members if not m.parameter_server and m.host not in self.excluded)
+        return tuple(host for host in self.all_workers if host not in self.excluded)
 
     @property
     def departed(self) -> tuple[Member, ...]:
@@ -302,9 +307,7 @@ class JobRecord(Record):
             "members": tuple(
                 m if m.parameter_server else Member(host=m.host, parameter_server=False) for m in self.members
             ),
-            "excluded": tuple(
-                m.host for m in self.members if not m.parameter_server and m.host not in present
-            ),
+            "excluded": tuple(host for host in self.all_workers if host not in present),
             "rejoining": (),
             "newcomers": False,
             "generation": self.generation + 1,

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from netfold.controller.jobs.engine import StoreError
 from netfold.protocol.listing import listing
+from netfold.topologies.address_assignment import Numbers, numbered
 from netfold.topologies.differences import differences
 from netfold.topologies.fabric import Fabric
-from netfold.topologies.numbers import Numbers, numbered
 from netfold.topologies.spec import fabric_from_spec, spec_text
 
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from netfold.controller.features.registry import features_in
-from netfold.controller.features.targets.requirements import TargetsDecision, decide_targets
+from netfold.controller.features.targets.feature import TargetsDecision, decide_targets
 from netfold.controller.jobs.file import ResolvedJob, TargetsOption
 from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement
 from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
-from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.packet_model import PacketModel
-from netfold.controller.lifecycle.switch_requirements import check_requirements
+from netfold.controller.lifecycle.switch_requirements import AdmissionEntries, check_requirements
 from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.protocol.listing import listing

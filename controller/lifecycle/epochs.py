@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 
-from netfold.controller.features.targets.requirements import decide_targets
+from netfold.controller.features.targets.feature import decide_targets
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Placement
 from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.events import CapacityFreed, EpochsExhausted

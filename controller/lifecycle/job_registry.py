@@ -18,7 +18,6 @@ from netfold.controller.jobs.stored_fabric import FabricStore
 from netfold.controller.jobs.submitter import UNNAMED, Submitter, TenantLimits
 from netfold.controller.jobs.tenant_usage import Holding, TenantUsage
 from netfold.controller.jobs.withdrawal import Withdrawal
-from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
     AllocationState,
     allocate,
@@ -29,6 +28,7 @@ from netfold.controller.lifecycle.capacity import background_of, fits
 from netfold.controller.lifecycle.clock import Clock, SystemClock
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.lifecycle.switch_requirements import AdmissionEntries
 from netfold.controller.lifecycle.tenant_ledger import TenantLedger
 from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
@@ -53,12 +53,7 @@ class UnknownJobError(Exception):
 def resolved_with(job: JobRecord, fabric: Fabric) -> ResolvedJob:
     """The job's file with the hosts of its record, in a fabric that has them. Raises JobError."""
     servers = tuple(m.host for m in job.members if m.parameter_server)
-    return resolve_job(job.spec_yaml, fabric, job.name, JobHosts(_workers_of(job), servers))
-
-
-def _workers_of(job: JobRecord) -> tuple[str, ...]:
-    """All workers, also those that the job continues without."""
-    return tuple(m.host for m in job.members if not m.parameter_server)
+    return resolve_job(job.spec_yaml, fabric, job.name, JobHosts(job.all_workers, servers))
 
 
 class JobRegistry:
@@ -165,7 +160,7 @@ class JobRegistry:
         resolved = self._resolved.get(name)
         if resolved is None or resolved.text != job.spec_yaml:
             resolved = resolved_with(job, self._config.fabric)
-        elif job.added and resolved.workers != (workers := _workers_of(job)):
+        elif job.added and resolved.workers != (workers := job.all_workers):
             resolved = resolved.model_copy(update={"workers": workers})
         self._resolved[name] = resolved
         return resolved

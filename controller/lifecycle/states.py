@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.capacity import unavoidable, uses_failed
 from netfold.controller.lifecycle.controller_state import ControllerState
+from netfold.controller.lifecycle.entry_progress import FeatureEntries, SwitchProgress
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
     FailuresChanged,
@@ -19,10 +20,8 @@ from netfold.controller.lifecycle.events import (
     JobStranded,
     MoveFailed,
 )
-from netfold.controller.lifecycle.feature_entries import FeatureEntries
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import Holder
-from netfold.controller.lifecycle.switch_progress import SwitchProgress
 from netfold.controller.switches.desired_state import DesiredState
 from netfold.controller.switches.fleet import Fleet
 from netfold.p4src.manifest import Program

@@ -15,8 +15,7 @@ from netfold.controller.health.counters import Counters
 from netfold.controller.health.link_loads import LinkLoads
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.controller_state import ControllerState
-from netfold.controller.observation.member_reports import straggler
-from netfold.controller.observation.member_rows import MemberRows
+from netfold.controller.observation.member_rows import MemberRows, straggler
 from netfold.controller.recording.lines import State, StateSection, merge, tree_document
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.fleet import Fleet
@@ -189,7 +188,7 @@ def _job_row(job: JobRecord) -> Rows:
         "sequence": job.seq,
         "submitted": job.submitted,
         "transport": job.transport.value,
-        "workers": [m.host for m in job.members if not m.parameter_server],
+        "workers": list(job.all_workers),
         "parameter_servers": [m.host for m in job.members if m.parameter_server],
         "excluded": list(job.excluded),
         "rejoining": list(job.rejoining),

@@ -1,15 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Records the controller: what an observer sees becomes lines, in memory and, if wanted, in a file."""
+"""Records the controller: what an observer sees, and the events, become lines, in memory and, if wanted, in a file."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 from netfold.controller.lifecycle.clock import Clock
-from netfold.controller.observation.event_log import EventLog
+from netfold.controller.lifecycle.events import (
+    ElementsFailed,
+    JobRunning,
+    JobStranded,
+    LeaseExpired,
+    MaintenanceRequested,
+)
 from netfold.controller.observation.observer import JobChange, Observer
 from netfold.controller.recording.history import MAX_BYTES, History
 from netfold.controller.recording.lines import change_line, event_line, state_line
@@ -24,6 +33,8 @@ SEGMENT_S = 60.0
 """Age of a segment after which another starts, if anything has changed."""
 
 SEGMENT_BYTES = 4 << 20
+
+MAX_WAITING = 1000
 
 
 class Recorder:
@@ -99,3 +110,46 @@ def _job_event(now: float, change: JobChange) -> str | None:
     text = f"{what}: {job.reason}" if job.reason else what
     is_epoch = before is None or before.epoch != job.epoch
     return event_line(now, "epoch" if is_epoch and job.epoch else "job", text, job=job.name, epoch=job.epoch)
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """`at`: seconds since 1970; `of`: what it concerns."""
+
+    at: float
+    event: str
+    text: str
+    of: dict[str, Any] = field(default_factory=dict)
+
+
+class EventLog:
+    """core.py subscribes it. Without a recorder it keeps the last events only."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: deque[Occurrence] = deque(maxlen=MAX_WAITING)
+
+    def take(self) -> list[Occurrence]:
+        """Return the events since the last call."""
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+    def on_job_running(self, event: JobRunning) -> None:
+        self._add("job_running", "all switches hold its entries", job=event.job)
+
+    def on_job_stranded(self, event: JobStranded) -> None:
+        self._add("job_stranded", event.reason, job=event.job)
+
+    def on_lease_expired(self, event: LeaseExpired) -> None:
+        self._add("lease_expired", f"{event.host} sent no heartbeat", job=event.job, host=event.host)
+
+    def on_elements_failed(self, event: ElementsFailed) -> None:
+        failed = event.elements.names
+        self._add("elements_failed", event.reason or ", ".join(failed), elements=failed)
+
+    def on_maintenance(self, event: MaintenanceRequested) -> None:
+        self._add("maintenance", event.text, elements=list(event.elements))
+
+    def _add(self, event: str, text: str, **of: Any) -> None:
+        self._waiting.append(Occurrence(self._clock.wall_s(), event, text, of))

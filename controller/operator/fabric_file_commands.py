@@ -24,9 +24,9 @@ from netfold.controller.operator.controller_client import (
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.listing import listing
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
+from netfold.topologies.address_assignment import numbered
 from netfold.topologies.cli import FabricArgument
 from netfold.topologies.fabric import FabricError
-from netfold.topologies.numbers import numbered
 from netfold.topologies.pinning import pinned_text
 from netfold.topologies.spec import fabric_from_spec, load_fabric, spec_file
 from netfold.topologies.yaml_locations import read_text

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +27,6 @@ from netfold.controller.operator.controller_client import (
     print_json,
 )
 from netfold.controller.operator.job_text import headline, job_line, job_lines, packet_lines, plan_of
-from netfold.controller.operator.slot_command import slot
 from netfold.controller.operator.top import connected_members
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -240,7 +239,34 @@ def replan(
         typer.echo("moved: " + (", ".join(answer.moved) or "none"))
 
 
-app.command()(slot)
+@app.command()
+@reaches_controller
+def slot(
+    where: ControllerOptions,
+    job: JobArgument,
+    switch: Annotated[str, typer.Argument(help="A switch that adds up for the job.")],
+    number: Annotated[
+        int, typer.Argument(metavar="SLOT", min=0, max=65535, help="Slot of the tree, from 0.")
+    ],
+    tree: Annotated[
+        int, typer.Option(min=0, help="Tree of the job; 0: its first one at the switch.", show_default=False)
+    ] = 0,
+    lanes: Annotated[int, typer.Option(min=0, help="Lanes to show.")] = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Read a slot: the chunk that it holds, the children whose contributions are in, flags, exponent and sums.
+
+    The controller sends a READ packet into the switch (docs/reference/protocol.md, section 3.6), which changes nothing.
+
+    Exit codes: 0 read, 2 no such slot, 4 no controller answers, 5 no such job, 6 the switch does not answer.
+    """
+    request = pb.ReadSlotRequest(switch=switch, job=job, slot=number, tree=tree)
+    contents = call_controller(where, lambda stub: stub.ReadSlot(request, timeout=10))
+    if as_json:
+        print_json(plain(contents))
+        return
+    for line in _slot_lines(contents, switch, job, number, lanes):
+        typer.echo(line)
 
 
 def jobs_table(jobs: Iterable[pb.Job]) -> Table:
@@ -272,3 +298,19 @@ def _show_job(answer: pb.Job, as_json: bool) -> None:
         return
     for line in job_lines(answer):
         typer.echo(line)
+
+
+def _slot_lines(contents: pb.SlotContents, switch: str, job: str, number: int, lanes: int) -> Iterator[str]:
+    where = f"{switch}, job {job}, tree {contents.tree}, slot {number} (register {contents.register})"
+    if not contents.epoch:
+        yield f"{where}: no packet has claimed it"
+        return
+    chunk = contents.round * contents.slots + number
+    yield f"{where}: chunk {chunk} (epoch {contents.epoch}, round {contents.round})"
+    yield f"  contributions: {', '.join(contents.contributors) or 'none'}"
+    yield f"  missing: {', '.join(contents.missing) or 'none'}"
+    flags = [name for name in ("overflow", "congestion") if getattr(contents, name)]
+    yield f"  flags: {', '.join(flags) or 'none'}; exponent {contents.exponent}"
+    shown = contents.lanes[:lanes]
+    more = len(contents.lanes) - len(shown)
+    yield f"  lanes: {' '.join(map(str, shown))}" + (f" ... ({more} more)" if more else "")

@@ -21,14 +21,14 @@ from netfold.controller.operator.controller_client import (
     NO_CONTROLLER,
     REFUSED,
     call_controller,
+    duration_s,
     fail,
     note,
     note_standby,
     plain,
     print_json,
 )
-from netfold.controller.operator.top import Snapshot, document
-from netfold.controller.operator.top_screen import screen
+from netfold.controller.operator.top import Snapshot, document, screen
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.options import AsJson, ControllerOptions, reaches_controller
@@ -42,6 +42,7 @@ members = typer.Typer()
 step_down = typer.Typer()
 top = typer.Typer()
 usage = typer.Typer()
+events = typer.Typer()
 
 
 @status.command()
@@ -196,3 +197,27 @@ def watch_status(
 
     with contextlib.suppress(KeyboardInterrupt):
         call_controller(where, watched)
+
+
+@events.command()
+@reaches_controller
+def show_events(
+    where: ControllerOptions,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue with the events that come.")] = False,
+    since: Annotated[
+        str | None, typer.Option(help="Age of the oldest event, such as 90s, 5m, 1h or 7d; default: all.")
+    ] = None,
+) -> None:
+    """Show the calls that changed something, one JSON object a line. A user sees those of its tenant.
+
+    Exit codes: 0 shown, 2 bad --since, 4 no controller answers.
+    """
+    oldest = 0.0 if since is None else time.time() - duration_s("--since", since)
+    request = pb.WatchEventsRequest(since=oldest, follow=follow)
+
+    async def show(stub: pb_grpc.ControllerStub) -> None:
+        async for answer in stub.WatchEvents(request):
+            for line in answer.lines:
+                typer.echo(line)
+
+    call_controller(where, show)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netfold.controller.planning.packing_problem import PackingProblem, Paths
-from netfold.controller.planning.steiner import Arrival, SetMove, SteinerTable
+from netfold.controller.planning.steiner import Arrival, SetMove, SteinerTable, grow
 from netfold.controller.planning.tree_columns import (
     TreeColumn,
     TreeStream,
@@ -28,7 +28,6 @@ from netfold.controller.planning.tree_columns import (
     mirrored,
     spanning,
 )
-from netfold.controller.planning.tree_growth import grow
 from netfold.controller.planning.tree_shape import TreeShape, respect_children
 
 Floats = NDArray[np.float64]

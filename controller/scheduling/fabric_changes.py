@@ -19,9 +19,9 @@ from netfold.controller.lifecycle.controller_state import ControllerState
 from netfold.controller.lifecycle.job_registry import resolved_with
 from netfold.controller.switches.failed_elements import FailedElements, WithdrawalError, element_named
 from netfold.protocol.listing import listing
+from netfold.topologies.address_assignment import Numbers, numbered
 from netfold.topologies.differences import Difference, differences
 from netfold.topologies.fabric import Fabric, FabricError
-from netfold.topologies.numbers import Numbers, numbered
 from netfold.topologies.spec import fabric_from_spec, parse_fabric, spec_text
 
 log = logging.getLogger(__name__)

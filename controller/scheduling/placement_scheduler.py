@@ -14,6 +14,7 @@ from netfold.controller.jobs.engine import StoreError
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.submitter import UNNAMED, Submitter
+from netfold.controller.jobs.token_buckets import PlanningBudget
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S
 from netfold.controller.lifecycle.capacity import ImpossibleJobError, RefusedError, uses_failed
 from netfold.controller.lifecycle.controller_state import ControllerState
@@ -30,7 +31,6 @@ from netfold.controller.scheduling.job_queue import (
     start_time,
 )
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
-from netfold.controller.scheduling.planning_budget import PlanningBudget
 from netfold.controller.scheduling.planning_client import PlanningClient, loads_of
 from netfold.controller.switches.failed_elements import FailedElements
 

@@ -72,7 +72,7 @@ class Reconfigurations:
             raise RefusedError(
                 f"job '{name}' has workers of generation {job.generation}; expected generation {generation}"
             )
-        known, counts = dict.fromkeys(_workers_of(job)), Counter(workers)
+        known, counts = dict.fromkeys(job.all_workers), Counter(workers)
         if strange := [w for w in counts if w not in known]:
             raise RefusedError(
                 f"{listing(strange)} is no worker of job '{name}'; its workers are {listing([*known])}"
@@ -86,7 +86,7 @@ class Reconfigurations:
         failed elements, or have no epoch left."""
         assert job.placement is not None
         planned = {e.child for tree in job.placement.plan.trees for e in tree.edges}
-        if set(workers) != planned & set(_workers_of(job)) or self._lifecycle.is_affected(job):
+        if set(workers) != planned & set(job.all_workers) or self._lifecycle.is_affected(job):
             return False
         following = job.next_generation(workers, request_id)
         try:
@@ -109,10 +109,6 @@ class Reconfigurations:
             self._registry.write(placed.model_copy(update={"previous": None, "reason": _why(following)}))
         self._lifecycle.forget_members(name)
         self._lifecycle.replaced(name)
-
-
-def _workers_of(job: JobRecord) -> tuple[str, ...]:
-    return tuple(m.host for m in job.members if not m.parameter_server)
 
 
 def _why(job: JobRecord) -> str:

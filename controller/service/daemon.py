@@ -29,16 +29,14 @@ from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.access_control import JobsService
 from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.events import EventFiles
-from netfold.controller.service.leadership import Leadership, has_tokens_of
-from netfold.controller.service.leading import End, lead_until_end, take_turns
+from netfold.controller.service.leadership import End, Leadership, has_tokens_of, lead_until_end, take_turns
 from netfold.controller.service.listening import ListenError
 from netfold.controller.service.metrics import ControllerCollector, metrics_server
 from netfold.controller.service.security import Credentials, Security, SecurityFileError
 from netfold.controller.service.server import published_address, serving
 from netfold.controller.service.servicer import service_of
 from netfold.controller.service.standby import ServiceProxy, StandbyService
-from netfold.controller.service.systemd import SystemdNotifier
-from netfold.controller.service.watchdog import Watchdog, watched_loop
+from netfold.controller.service.watchdog import SystemdNotifier, Watchdog, watched_loop
 from netfold.controller.subsystems import Options
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig

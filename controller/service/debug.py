@@ -20,7 +20,7 @@ from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.service.explain import PROBLEMS, Counts, read_counters, trees_of
 from netfold.controller.service.hang import diagnose
 from netfold.controller.service.hang_view import Diagnosis, JobView, MemberView, Refusal
-from netfold.controller.service.open_slots import SAMPLED_SLOTS, OpenSlots, read_open_slots
+from netfold.controller.service.slot_reading import SAMPLED_SLOTS, OpenSlots, read_open_slots
 from netfold.controller.subsystems import Switches
 from netfold.controller.switches.tables import NO_TREE
 from netfold.protocol import netfold_pb2 as pb

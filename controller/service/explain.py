@@ -22,7 +22,7 @@ from netfold.controller.planning.plan import Tree
 from netfold.controller.planning.planner import full_nodes
 from netfold.controller.scheduling.maintenance import withdrawn_elements
 from netfold.controller.service.call_status import calls_step
-from netfold.controller.service.open_slots import OpenSlots, read_open_slots
+from netfold.controller.service.slot_reading import OpenSlots, read_open_slots
 from netfold.controller.subsystems import Planning, Switches
 from netfold.controller.switches.failed_elements import link_name
 from netfold.controller.switches.fleet import Fleet

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from netfold.controller.lifecycle.member_status import CallStatus
-from netfold.controller.service.open_slots import OpenSlots
+from netfold.controller.service.slot_reading import OpenSlots
 from netfold.controller.switches.failed_elements import link_name
 from netfold.protocol import netfold_pb2 as pb
 

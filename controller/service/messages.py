@@ -150,7 +150,7 @@ def job_message(
 def packet_fields(config: FabricConfig, job: JobRecord, lanes: int) -> pb.PacketFields:
     """The fields of the packets of an installed job."""
     assert job.placement is not None
-    workers = {m.host for m in job.members if not m.parameter_server}
+    workers = set(job.all_workers)
     return pb.PacketFields(
         udp_port=job.udp_port,
         lanes=lanes,

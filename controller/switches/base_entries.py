@@ -9,11 +9,13 @@ import heapq
 from collections.abc import Container, Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 
+from netfold.controller.jobs.revisions import REVISIONS, TERMS, Revision
 from netfold.controller.switches import tables
 from netfold.controller.switches.devices import Device, SwitchTarget
-from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
+from netfold.controller.switches.entries import Contents, Entity, Field, TableEntry, add
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
+from netfold.controller.switches.tables import MANAGEMENT_PORT, refuse_all
 from netfold.p4src.manifest import Program
 from netfold.protocol.wire import Kind
 from netfold.topologies.distances import distances
@@ -28,6 +30,12 @@ MAX_QUEUE_US = 0x7FFFE
 
 OVER_DRAINED, OVER_SILENT = 1 << 20, 1 << 40
 """Costs of a drained element and of a switch that does not answer on a path, where a hop costs 1."""
+
+_KIND = Kind.RESULT
+"""Kind of packet that the entry matches: under the management tree there are only READ and RESET, so no packet
+matches."""
+
+_CHILD, _SLOT = 1 << 16, 1 << 16
 
 
 class BaseEntries:
@@ -194,3 +202,34 @@ def _costs(
                 if near not in costs:
                     heapq.heappush(queue, (cost + steps[switch, near], near))
     return costs
+
+
+def revision_entry(cpu_port: int, management_tree: int, revision: Revision) -> TableEntry:
+    number = revision.number % REVISIONS
+    return refuse_all(
+        {
+            "ingress_port": cpu_port,
+            "udp_port": MANAGEMENT_PORT,
+            "kind": _KIND.value,
+            "tree": management_tree,
+            "child": (revision.term % TERMS, _CHILD - 1),
+            "epoch": (number // _SLOT, REVISIONS // _SLOT - 1),
+            "slot": (number % _SLOT, _SLOT - 1),
+        }
+    )
+
+
+def revisions_in(contents: Contents, management_tree: int) -> list[Revision]:
+    """The revisions of a switch: one, or two if a write was interrupted."""
+    found = []
+    for entity in contents.values():
+        if isinstance(entity, TableEntry) and entity.table == "admission":
+            match = dict(entity.match)
+            if (match["tree"], match["kind"]) == (management_tree, _KIND.value):
+                number = _value(match.get("epoch", 0)) * _SLOT + _value(match.get("slot", 0))
+                found.append(Revision(_value(match.get("child", 0)), number))
+    return found
+
+
+def _value(field: Field) -> int:
+    return field if isinstance(field, int) else field[0]

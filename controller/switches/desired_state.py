@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.revisions import Revision
-from netfold.controller.switches.base_entries import BaseEntries
+from netfold.controller.switches.base_entries import BaseEntries, revision_entry
 from netfold.controller.switches.entries import Contents, Entity, add
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.failed_elements import NO_ELEMENTS, FailedElements
-from netfold.controller.switches.revision_entry import revision_entry
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree, SwitchFeature
 from netfold.p4src.manifest import Program

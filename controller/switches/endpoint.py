@@ -35,7 +35,7 @@ class Endpoint:
 
     marker      key of an entry that only controllers of this store write. All register contents of a switch that has
                 it are in the store
-    management_tree  tree number of the entry with the revision of its slots (revision_entry.py)
+    management_tree  tree number of the entry with the revision of its slots (base_entries.py)
     lanes       values of a packet
     pipeline    its own pipeline; None: that of all switches
     one_shot    ECMP sets are written with their routes (one-shot action sets)

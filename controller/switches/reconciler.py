@@ -15,12 +15,12 @@ from typing import NoReturn
 import finsy as fy
 
 from netfold.controller.jobs.revisions import Revision
+from netfold.controller.switches.base_entries import revisions_in
 from netfold.controller.switches.connection import SwitchConnection
 from netfold.controller.switches.desired_contents import DesiredContents, DesiredContentsInbox
 from netfold.controller.switches.entries import Contents, Key, UnknownEntityError
 from netfold.controller.switches.finsy_adapter import error_text, is_late
 from netfold.controller.switches.install import WriteBatch, apply, count_differences, write_batches
-from netfold.controller.switches.revision_entry import revisions_in
 from netfold.controller.switches.switch_health import HealthReporter
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import typer
 
 from netfold.evaluation.core.command import experiment_command
 from netfold.evaluation.core.experiment import Experiment
-from netfold.evaluation.papers.netreduce.experiment import NetReduce
+from netfold.evaluation.papers.netreduce import NetReduce
 from netfold.evaluation.papers.panama.experiment import Panama
 from netfold.evaluation.papers.panama.variants import PanamaVariants
 from netfold.evaluation.papers.rates import Grid, InArt

@@ -13,7 +13,7 @@ from typing import Any
 from rich.table import Table
 
 from netfold.evaluation.core.experiment import Column, table
-from netfold.evaluation.papers.rate_point import RatePoint
+from netfold.evaluation.papers.rate_figure import RatePoint
 
 RESNET50_KB, VGG19_KB, LSTM_KB = 97, 548, 1627
 """Size of gradients, scaled down 1000 times as in the paper."""

@@ -1,16 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Papers whose figures show planned rates: figures, setups, schemes (grid.py, inart.py). Values are
-minimum sending rates; those that the text does not state were read off the plots, to about 3-5 %."""
+"""Papers whose figures show planned rates: figures, setups, schemes (grid.py, inart.py), and the rows of a figure, our
+means beside the published values. Those are minimum sending rates; what the text does not state was read off the plots,
+to about 3-5 %."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from netfold.controller.planning.plan import JobSpec
+from netfold.evaluation.core.experiment import Row
 from netfold.topologies.fabric import Fabric
+
+Values = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -62,3 +67,40 @@ class RatePaper:
     def draw(self, figure: Figure, x: int, seed: int) -> RateSetup:
         """The instance of `figure` at `x` for a seed."""
         return self.draw_setup(figure, x, random.Random(f"{self.name} {figure.name} {x} {seed}"))
+
+
+@dataclass(frozen=True)
+class RatePoint(Row):
+    """Our means at one x of a figure. A column without a value in any draw is left out.
+
+    values       rates by column
+    reaching     by column, how many whole gradients reach the parameter servers in an iteration
+    server_over, switch_over
+                 load of the worst resource over its capacity after rounding, before repair (`rounded` keeps the LP's
+                 rate)
+    """
+
+    figure: Figure
+    x: int
+    values: Values
+    reaching: Values
+    server_over: float
+    switch_over: float
+    draws: int
+
+    def published(self, scheme: str) -> float | None:
+        curve = self.figure.curves.get(scheme)
+        return None if curve is None else curve[self.figure.x.index(self.x)]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "figure": self.figure.name,
+            "title": self.figure.title,
+            self.figure.axis: self.x,
+            "draws": self.draws,
+            "ours": self.values,
+            "reaching": self.reaching,
+            "server_over": self.server_over,
+            "switch_over": self.switch_over,
+            "published": {scheme: self.published(scheme) for scheme in self.figure.curves},
+        }

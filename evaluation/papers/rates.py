@@ -28,8 +28,7 @@ from netfold.evaluation.core.experiment import Column, Experiment, Notify, table
 from netfold.evaluation.papers import inart_derived
 from netfold.evaluation.papers.grid import GRID
 from netfold.evaluation.papers.inart import HETEROGENEOUS_MEANS, INART, REDUCTIONS
-from netfold.evaluation.papers.rate_figure import Figure, RatePaper
-from netfold.evaluation.papers.rate_point import RatePoint, Values
+from netfold.evaluation.papers.rate_figure import Figure, RatePaper, RatePoint, Values
 from netfold.simulator.command.options import Seed, SweepOptions
 from netfold.simulator.sweep.task import Json
 

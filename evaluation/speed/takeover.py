@@ -28,7 +28,7 @@ from rich.table import Table
 
 from netfold.controller.jobs.engine import NotLeaderError, StoreError
 from netfold.controller.service.daemon import GC_THRESHOLDS
-from netfold.controller.service.leading import STEP_DOWN_S
+from netfold.controller.service.leadership import STEP_DOWN_S
 from netfold.evaluation.core.command import Words, expect, run_command, words
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.speed.controller_processes import STEADY_S, Controllers, Relay

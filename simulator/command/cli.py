@@ -15,11 +15,8 @@ from netfold.controller.drawing.palette import Theme
 from netfold.controller.drawing.plot import save
 from netfold.protocol.option_groups import expand_groups
 from netfold.simulator.command import options
-from netfold.simulator.command.jobs import read_jobs
-from netfold.simulator.command.notes import notes
 from netfold.simulator.command.options import refusal, remark
-from netfold.simulator.command.picture import simulation_plot
-from netfold.simulator.command.show import SimulationRun, document, tables, to_csv
+from netfold.simulator.command.show import SimulationRun, document, notes, simulation_plot, tables, to_csv
 from netfold.simulator.command.simulation_spec import (
     PLANNED,
     PLANNERS,
@@ -27,6 +24,7 @@ from netfold.simulator.command.simulation_spec import (
     Level,
     SimulationSpec,
     Training,
+    read_jobs,
     run_simulation,
     simulated,
 )

@@ -1,19 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""One simulation of a user's own jobs on a user's own fabric, as a point of a sweep."""
+"""One simulation of a user's own jobs, read from files, on a user's own fabric, as a point of a sweep."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from netfold.controller.jobs.file import ResolvedJob, resolve_job
+from netfold.controller.jobs.file import JobError, ResolvedJob, resolve_job
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.residual_network import NO_LOADS
@@ -38,6 +40,7 @@ from netfold.simulator.workloads.models import MODELS, Accelerator, all_reduces,
 from netfold.simulator.workloads.sizes import SIZES
 from netfold.simulator.workloads.traffic import background
 from netfold.topologies.fabric import Fabric
+from netfold.topologies.yaml_locations import Problem
 
 PLANNED = "planned"
 """This is the controller's scheme: each job is admitted on the residual capacity of the earlier ones."""
@@ -48,6 +51,11 @@ SHORT = 100_000
 QUANTILES = tuple(range(1, 100))
 MAX_LINKS = 10
 DOUBLINGS = 6
+
+PLANNERS = tuple(name for name in SCHEMES if name not in tuple(SchemeName))
+"""The controller and installed packages have these schemes, but the catalog does not know how they send."""
+
+_BETWEEN = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
 class Level(StrEnum):
@@ -96,10 +104,6 @@ class Background:
     transport: Annotated[TcpVariant, typer.Option(help="Transport of background flows and of rings.")] = (
         TcpVariant.DCTCP
     )
-
-
-PLANNERS = tuple(name for name in SCHEMES if name not in tuple(SchemeName))
-"""The controller and installed packages have these schemes, but the catalog does not know how they send."""
 
 
 @dataclass(frozen=True)
@@ -291,3 +295,35 @@ def _flows(flows: tuple[Flow, ...], result: SimulationResult) -> dict[str, Any]:
         "short_p99_s": float(np.quantile(short, 0.99)) if short else None,
         "quantiles_s": np.quantile(every, np.array(QUANTILES) / 100).tolist() if every else [],
     }
+
+
+def read_jobs(files: Sequence[Path], fabric: Fabric) -> tuple[ResolvedJob, ...]:
+    """Reads the jobs in the order in which they are admitted. Raises SpecError (JobError is one) with file and
+    line, also for a name that is given twice."""
+    orders: list[ResolvedJob] = []
+    for file in files:
+        try:
+            text = file.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise JobError(str(file), [Problem(1, 1, f"cannot be read: {reason}")]) from None
+        for job in _jobs(text):
+            order = resolve_job(job, fabric, str(file))
+            if order.file.name in (o.file.name for o in orders):
+                line = len(job) - len(job.lstrip("\n")) + 1
+                raise JobError(str(file), [Problem(line, 1, f"a job '{order.file.name}' is given twice")])
+            orders.append(order)
+    return tuple(orders)
+
+
+def _jobs(text: str) -> list[str]:
+    """Splits a file into its jobs. Each has as many empty lines before it as the file has lines before it, so that
+    errors name the file's."""
+    found, began = [], 0
+    ends = [(m.start(), m.end()) for m in _BETWEEN.finditer(text)]
+    for end, after in [*ends, (len(text), len(text))]:
+        part = text[began:end]
+        if part.strip():
+            found.append("\n" * text.count("\n", 0, began) + part)
+        began = after
+    return found or [text]

@@ -30,7 +30,7 @@ from netfold.testbed.network.options import ModeOption, NameOption
 from netfold.testbed.network.signals import TerminationSignals
 from netfold.testbed.network.state import UNIX, RunDirectory, State, processes_of
 from netfold.testbed.network.sudo_user import sudo_user
-from netfold.testbed.network.switch_entries_command import entries
+from netfold.testbed.network.switch_entries import entries
 from netfold.testbed.network.switch_requests import SwitchAction, request
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.network.tools import tool

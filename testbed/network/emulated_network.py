@@ -29,8 +29,8 @@ from netfold.testbed.network.sudo_user import Recordings, check_root
 from netfold.testbed.network.targets import Target, choose_target
 from netfold.testbed.network.tools import ADMINISTRATOR, check_tools
 from netfold.topologies.addressing import FIRST_GRPC_PORT, addresses
-from netfold.topologies.exercise import Exercise
 from netfold.topologies.fabric import Fabric
+from netfold.topologies.tutorials import Exercise
 
 log = logging.getLogger(__name__)
 

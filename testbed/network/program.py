@@ -15,7 +15,7 @@ from finsy.proto import p4r, p4r_grpc
 
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.processes import open_channel
-from netfold.topologies.exercise import Runtime
+from netfold.topologies.tutorials import Runtime
 
 _TIMEOUT_S = 60.0
 """Compiling a program takes seconds."""

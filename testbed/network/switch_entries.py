@@ -1,18 +1,28 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of a running switch in the names of its program, read over P4Runtime without a session."""
+"""`netfold network entries`: entries of a running switch in the names of its program, read over P4Runtime without a
+session."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import json
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import finsy as fy
 import grpc
+import typer
 from finsy.proto import p4i, p4r, p4r_grpc
+from rich.console import Console
+from rich.markup import escape
 
+from netfold.protocol.runtime import DEFAULT_NAME
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
+from netfold.testbed.network.isolation import enter_network
+from netfold.testbed.network.options import NameOption
 from netfold.testbed.network.processes import open_channel
+from netfold.testbed.network.state import RunDirectory
+from netfold.topologies.cli import AsJson, new_table, one_line_errors
 
 _TIMEOUT_S = 10.0
 
@@ -81,3 +91,26 @@ def _entry(found: fy.P4TableEntry, schema: fy.P4Schema) -> DecodedEntry:
         found.is_default_action,
         found.is_const,
     )
+
+
+@one_line_errors(NetworkError)
+def entries(
+    switch: Annotated[str, typer.Argument(metavar="SWITCH")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Default: all tables.")] = "",
+    as_json: AsJson = False,
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Show the table entries of a switch, with the names of its program.
+
+    Exit codes: 0 shown, 1 no such network, switch or table, or no answer."""
+    enter_network(name)
+    found = RunDirectory(name).up().switch(switch)
+    rows = read_entries(switch, found.grpc_address, found.device_id, table)
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
+        return
+    shown = new_table(f"entries of {switch}", "table", "match", "priority", "action")
+    for row in rows:
+        match = "default" if row.is_default else row.match
+        shown.add_row(row.table, escape(match), str(row.priority or ""), escape(row.action))
+    Console().print(shown)

@@ -20,9 +20,8 @@ from netfold.protocol.connection import Connection
 from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.roce import taps
-from netfold.testbed.roce.clocks import find_wrong_clocks
 from netfold.testbed.roce.image import make_image
-from netfold.testbed.roce.machine import BOOT_S, CommandResult, Machine, bridge
+from netfold.testbed.roce.machine import BOOT_S, CommandResult, Machine, bridge, find_wrong_clocks
 from netfold.testbed.roce.packages import QEMU, unpacked
 from netfold.testbed.testbed import Testbed
 from netfold.traffic.roce import recipe

@@ -23,7 +23,7 @@ from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import Submitter, TenantLimits
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.job_registry import RANDOM_BYTES
-from netfold.controller.service import call_rates
+from netfold.controller.service import access_control
 from netfold.controller.service.access import RULES, decide
 from netfold.controller.service.events import EventFiles
 from netfold.controller.service.hidden_jobs import NAMELESS, HiddenJobs
@@ -344,8 +344,8 @@ async def test_an_operator_submits_for_a_user_whose_tenant_is_charged(security, 
 
 async def test_a_refusal_of_a_call_too_many_shows_that_it_may_be_repeated(security, tmp_path, monkeypatch):
     async with service(tmp_path, security) as access:
-        monkeypatch.setattr(call_rates, "DEFAULT_CALLS_S", 1e-6)
-        monkeypatch.setattr(call_rates, "REFUSAL_S", 0.001)
+        monkeypatch.setattr(access_control, "DEFAULT_CALLS_S", 1e-6)
+        monkeypatch.setattr(access_control, "REFUSAL_S", 0.001)
         async with access.stub("alice") as stub:
             await stub.ListHosts(pb.ListHostsRequest())
             with pytest.raises(grpc.aio.AioRpcError, match="too many calls") as caught:

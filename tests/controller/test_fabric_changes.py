@@ -22,8 +22,8 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.channels import open_aio_channel
 from netfold.protocol.connection import Connection
+from netfold.topologies.address_assignment import numbered
 from netfold.topologies.fabric import Fabric
-from netfold.topologies.numbers import numbered
 from netfold.topologies.spec import load_fabric, parse_fabric
 from tests.controller.deployment import MemberStream, code_of, served
 from tests.controller.test_processes import operating

@@ -13,7 +13,7 @@ from netfold.controller.lifecycle.member_status import CallStatus, MemberStatus,
 from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
 from netfold.controller.service.hang import diagnose
 from netfold.controller.service.hang_view import Cause, Diagnosis, JobView, MemberView, Refusal
-from netfold.controller.service.open_slots import OpenSlots
+from netfold.controller.service.slot_reading import OpenSlots
 from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol import netfold_pb2 as pb
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from netfold.controller.jobs.revisions import REVISIONS, TERMS, Revision
 from netfold.controller.switches import tables
+from netfold.controller.switches.base_entries import revision_entry, revisions_in
 from netfold.controller.switches.entries import Contents, Entity
 from netfold.controller.switches.install import (
     MAX_BATCH,
@@ -22,7 +23,6 @@ from netfold.controller.switches.install import (
     phase_of,
     write_batches,
 )
-from netfold.controller.switches.revision_entry import revision_entry, revisions_in
 from netfold.controller.switches.tables import Sender
 from netfold.protocol.wire import Kind
 

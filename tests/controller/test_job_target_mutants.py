@@ -18,7 +18,7 @@ apply(MUTANTS[sys.argv[1]])
 sys.exit(pytest.main(["{PROOFS}", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", ""]))
 """
 
-RULES, ENTRIES = "features/targets/requirements.py", "features/targets/feature.py"
+RULES = ENTRIES = "features/targets/feature.py"
 ALLOCATION, EPOCHS, MEMBERS = "lifecycle/allocation.py", "lifecycle/epochs.py", "lifecycle/members.py"
 CHANGES = (
     ("the file's off is ignored", RULES, "if file.targets is TargetsOption.OFF:", "if False:"),

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from netfold.controller.features.registry import FEATURES
-from netfold.controller.features.targets.requirements import decide_targets
+from netfold.controller.features.targets.feature import decide_targets
 from netfold.controller.jobs.file import JobError, TargetsOption, resolve_job
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
 from netfold.controller.lifecycle.allocation import AllocationState, allocate

@@ -12,7 +12,7 @@ import pytest
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.submitter import LastingLimitError, LimitError, Submitter, TenantLimits
 from netfold.controller.service.access import AccessRefusal
-from netfold.controller.service.call_rates import MAX_DELAY_S, CallRates
+from netfold.controller.service.access_control import MAX_DELAY_S, CallRates
 from netfold.controller.service.identities import Identity, Role
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, ready

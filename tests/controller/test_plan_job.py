@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.submitter import LimitError, Submitter, TenantLimits
+from netfold.controller.jobs.token_buckets import WITHIN_S, PlanningBudget
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.operator.plan_command import app
 from netfold.controller.operator.status_commands import usage
-from netfold.controller.scheduling.planning_budget import WITHIN_S, PlanningBudget
 from netfold.controller.switches import failed_elements
 from netfold.controller.switches.failed_elements import FailedElements, element_named
 from netfold.protocol import netfold_pb2 as pb

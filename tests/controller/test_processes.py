@@ -402,7 +402,7 @@ async def test_what_ends_the_controller_from_within_is_in_its_log(tmp_path):
 
 @pytest.mark.slow
 async def test_a_standby_leads_once_the_leader_steps_down_which_leads_again_without_one(tmp_path):
-    pauses = "from netfold.controller.service import leading; leading.STEP_DOWN_S = {}; "
+    pauses = "from netfold.controller.service import leadership; leadership.STEP_DOWN_S = {}; "
     async with operating(tmp_path) as operator, operator.controller(prelude=pauses.format(600)) as first:
         await operator.serves(first)
         assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0

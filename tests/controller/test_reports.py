@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from netfold.controller.lifecycle.member_status import MemberStatus, Progress, TreeProgress
-from netfold.controller.operator.top import Snapshot, document
-from netfold.controller.operator.top_screen import screen
+from netfold.controller.operator.top import Snapshot, document, screen
 from netfold.controller.service.metrics import ControllerCollector
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import single_switch

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from netfold.controller.health import reroute_policy
+from netfold.controller.health import reroute
 from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.records import AllocatedTree
 from netfold.controller.lifecycle.capacity import background_of
@@ -232,6 +232,6 @@ def test_two_jobs_never_chase_each_other(fabric: Fabric, seed: int):
     for name in world.jobs:
         times = [at for at, moved in world.moves if moved == name]
         assert len(times) <= 9
-        assert all(b - a >= reroute_policy.DWELL_S for a, b in itertools.pairwise(times))
+        assert all(b - a >= reroute.DWELL_S for a, b in itertools.pairwise(times))
     loads = background_of(world.all()).links
     assert all(load <= fabric.link(*k).rate * (1 + 1e-9) for k, load in loads.items())

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from netfold.controller.health import reroute_policy
+from netfold.controller.health import reroute
 from netfold.controller.health.link_loads import Link
-from netfold.controller.health.reroute_policy import MIN_GAIN
+from netfold.controller.health.reroute import MIN_GAIN
 from netfold.controller.jobs.records import JobState
 from netfold.controller.switches.port_counters import PORT_RX, cell
 from netfold.topologies.fabric import Fabric
@@ -32,7 +32,7 @@ from too high a load stays there, until FREED_FRACTION of a link is free again."
 def _short_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each further move waits twice as long as the one before, up to 80 s: on a busy machine for minutes."""
     for name, seconds in {"DWELL_S": 1.0, "MAX_DWELL_S": 4.0, "RETRY_S": 0.5, "MAX_RETRY_S": 4.0}.items():
-        monkeypatch.setattr(reroute_policy, name, seconds)
+        monkeypatch.setattr(reroute, name, seconds)
 
 
 @pytest.fixture(scope="module")

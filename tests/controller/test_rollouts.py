@@ -27,7 +27,7 @@ from netfold.controller.jobs.store import SCHEMA_BEFORE, Store
 from netfold.controller.jobs.stored_fabric import fabric_text
 from netfold.controller.jobs.withdrawal import Intent
 from netfold.controller.lifecycle.events import MaintenanceRequested
-from netfold.controller.operator.rollout_command import app as rollout_app
+from netfold.controller.operator.fabric_commands import rollout as rollout_app
 from netfold.controller.scheduling.maintenance import MAX_HOLD_S
 from netfold.controller.switches.finsy_adapter import read_schema
 from netfold.controller.switches.stored_programs import ProgramFiles, read_pipeline, with_stored_programs

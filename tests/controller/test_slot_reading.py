@@ -19,9 +19,9 @@ from netfold.controller.jobs.records import AllocatedTree
 from netfold.controller.lifecycle.member_status import Progress, TreeProgress
 from netfold.controller.operator.job_commands import app as job_app
 from netfold.controller.planning.plan import Edge, Tree
-from netfold.controller.service.open_slots import OpenSlots, read_open_slots
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import service_of
+from netfold.controller.service.slot_reading import OpenSlots, read_open_slots
 from netfold.controller.switches.management import SlotView
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.wire import Kind

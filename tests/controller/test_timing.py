@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from netfold.controller.lifecycle.member_assignment import pace_of, timing_of
 from netfold.controller.lifecycle.packet_model import PacketModel
-from netfold.controller.lifecycle.timing import pace_of, timing_of
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.switches.devices import Device, SwitchTarget

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
-from netfold.controller.lifecycle.admission_entries import MAX_ENTRIES, MAX_ENTRIES_OF_CHIPS
+from netfold.controller.lifecycle.switch_requirements import MAX_ENTRIES, MAX_ENTRIES_OF_CHIPS
 from netfold.controller.lifecycle.tree_numbers import MAX_TREES
 from netfold.controller.operator.controller_commands import run_controller
 from netfold.controller.switches.base_entries import BaseEntries

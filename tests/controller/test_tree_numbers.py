@@ -16,10 +16,10 @@ import pytest
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.admission_entries import MAX_ENTRIES, AdmissionEntries
 from netfold.controller.lifecycle.capacity import RefusedError
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.packet_model import PacketModel
+from netfold.controller.lifecycle.switch_requirements import MAX_ENTRIES, AdmissionEntries
 from netfold.controller.lifecycle.tree_numbers import MAX_TREES, UDP_PORTS, TreeNumbers, free_udp_port
 from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
 from netfold.controller.planning.validate import add_loads

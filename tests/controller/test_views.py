@@ -23,8 +23,7 @@ from netfold.controller.health.counters import Counters
 from netfold.controller.jobs.records import JobState
 from netfold.controller.operator.job_commands import jobs_table
 from netfold.controller.operator.job_text import MAX_LINES, job_lines
-from netfold.controller.operator.top import Snapshot, document
-from netfold.controller.operator.top_screen import screen, share_lines
+from netfold.controller.operator.top import Snapshot, document, screen, share_lines
 from netfold.controller.service.metrics import ControllerCollector
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.switch_health import Health

@@ -11,7 +11,7 @@ import pytest
 
 LONG_TURN = """
 import asyncio, time
-from netfold.controller.service.systemd import SystemdNotifier
+from netfold.controller.service.watchdog import SystemdNotifier
 from netfold.controller.service.watchdog import watched_loop
 
 steps = []

@@ -23,7 +23,7 @@ from netfold.controller.jobs.lookup import default_job
 from netfold.controller.planning.plan import JobSpec, Loads, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.evaluation.core.experiment import Experiment
-from netfold.evaluation.papers.netreduce.experiment import NetReduce
+from netfold.evaluation.papers.netreduce import NetReduce
 from netfold.evaluation.testbed.arrivals import ArrivalRow, Arrivals
 from netfold.evaluation.testbed.balance import Balance, BalanceRow
 from netfold.evaluation.testbed.fairness.experiment import Fairness

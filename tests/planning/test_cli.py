@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from netfold.cli import build
 from netfold.controller.jobs.file import JobError, resolve_job
-from netfold.controller.jobs.lookup import default_job, example_names, load_job
+from netfold.controller.jobs.lookup import EXAMPLES, default_job, load_job
 from netfold.controller.planning.planner import SchemeComparison, make_plan
 from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.evaluation.papers.inart import INART
@@ -221,7 +221,7 @@ def test_a_job_that_cannot_have_its_least_rate_exits_with_3(tmp_path: Path) -> N
     assert "below its min_rate" in table
 
 
-@pytest.mark.parametrize("name", example_names())
+@pytest.mark.parametrize("name", sorted(p.stem for p in EXAMPLES.glob("*.yaml")))
 def test_every_committed_example_plans(name: str) -> None:
     fabric = load_fabric(name)
     assert make_plan(fabric, default_job(fabric).spec).rate > 0

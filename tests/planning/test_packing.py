@@ -14,13 +14,18 @@ from itertools import combinations
 
 import pytest
 
-from netfold.controller.planning.column_generation import TreePacking, generate, solve_packing
 from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.tree_columns import TreeColumn
-from netfold.controller.planning.tree_packing import ROUNDS, choose_trees
+from netfold.controller.planning.tree_packing import (
+    ROUNDS,
+    TreePacking,
+    choose_trees,
+    generate,
+    solve_packing,
+)
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.generators import fat_tree, leaf_spine
 from tests.planning.asymmetric_cases import AsymmetricCase, asymmetric_case

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Controllers that share a store in a simulated etcd. One leads, and the others stand by, by the daemon's own
-turns (controller/service/leading.py)."""
+turns (controller/service/leadership.py)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from netfold.controller.jobs.engine import StoreUnavailableError
 from netfold.controller.jobs.etcd_engine import EtcdEngine
 from netfold.controller.jobs.store import Store
 from netfold.controller.jobs.stored_fabric import fabric_text
-from netfold.controller.service.leadership import Leadership
-from netfold.controller.service.leading import End, lead_until_end, take_turns
+from netfold.controller.service.leadership import End, Leadership, lead_until_end, take_turns
 from netfold.controller.service.servicer import service_of
 from netfold.controller.service.watchdog import MAX_PERIOD_S
 from tests.simulation.etcd_channel import Link, runtime_of

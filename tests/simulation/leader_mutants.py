@@ -66,7 +66,7 @@ LEADER_MUTANTS = (
     ),
     Mutant(
         "a commit that failed in memory stays in etcd until the next one",
-        "service/leading.py",
+        "service/leadership.py",
         "        with contextlib.suppress(StoreError), store.change():\n",
         "        with contextlib.suppress(StoreError):\n",
         "a commit is made, its answer is lost, and nothing else is ever committed",

@@ -14,8 +14,7 @@ from tests.simulation.upgrade_mutants import UPGRADE_MUTANTS
 
 MIGRATIONS = "scheduling/migration_scheduler.py"
 STATES = "lifecycle/states.py"
-FEATURE_ENTRIES = "lifecycle/feature_entries.py"
-SWITCH_PROGRESS = "lifecycle/switch_progress.py"
+ENTRY_PROGRESS = "lifecycle/entry_progress.py"
 MEMBERS = "lifecycle/members.py"
 CORE = "core.py"
 
@@ -260,14 +259,14 @@ MUTANTS = (
     ),
     Mutant(
         "a RoCE job fails while only the disk has not taken that it is connected",
-        FEATURE_ENTRIES,
+        ENTRY_PROGRESS,
         "            self._await(name, version)\n        if unfinished:\n",
         "            self._states.end(name, JobState.FAILED, 'late')\n            return\n        if unfinished:\n",
         "the disk is full when the connections of a RoCE job are installed",
     ),
     Mutant(
         "a RoCE job fails whose connections a switch does not take, and does not move",
-        FEATURE_ENTRIES,
+        ENTRY_PROGRESS,
         "self._states.strand(name, why, unfinished)",
         "self._states.end(name, JobState.FAILED, why)",
         "a spine hangs before a RoCE job's connections are installed",
@@ -349,7 +348,7 @@ BUSY_MUTANTS = (
     ),
     Mutant(
         "a slow switch is taken for one that refuses",
-        SWITCH_PROGRESS,
+        ENTRY_PROGRESS,
         "        return any(h.preempted or (h.reached and h.refusals >= MIN_REFUSALS) for h in found)",
         "        return bool(switches)",
     ),

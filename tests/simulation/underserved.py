@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from netfold.controller.health.link_room import MIN_KEPT_FRACTION
-from netfold.controller.health.reroute_policy import MIN_GAIN
+from netfold.controller.health.reroute import MIN_GAIN
 from netfold.controller.jobs.file import Reroute
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.capacity import background_of

@@ -11,8 +11,8 @@ from statistics import median
 from typing import Any
 
 from netfold.controller.jobs.lookup import default_job
+from netfold.controller.lifecycle.member_assignment import timing_of
 from netfold.controller.lifecycle.packet_model import PacketModel
-from netfold.controller.lifecycle.timing import timing_of
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.switches.fabric_config import FabricConfig

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from netfold.testbed import driver_load, testbed
-from netfold.testbed.driver_load import MAX_IDLE_SHARE, DriverLoad, measure_drivers
+from netfold.testbed import chips, testbed
+from netfold.testbed.chips import MAX_IDLE_SHARE, DriverLoad, measure_drivers
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.testbed import Testbed
 
@@ -27,10 +27,10 @@ def write(proc: Path, pid: int, name: str, parent: int, ticks: int) -> None:
 
 
 def test_only_the_drivers_of_these_switches_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_load, "_PROC", tmp_path)
-    monkeypatch.setattr(driver_load, "_TICKS_PER_S", 100)
+    monkeypatch.setattr(chips, "_PROC", tmp_path)
+    monkeypatch.setattr(chips, "_TICKS_PER_S", 100)
     now = [50.0]
-    monkeypatch.setattr(driver_load.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(chips.time, "monotonic", lambda: now[0])
 
     def use(ticks: int) -> None:
         write(tmp_path, 11, "tofino-model", PAIR, 1000 + ticks)
@@ -45,7 +45,7 @@ def test_only_the_drivers_of_these_switches_count(tmp_path: Path, monkeypatch: p
 
     use(0)
     load = measure_drivers([PAIR, None], sleep)
-    assert load.busy == pytest.approx(1.5 / driver_load.SAMPLE_S)
+    assert load.busy == pytest.approx(1.5 / chips.SAMPLE_S)
     assert load.processors == os.cpu_count()
 
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from netfold.testbed.roce import lab as lab_module
-from netfold.testbed.roce.clocks import ClockError, find_wrong_clocks
 from netfold.testbed.roce.image import Image
 from netfold.testbed.roce.lab import Lab
+from netfold.testbed.roce.machine import ClockError, find_wrong_clocks
 from netfold.topologies.spec import load_fabric
 
 

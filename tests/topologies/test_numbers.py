@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netfold.topologies import generators as g
+from netfold.topologies.address_assignment import Numbers, numbered
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch
-from netfold.topologies.numbers import Numbers, numbered
 from netfold.topologies.spec import fabric_from_spec, parse_fabric, spec_text
 from tests.simulation.fabric_file import without
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from netfold.topologies.address_assignment import Numbers, numbered
 from netfold.topologies.fabric import FabricError
-from netfold.topologies.numbers import Numbers, numbered
 from netfold.topologies.pinning import pinned_text
 from netfold.topologies.spec import parse_fabric
 

@@ -14,8 +14,13 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 import torch.distributed as dist  # noqa: E402
 
 from netfold.evaluation.speed.torch_ddp import rank  # noqa: E402
-from netfold.evaluation.speed.torch_ddp.rank import distributed, measure, model_of, training_step  # noqa: E402
-from netfold.evaluation.speed.torch_ddp.ring import RingReduceScatter  # noqa: E402
+from netfold.evaluation.speed.torch_ddp.rank import (  # noqa: E402
+    RingReduceScatter,
+    distributed,
+    measure,
+    model_of,
+    training_step,
+)
 from tests.torch.world import World  # noqa: E402
 
 RANKS, PARAMETERS, LAYERS, STEPS = 3, 1_200_000, 2, 6

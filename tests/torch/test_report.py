@@ -16,8 +16,12 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 
 import torch.distributed as dist  # noqa: E402
 
-from netfold.traffic.pytorch.report import RankTimes, TrainingReport, summarize  # noqa: E402
-from netfold.traffic.pytorch.reporter import write  # noqa: E402
+from netfold.traffic.pytorch.report import (  # noqa: E402
+    RankTimes,
+    TrainingReport,
+    summarize,
+    write,
+)
 from netfold.traffic.pytorch.step_times import CallTime, StepTime, covered, step_time  # noqa: E402
 from netfold.traffic.pytorch.tensor_call import NetworkUse  # noqa: E402
 from tests.torch.world import free_port, world  # noqa: E402

@@ -14,8 +14,7 @@ import pytest
 
 from netfold.controller.jobs.records import JobState, Member
 from netfold.controller.lifecycle.member_status import MemberStatus, OpenStream, Progress, TreeProgress
-from netfold.controller.observation.member_reports import RecentGoodput, straggler
-from netfold.controller.observation.member_rows import MEMBERS_PER_LOOK, MemberRows
+from netfold.controller.observation.member_rows import MEMBERS_PER_LOOK, MemberRows, RecentGoodput, straggler
 from netfold.controller.recording.lines import State, merge
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import single_switch

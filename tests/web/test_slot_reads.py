@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from netfold.controller.service.call_rates import DEFAULT_CALLS_S
+from netfold.controller.service.access_control import DEFAULT_CALLS_S
 from netfold.controller.web import slot_reads
 from netfold.controller.web.slot_reads import ReadPace, SlotRequest
 from netfold.controller.web.source import ControllerSource, RecordingReplay

@@ -112,8 +112,8 @@ class Collectives:
     """The calls of a group's rank: of the world, or of a group with a job of its own. Groups of all ranks without one
     share the world's session, which the world owns; their collectives must be called in the same order at all ranks.
 
-    A door of torch (group.py, backend.py) inherits them. They are all that torch dispatches to Python in either door:
-    for the others C++ would run Gloo with the interpreter's lock held, and Gloo's thread may wait for that lock.
+    A door of torch (create_group.py, backend.py) inherits them. They are all that torch dispatches to Python in either
+    door: for the others C++ would run Gloo with the interpreter's lock held, and Gloo's thread may wait for that lock.
     `_gloo_group` is a group of C++ alone, whose methods release the lock.
     """
 

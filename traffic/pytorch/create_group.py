@@ -18,9 +18,8 @@ from torch.torch_version import TorchVersion
 from netfold.protocol.connection import ConnectError
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
-from netfold.traffic.pytorch.collectives import Collectives, collectives_of
+from netfold.traffic.pytorch.collectives import Collectives, collectives_of, register_backend
 from netfold.traffic.pytorch.flight_recorder import FlightRecorder
-from netfold.traffic.pytorch.group import NetfoldGroup
 from netfold.traffic.pytorch.kept_job import Succession
 from netfold.traffic.pytorch.options import TorchOptions
 from netfold.traffic.pytorch.reconfigurable import ReconfigurableGroup
@@ -168,3 +167,13 @@ def _gloo_devices(own: str) -> list[Any]:
         return [gloo.create_device(interface=name) for name in interfaces]
     address = bindable(own) if own else "0.0.0.0"
     return [gloo.create_default_device() if address == "0.0.0.0" else gloo.create_device(hostname=address)]
+
+
+class NetfoldGroup(Collectives, dist.ProcessGroup):  # type: ignore[misc]
+    """The door for PyTorch before 2.14, whose backends cannot be classes of Python: a process group of its own.
+    `parts`: of Collectives."""
+
+    def __init__(self, options: Any, *parts: Any) -> None:
+        dist.ProcessGroup.__init__(self, options.group_rank, options.group_size)
+        Collectives.__init__(self, options, *parts)
+        register_backend(self, dist.ProcessGroup.BackendType.GLOO, self._gloo_backend)

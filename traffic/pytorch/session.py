@@ -22,7 +22,7 @@ from netfold.traffic.membership.process_jobs import EnteredJob
 from netfold.traffic.pytorch.flight_recorder import FlightEntry, FlightRecorder
 from netfold.traffic.pytorch.joining import join_or_agree_on_gloo
 from netfold.traffic.pytorch.rendezvous import RankLayout
-from netfold.traffic.pytorch.reporter import NoReporter, Reporter, StoreReporter
+from netfold.traffic.pytorch.report import NoReporter, Reporter, StoreReporter
 from netfold.traffic.pytorch.step_times import CallTime
 from netfold.traffic.pytorch.tensor_call import NetworkUse, Reducer, TensorCall, can_continue
 from netfold.traffic.pytorch.work import NetfoldWork

@@ -21,15 +21,19 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp._fully_shard._fsdp_api import ReduceScatter
 from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 import netfold
-from netfold.evaluation.speed.torch_ddp.ring import RingReduceScatter
 from netfold.testbed.processor_load import processor_seconds
 from netfold.traffic.pytorch.gradients import compress_gradients
 from netfold.traffic.pytorch.prefetch import prefetch_parameters
+
+_FSDP_HOOKS = (None, "quarter", "ring")
+
+_BATCH, _CLASSES, _INPUTS = 8, 10, 64
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,6 @@ TRANSPORTS = {
     "netfold-half": TrainingTransport("netfold", "half"),
     "netfold-quarter": TrainingTransport("netfold", "quarter", "quarter"),
 }
-_FSDP_HOOKS = (None, "quarter", "ring")
-_BATCH, _CLASSES, _INPUTS = 8, 10, 64
 
 
 def model_of(parameters: int, layers: int) -> nn.Sequential:
@@ -257,3 +259,40 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+class RingReduceScatter(ReduceScatter):  # type: ignore[misc]
+    """FSDP2's reduce-scatter in n - 1 steps: in each a rank passes a block on, and adds the one that it gets.
+
+    For `set_custom_reduce_scatter`. Sums and averages only.
+    """
+
+    def allocate(
+        self, size: Sequence[int | torch.SymInt], *, dtype: torch.dtype, device: torch.device
+    ) -> torch.Tensor:
+        return torch.empty(*size, dtype=dtype, device=device)
+
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        op: dist.ReduceOp | dist.ReduceOp.RedOpType,
+        async_op: bool = False,
+    ) -> None:
+        """Changes `input_tensor`. Raises ValueError for another operation."""
+        if op not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
+            raise ValueError(f"the ring adds and averages; got {op}")
+        rank, size = group.rank(), group.size()
+        blocks = input_tensor.chunk(size)
+        got = torch.empty_like(output_tensor)
+        for step in range(1, size):
+            sending = dist.isend(blocks[(rank - step) % size], group=group, group_dst=(rank + 1) % size)
+            receiving = dist.irecv(got, group=group, group_src=(rank - 1) % size)
+            for work in (receiving, sending):
+                if work is not None:
+                    work.wait()
+            blocks[(rank - step - 1) % size].add_(got)
+        output_tensor.copy_(blocks[rank])
+        if op == dist.ReduceOp.AVG:
+            output_tensor.div_(size)

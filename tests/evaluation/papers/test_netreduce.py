@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.cli import build
-from netfold.evaluation.papers.netreduce.cost_model import CostGrid, conditions, cost_rows
+from netfold.evaluation.papers.netreduce import CostGrid, conditions, cost_rows
 
 
 @pytest.fixture(scope="module")

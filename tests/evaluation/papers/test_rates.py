@@ -17,7 +17,7 @@ from netfold.evaluation.papers.cli import app as reproduce_app
 from netfold.evaluation.papers.grid import GRID
 from netfold.evaluation.papers.inart import FIGURES, INART
 from netfold.evaluation.papers.inart_derived import derived, derived_rows, derived_table
-from netfold.evaluation.papers.rate_point import RatePoint
+from netfold.evaluation.papers.rate_figure import RatePoint
 from netfold.evaluation.papers.rates import InArt
 
 

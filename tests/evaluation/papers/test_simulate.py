@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from netfold.cli import build
-from netfold.simulator.command.jobs import read_jobs
 from netfold.simulator.command.show import spread
+from netfold.simulator.command.simulation_spec import read_jobs
 from netfold.topologies.spec import load_fabric
 from netfold.topologies.yaml_locations import SpecError
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Waits until switches hold the entries that features add to jobs that run, such as the connections of RoCE workers. A
-job moves away from a switch that does not take them."""
+"""Answers whether switches hold the entries of a job: those of its trees, and those that features add while it runs,
+such as the connections of RoCE workers. A job moves away from a switch that does not take its entries."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_registry import JobRegistry
-from netfold.controller.lifecycle.switch_progress import SwitchProgress
+from netfold.controller.switches.fleet import Fleet
 
 log = logging.getLogger(__name__)
+
+MIN_REFUSALS = 3
+"""Number of consecutive writes that a switch refuses, after which its refusal counts as final."""
 
 
 class JobStates(Protocol):
@@ -109,3 +112,29 @@ def _pending(job: JobRecord) -> list[Feature]:
 
 def _names(pending: list[Feature]) -> str:
     return " and ".join(feature.pending_entries for feature in pending)
+
+
+class SwitchProgress:
+    """Compares the versions of the desired state that switches hold with those that jobs wait for."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def of(self, job: JobRecord) -> list[str]:
+        """All switches that hold entries of a job."""
+        return sorted(job.nodes & self._fleet.sessions.keys())
+
+    def unfinished(self, job: JobRecord, version: int) -> list[str]:
+        """Switches of the new placement of the job that do not hold this version."""
+        new = self.of(job.model_copy(update={"previous": None}))
+        return [s for s in new if not self._fleet.holds(s, version)]
+
+    def are_refusing(self, switches: list[str]) -> bool:
+        """Whether one of the switches is connected and refuses. A slow switch takes the entries later. A switch that is
+        not connected takes them when it is back, or the failure monitor gives it up."""
+        found = map(self._fleet.health, switches)
+        return any(h.preempted or (h.reached and h.refusals >= MIN_REFUSALS) for h in found)
+
+    def listed(self, switches: list[str]) -> str:
+        """The switches with their last errors."""
+        return "; ".join(f"{s}: {self._fleet.health(s).error or 'it is too busy'}" for s in switches)

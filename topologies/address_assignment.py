@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of hosts and switches: addresses, prefixes, loopbacks, device ids and ports.
+"""Assigns the numbers of hosts and switches: addresses, prefixes, loopbacks, device ids and ports.
 
 A fabric's file may give them. The others are unused ones, in the fabric's order:
 
