@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "check.h"
 #include "fake_controller.h"
 #include "fake_verbs.h"
@@ -125,7 +126,9 @@ static void *work(void *given) {
     free(array);
     free(before);
     if (!p->at_once) pthread_barrier_wait(p->end);
+    double left_at = nr_now();
     nr_leave(worker);
+    CHECK(nr_now() - left_at < 25, "rank %d waits on leaving although all others have left", p->rank);
     return NULL;
 }
 

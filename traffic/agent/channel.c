@@ -86,7 +86,7 @@ int na_send(struct na_channel *c, uint32_t type, const void *body, size_t size) 
     struct na_header header = {type, (uint32_t)size};
     struct iovec parts[2] = {{&header, sizeof header}, {(void *)(uintptr_t)body, size}};
     pthread_mutex_lock(&c->lock);
-    int result = c->has_left ? -1 : send_parts(c, parts);
+    int result = c->has_left ? 0 : send_parts(c, parts);
     c->has_left |= type == NA_LEAVE;
     pthread_mutex_unlock(&c->lock);
     return result;

@@ -26,7 +26,7 @@ struct na_message {
 struct na_channel *na_channel_open(int stream);
 void na_channel_close(struct na_channel *channel);
 
-/* 0, or -1: the agent is gone, does not read, or the worker has sent NA_LEAVE. */
+/* 0, or -1: the agent is gone, or does not read. Drops what comes after NA_LEAVE. */
 int na_send(struct na_channel *channel, uint32_t type, const void *body, size_t size);
 int na_send_text(struct na_channel *channel, uint32_t type, const char *text);
 
