@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -33,7 +34,15 @@ from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.finsy_adapter import log_state_changes_only
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import DEADLINE_S, Deployment, MemberStream, asked, deployed, ready
+from tests.controller.deployment import (
+    DEADLINE_S,
+    TIMEOUTS,
+    Deployment,
+    MemberStream,
+    asked,
+    deployed,
+    ready,
+)
 
 SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 2000\n"
 
@@ -200,6 +209,9 @@ async def test_a_switch_that_refuses_every_stream_is_one_line_of_log_and_a_reaso
         assert warning.startswith("s1 (")
 
 
+HASTY = replace(TIMEOUTS, restart=0.8)
+
+
 @asynccontextmanager
 async def other_primary(deployment: Deployment) -> AsyncIterator[None]:
     """Another controller is primary at s1, and has been for longer than a switch may be unreachable. It writes
@@ -218,7 +230,7 @@ async def other_primary(deployment: Deployment) -> AsyncIterator[None]:
 
 
 async def test_a_controller_that_takes_a_switch_away_fails_no_job_of_it(tmp_path):
-    async with ready(single_switch(2), tmp_path) as deployment:
+    async with ready(single_switch(2), tmp_path, timeouts=HASTY) as deployment:
         await deployment.run(SPEC)
         switch, health = deployment.switches["s1"], deployment.controller.switches.fleet.health("s1")
         before = switch.entries()
@@ -230,12 +242,12 @@ async def test_a_controller_that_takes_a_switch_away_fails_no_job_of_it(tmp_path
 
 
 async def test_a_switch_that_goes_away_after_it_was_taken_away_fails_its_job(tmp_path):
-    async with ready(single_switch(2), tmp_path) as deployment:
+    async with ready(single_switch(2), tmp_path, timeouts=HASTY) as deployment:
         await deployment.run(SPEC)
         async with other_primary(deployment):
             await deployment.switches["s1"].stop()
         await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-        assert "switch s1 is unreachable for 3 s" in deployment.job("job").reason
+        assert "switch s1 is unreachable for 0.8 s" in deployment.job("job").reason
 
 
 async def test_a_tool_reads_beside_the_controller_and_never_replaces_it(tmp_path):

@@ -14,6 +14,7 @@ from typing import cast
 import grpc
 from typer.testing import CliRunner
 
+from netfold.controller.health import slot_access
 from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.records import AllocatedTree
 from netfold.controller.lifecycle.member_status import Progress, TreeProgress
@@ -58,7 +59,7 @@ async def test_a_slot_is_read_at_its_register_and_names_the_children(tmp_path):
         assert (await stub.ReadSlot(_request(slot=4))).epoch == 0
 
 
-async def test_what_is_no_slot_is_refused(tmp_path):
+async def test_what_is_no_slot_is_refused(tmp_path, monkeypatch):
     async with _job(tmp_path) as (deployment, stub):
         slots = deployment.job("job").placement.trees[0].slots
         for request, code in (
@@ -69,6 +70,7 @@ async def test_what_is_no_slot_is_refused(tmp_path):
         ):
             assert await code_of(stub.ReadSlot(request)) == code
         deployment.switches["s1"].on_packet_out = lambda packet: None
+        monkeypatch.setattr(slot_access, "ANSWER_TIMEOUT_S", 0.3)
         assert await code_of(stub.ReadSlot(_request())) == grpc.StatusCode.ABORTED
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from netfold.protocol.wire import Flag, Kind, Packet, Verdict
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
+from netfold.traffic.packets import transport
 from netfold.traffic.packets.transport import TransportError
 from netfold.traffic.server.server import ParameterServer
 from tests.traffic.serving import serving
@@ -192,7 +193,8 @@ def test_an_assignment_of_the_same_epoch_keeps_the_slots():
         assert Packet.parse(one.recv(2000)).lane == (12,) * 4
 
 
-def test_a_port_that_is_taken_is_an_error_that_names_it():
+def test_a_port_that_is_taken_is_an_error_that_names_it(monkeypatch):
+    monkeypatch.setattr(transport, "_FREED_WITHIN_S", 0.2)
     with (
         running(),
         pytest.raises(TransportError, match=f"no UDP socket at {SERVER}:{PORT}: Address already in use"),

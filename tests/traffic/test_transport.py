@@ -17,6 +17,7 @@ import pytest
 from netfold.traffic.errors import AllReduceTimeoutError
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.membership.base import StaticMembership
+from netfold.traffic.packets import transport
 from netfold.traffic.packets.job_port import EpochSockets, JobPort
 from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint, check_mtu, drop_pending
 from netfold.traffic.worker.worker import Worker
@@ -57,7 +58,8 @@ def test_a_port_that_an_ended_job_is_about_to_free_is_awaited():
         ending.join()
 
 
-def test_a_process_takes_its_port_for_all_of_its_roots_and_no_other_process_gets_it():
+def test_a_process_takes_its_port_for_all_of_its_roots_and_no_other_process_gets_it(monkeypatch):
+    monkeypatch.setattr(transport, "_FREED_WITHIN_S", 0.2)
     with held(LOCAL, ROOTS):
         for local in (LOCAL, "0.0.0.0"):
             with pytest.raises(TransportError, match="Address already in use"), held(local, ROOTS[:1]):
