@@ -29,7 +29,7 @@ def cache_dir() -> Path:
     return default_cache_dir()
 
 
-@pytest.fixture(params=["packet", "xdp", "dpdk"])
+@pytest.fixture(params=["packet", "xdp", pytest.param("dpdk", marks=pytest.mark.slow)])
 def kind(request: pytest.FixtureRequest) -> str:
     """The kind of a switch's ports on interfaces."""
     name: str = request.param

@@ -22,6 +22,8 @@ DATA = 0x88B5
 NETWORK, AND_LOCKED_MEMORY = 0x3000, 0x7000
 Start = Callable[..., SwitchProcess]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def namespace() -> Iterator[Namespace]:

@@ -123,6 +123,7 @@ def ring_bytes(switch: SwitchProcess) -> int:
 
 
 @packet_only
+@pytest.mark.slow
 def test_rings_of_many_ports_share_their_memory(
     namespace: Namespace, start: Callable[..., SwitchProcess]
 ) -> None:
@@ -149,7 +150,7 @@ def test_rings_of_many_ports_share_their_memory(
     [
         pytest.param((), marks=pytest.mark.slow),
         ("--gso",),
-        ("--gso", "--port-rate", "2=1gbit", "--port-queue", "2=64"),
+        pytest.param(("--gso", "--port-rate", "2=1gbit", "--port-queue", "2=64"), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize(

@@ -133,6 +133,7 @@ async def test_a_withdrawal_leaves_with_its_element_and_a_name_with_two_meanings
         assert [w.element for w in deployment.store.withdrawals()] == ["h1-s1"]
 
 
+@pytest.mark.slow
 async def test_jobs_go_on_while_a_real_controller_takes_another_file(tmp_path):
     """The commands, the members' streams and the files of an operator."""
 

@@ -174,7 +174,7 @@ def test_hosts_links_take_no_turn_and_a_lost_probe_is_followed_up_at_once(tmp_pa
 @pytest.mark.parametrize(
     ("jobs_use", "within_s"),
     [
-        pytest.param(frozenset((LINK,)), 3, id="it alone"),
+        pytest.param(frozenset((LINK,)), 3, id="it alone", marks=pytest.mark.slow),
         pytest.param(MANY, 3, id="it and others", marks=pytest.mark.slow),
         pytest.param(frozenset(), 60, id="none"),
         pytest.param(HALF, 60, id="half", marks=pytest.mark.slow),

@@ -236,9 +236,8 @@ async def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
             assert (await operator.run("job", "cancel", "job"))[0] == 0
 
 
-@pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=[] if what == "loop" else [pytest.mark.slow]) for what in HANGS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("what", HANGS)
 async def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
     async with (
         operating(tmp_path) as operator,

@@ -161,7 +161,7 @@ class _LinksOf:
         return "spine1" in link and _blobs(self._deployment)["spine1"] == NEXT.blob
 
 
-@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.slow)])
 async def test_a_switch_whose_links_are_down_with_its_program_fails_its_check(
     tmp_path, monkeypatch, restarts
 ):

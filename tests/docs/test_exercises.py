@@ -65,6 +65,7 @@ def system() -> Iterator[Testbed]:
 
 @pytest.mark.root
 @pytest.mark.mininet
+@pytest.mark.slow
 def test_a_gradient_made_field_by_field_is_added_up(system: Testbed):
     sums = [
         command_of_host(system, host, sys.executable, SOLUTIONS / "gradient.py", "sandbox", host, value)
@@ -162,6 +163,7 @@ def own_window(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solution", "said"),
     [("", "own: 20% of the link, 0.0 chunks in the queue, 0 losses"), ("own.c", "own: 100% of the link")],

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -95,11 +95,11 @@ def _path(came: list[tuple[int, str]], index: int) -> str:
     return "\n".join(reversed(actions))
 
 
-def bounds(small: Iterable[object], large: Iterable[object], slow: Container[object] = ()) -> list[Any]:
-    """Cases of a test, of which long runs alone have the large ones."""
+def bounds(small: Iterable[object], large: Iterable[object] = ()) -> list[Any]:
+    """Cases of a test: make test has the first one, and long runs alone have the large ones."""
     marks = [pytest.mark.long, pytest.mark.timeout(1800)]
     return [
-        *(pytest.param(case, marks=[pytest.mark.slow] if case in slow else []) for case in small),
+        *(pytest.param(case, marks=[pytest.mark.slow] if i else []) for i, case in enumerate(small)),
         *(pytest.param(case, marks=marks) for case in large),
     ]
 

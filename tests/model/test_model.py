@@ -49,13 +49,6 @@ SMALL = {
     "three levels": System(THREE_LEVELS, window=1, slots=2, chunks=3),
 }
 
-SECONDS = (
-    "flat, 2 workers, W=2, epoch raised",
-    "flat, 3 workers, epoch raised",
-    "two levels, 2 workers and 1 at the root, W=2",
-)
-"""Names of the systems of SMALL whose check takes seconds."""
-
 LARGE = {
     "two levels, 2 workers and 1 at the root, epoch raised": System(
         two_levels(2, direct=1), window=1, slots=2, chunks=3, lives=RAISED
@@ -73,7 +66,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", bounds(SMALL, LARGE, slow=SECONDS))
+@pytest.mark.parametrize("name", bounds(SMALL, LARGE))
 def test_all_invariants_and_progress_hold_in_every_state(name: str, record_property: Callable[..., None]):
     assert prove((SMALL | LARGE)[name], 4_000_000, record_property).states > 100
 

@@ -30,7 +30,7 @@ def test_any_windows_finish_and_claim_no_slot_too_early(rules: Rules, record_pro
     record_property("steps", sum(map(len, graph.values())))
 
 
-@pytest.mark.parametrize("rules", SMALL[:3], ids=str)
+@pytest.mark.parametrize("rules", bounds(SMALL[:3]), ids=str)
 def test_without_the_rule_for_lower_chunks_workers_wait_for_each_other(rules: Rules):
     rules = dataclasses.replace(rules, fill_holes=False)
     with pytest.raises(Violation, match="progress"):

@@ -7,13 +7,18 @@ from __future__ import annotations
 import pytest
 
 from netfold.controller.lifecycle.member_status import MemberStatus, OpenStream
+from tests.simulation.mutants import MUTANTS
 from tests.simulation.regressions import SCENARIOS, job, regression
 from tests.simulation.run import run
 from tests.simulation.scenario import Scenario, Step, on_engine
 
+SLOW = pytest.mark.slow
+QUICK = {m.file: m.scenario for m in reversed(MUTANTS) if m.scenario}.values()
+"""One scenario for each file of which a scenario finds a mutant."""
 
-@pytest.mark.parametrize("engine", ["sqlite", pytest.param("etcd", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", SCENARIOS)
+
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("etcd", marks=SLOW)])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else SLOW) for n in SCENARIOS])
 def test_a_scenario_that_once_went_wrong(name, engine):
     outcome = run(on_engine(regression(name), engine))
     assert not outcome.violation, f"{outcome.violation}\n{outcome.history.tail(80)}"
@@ -22,7 +27,7 @@ def test_a_scenario_that_once_went_wrong(name, engine):
 SHORT, LONG = (Step(1.0, "submit", (job("a", "h1", "h3", work_s=work_s),)) for work_s in (1.0, 30.0))
 
 
-@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("is_after", [False, pytest.param(True, marks=SLOW)])
 @pytest.mark.parametrize(
     ("change", "number"),
     [

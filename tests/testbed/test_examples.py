@@ -75,6 +75,7 @@ def test_failure():
 
 @pytest.mark.root
 @pytest.mark.mininet
+@pytest.mark.slow
 def test_straggler():
     output = run("straggler")
     partial = re.search(r"^60 sums; (\d+) without h6", output, re.MULTILINE)
