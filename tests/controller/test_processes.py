@@ -221,6 +221,7 @@ async def test_health_checks_tell_the_leader_from_its_standby(tmp_path):
                 assert await status(other, "netfold.v1.Controller") == HealthCheckResponse.SERVING
 
 
+@pytest.mark.slow
 async def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
     async with operating(tmp_path) as operator, operator.controller() as first:
         await operator.serves(first)
@@ -316,7 +317,6 @@ async def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_s
                     await operator.serves(standby)
 
 
-@pytest.mark.slow
 async def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tmp_path):
     async with operating(tmp_path) as operator:
         own = f"unix:{operator.folder}/standby.sock"

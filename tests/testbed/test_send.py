@@ -90,6 +90,7 @@ async def test_no_worker_joins_a_sandbox_and_it_waits_for_none(tmp_path, monkeyp
         assert [m.unused for m in job.members] == [True, True]
         steps = (await stub.ExplainJob(pb.JobName(name="sandbox"))).steps
         assert any(step.startswith("It is a sandbox") for step in steps)
+        assert not any("targets" in step for step in steps), "it has no workers"
         joining = stub.JoinJob(iter([pb.MemberUpdate(job="sandbox", host="h1")]))
         assert "is a sandbox" in (await refusal(joining))
         added = stub.AddWorkers(pb.AddWorkersRequest(name="sandbox", hosts=["h3"]))
