@@ -158,6 +158,8 @@ def test_a_leaf_without_room_beside_other_jobs_is_named() -> None:
         RefusedError, match=r"would hold \d+ entries of RoCE queue pairs; it has 2048: 0 trees"
     ):
         placed(fabric, hosts(226, 240), first, beside, scheme="panama", name="third")
+    others = [job.model_copy(update={"transport": Transport.UDP}) for job in (first, beside)]
+    assert placed(fabric, hosts(226, 240), *others, scheme="panama", name="third")
 
 
 def test_queue_pairs_of_an_older_placement_count_until_their_worker_has_new_ones() -> None:
