@@ -169,6 +169,7 @@ def test_it_is_undone_and_leaves_what_is_stored(tmp_path: Path):
     assert result.exit_code == 0, result.output
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert data.is_dir()
+    assert "left: certificates and tokens" in result.output
     result = deploy("--undo", "--out", tmp_path)
     assert (result.exit_code, "no controller is deployed there" in result.output) == (BAD_INPUT, True)
 
