@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from netfold.traffic.mpi.recipe import build
-from tests.mpi.launcher import DEADLINE_S, Mpi, launcher
+from tests.mpi.hosts import running_hosts
+from tests.mpi.launcher import DEADLINE_S, WHEELS, Mpi, launcher
 
 pytestmark = pytest.mark.mpi
 
@@ -40,6 +41,22 @@ def test_collectives_give_what_mpi_promises(mpi: Mpi, mode: str, hosts: list[str
         done = programs.run(mpi, hosts, program, environment=MODES[mode])
         assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
         assert len(programs.fabric.controller.jobs) == 1
+
+
+@pytest.mark.parametrize("mpi", WHEELS, ids=lambda mpi: mpi.name)
+def test_wheels_give_what_mpi_promises(mpi: Mpi, tmp_path: Path):
+    """The library is compiled for the MPI libraries of PyPI, which are newer than Debian's."""
+    if not mpi.is_installed:
+        pytest.skip("needs PyPI's MPI libraries in .venv-mpi: make .venv-mpi/.ready")
+    test_collectives_give_what_mpi_promises(mpi, "default", ["h1", "h1", "h2", "h3"], tmp_path)
+
+
+@pytest.mark.root
+def test_switches_give_the_collectives_what_mpi_promises(mpi: Mpi, tmp_path: Path):
+    """In the hosts of a testbed, with real packets."""
+    with running_hosts(tmp_path) as found:
+        done = found.run(mpi, mpi.compile("collectives.c", tmp_path), ranks=6)
+        assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("hosts", [["h1", "h2", "h3", "h1"], ["h1", "h2", "h3", "h4"]], ids=["three", "four"])

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The pictures of examples/README.md are those that `make example-pictures` draws."""
+"""Each diagram of a page has its picture, and each picture a diagram. The pictures of examples/README.md are those that
+`make example-pictures` draws."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import matplotlib
@@ -12,8 +14,25 @@ import pytest
 from examples.pictures.draw import DRAWINGS, FOLDER, picture
 from tests.house.imports import REPOSITORY
 
+DOCS = REPOSITORY / "docs"
+FENCE = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MAX_BYTES = 60_000
 SHOWN = re.compile(r"^!\[(.+)\]\((\S+)\)$", re.MULTILINE)
+
+
+def test_diagrams_are_those_of_the_pages():
+    expected = {
+        f"{page.stem}-{hashlib.sha256(source.strip().encode()).hexdigest()[:8]}.svg"
+        for page in DOCS.rglob("*.md")
+        for source in FENCE.findall(page.read_text())
+    }
+    assert len(expected) >= 3
+    assert {p.name for p in (DOCS / "images/diagrams").iterdir()} == expected, "make diagrams"
+
+
+def test_diagrams_load_nothing():
+    for diagram in (DOCS / "images/diagrams").iterdir():
+        assert re.search(r"(?:href|src)=.https?:|@import|url\(.?https?:", diagram.read_text()) is None
 
 
 def test_the_page_shows_each_picture():
