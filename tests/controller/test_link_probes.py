@@ -171,13 +171,14 @@ def test_hosts_links_take_no_turn_and_a_lost_probe_is_followed_up_at_once(tmp_pa
     assert switches.periods * PERIOD_S <= 1.6 + (MAX_LOST + 1) * PERIOD_S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("jobs_use", "within_s"),
     [
-        pytest.param(frozenset((LINK,)), 3, id="it alone", marks=pytest.mark.slow),
-        pytest.param(MANY, 3, id="it and others", marks=pytest.mark.slow),
+        pytest.param(frozenset((LINK,)), 3, id="it alone"),
+        pytest.param(MANY, 3, id="it and others"),
         pytest.param(frozenset(), 60, id="none"),
-        pytest.param(HALF, 60, id="half", marks=pytest.mark.slow),
+        pytest.param(HALF, 60, id="half"),
     ],
 )
 def test_a_dead_link_is_found_among_9000_links(tmp_path: Path, jobs_use, within_s: float):

@@ -342,7 +342,8 @@ async def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tm
                 assert (code, json.loads(out)["state"], err) == (0, "canceled", "")
 
 
-@pytest.mark.parametrize("is_listed_first", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("is_listed_first", [True, False])
 async def test_commands_and_members_with_all_addresses_follow_the_leader(is_listed_first, tmp_path):
     """It dies at each address in turn, with nothing at the other address for a while."""
     async with operating(tmp_path) as operator:

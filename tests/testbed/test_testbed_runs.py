@@ -137,7 +137,11 @@ with Testbed("single", target="softswitch", lanes=64, name="{NAME}", first_grpc_
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, -signal.SIGINT),
+        pytest.param(signal.SIGTERM, 128 + signal.SIGTERM, marks=pytest.mark.slow),
+    ],
 )
 def test_a_signal_leaves_nothing(number: signal.Signals, code: int, tmp_path: Path):
     with subprocess.Popen(
