@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import uuid
@@ -128,6 +129,17 @@ def test_bmv2_puts_its_own_options_after_the_dashes(
     dashes = command.index("--")
     assert command[dashes:] == ["--", "--grpc-server-addr", "127.0.0.1:9561", "--cpu-port", "510"]
     assert ("--thrift-port 9093" in " ".join(command)) is has_thrift
+
+
+def test_a_switch_answers_while_its_address_listens(tmp_path: Path) -> None:
+    unix = socket.socket(socket.AF_UNIX)
+    unix.bind(str(tmp_path / "s1"))
+    unix.listen()
+    tcp = socket.create_server(("127.0.0.1", 0))
+    for listening, address in ((unix, f"unix:{tmp_path}/s1"), (tcp, f"127.0.0.1:{tcp.getsockname()[1]}")):
+        assert cli._listens(address)
+        listening.close()
+        assert not cli._listens(address)
 
 
 def test_auto_takes_softswitch_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
