@@ -21,6 +21,7 @@ from softswitch.build import native
 from softswitch.build.compiler import gcc
 from softswitch.translate import reroll
 from softswitch.translate.program import translate
+from softswitch.translate.statements import read_before_write, structure
 
 LANES = 32
 TOP, BOTTOM = 2**31 - 1, -(2**31)
@@ -224,3 +225,11 @@ def test_rerolled_and_unrolled_agree(seed: int, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(reroll, "MIN_REPETITIONS", 1_000_000)
     assert translate(p4_json).loops == ()
     assert outputs(p4_json, tmp_path / "unrolled") == rolled, f"seed {seed}"
+
+
+def test_a_body_with_jumps_may_read_each_field_before_it_writes_it() -> None:
+    """A for loop jumps back: its order says nothing."""
+    fields = [{"type": "field", "value": ["meta", name]} for name in ("written", "read")]
+    back = {"op": "_jump", "parameters": [{"type": "hexstr", "value": "0x0"}]}
+    body = structure([{"op": "assign", "parameters": fields}, back])
+    assert read_before_write(body, set()) == ({("meta", "written"), ("meta", "read")}, set())
