@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives of C programs, with the library preloaded."""
+"""Collectives of programs in C and Fortran, with the library preloaded."""
 
 from __future__ import annotations
 
 import secrets
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -138,3 +139,18 @@ def test_a_communicator_may_be_freed_while_a_call_on_it_is_in_flight(mpi: Mpi, t
     with launcher(hosts, tmp_path) as programs:
         done = programs.run(mpi, hosts, mpi.compile("freed.c", tmp_path), environment=environment)
         assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
+
+
+def test_fortran_reduces_through_the_network(mpi: Mpi, tmp_path: Path):
+    """Open MPI's Fortran does not call the C functions that are preloaded."""
+    if shutil.which(f"mpif90.{mpi.name}") is None or shutil.which("gfortran") is None:
+        pytest.skip(f"needs mpif90.{mpi.name} and gfortran: make test-mpi installs them")
+    if mpi.name == "mpich":
+        pytest.skip("MPICH's module mpi_f08 calls its profiling interface: docs/reference/mpi.md")
+    hosts = ["h1", "h2", "h3"]
+    with launcher(hosts, tmp_path) as programs:
+        program = mpi.compile("sum.f90", tmp_path)
+        done = programs.run(mpi, hosts, program)
+        assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
+        mismatched = programs.run(mpi, hosts, program, "mismatch")
+        assert "MPI_Allreduce: the ranks made different calls" in mismatched.stderr
