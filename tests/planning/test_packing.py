@@ -14,6 +14,7 @@ from itertools import combinations
 
 import pytest
 
+from netfold.controller.planning import tree_pricing
 from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
@@ -108,6 +109,15 @@ def test_auto_comes_near_the_optimum_of_asymmetric_fabrics() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_no_tree_is_cheaper_than_the_bound_claims(seed: int) -> None:
+    assert_bound_is_proven(seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_tree_is_cheaper_than_the_bound_claims_where_trees_are_grown(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Trees of many racks are grown, and their bound is that of places one by one."""
+    monkeypatch.setattr(tree_pricing, "EXACT_TERMINALS", 1)
     assert_bound_is_proven(seed)
 
 
