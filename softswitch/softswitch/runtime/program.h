@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 9u
+#define SS_ABI 10u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -227,6 +227,7 @@ struct ss_shard {
     struct ss_counter **counters; /* summed over the shards when they are read */
     uint8_t *scratch;      /* SS_MAX_FRAME + 8192 bytes: inputs of checksums and hashes */
     struct ss_block **blocks; /* free; each packet object adds one for each big header, so none lacks */
+    struct ss_packet *blank; /* the bytes of a new packet */
     struct ss_lock *lock;  /* held by the thread in a batch; control operations hold those of all shards */
 };
 
@@ -234,6 +235,7 @@ struct ss_pipeline {
     const struct ss_program *program;
     struct ss_switch *owner;
     uint32_t drop_port; /* of the owner */
+    uint32_t packet_bytes; /* of an object: struct ss_packet with the PHV, in whole cache lines */
     struct ss_table *tables;
     struct ss_profile *profiles;
     struct ss_meter **meters;
