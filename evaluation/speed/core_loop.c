@@ -4,6 +4,7 @@
  * Processor time of softswitch's core for a packet, without I/O, beside a bare loop over the same lanes. core_ns.py calls it.
  * Frames lie in a pool as a card would leave them: a run of chunks of host 1, the same chunks of host 2, and so on. */
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,12 +13,13 @@
 #include "bits.h"
 #include "switch.h"
 
-enum { RUN = 16, SPACE = 2304, SENT_BYTES = 256 * 1024, BATCH = 64 };
+enum { RUN = 16, SPACE = 2304, SENT_BYTES = 256 * 1024, BATCH = 64, TOGETHER = 100 };
 
 struct load {
     struct ss_switch *sw;
     const uint8_t *frames[16];
     uint32_t bytes, hosts, slots, tag_at, slot_at, lanes_at, lanes, chunks; /* chunks: of a pass, in runs */
+    uint32_t shard, shards; /* the runs of slots are dealt out to the shards: slots / shards are this one's */
 };
 
 struct sent {
@@ -61,8 +63,9 @@ static void number(const struct load *load, uint8_t *pool, uint32_t first_chunk)
     memcpy(&first, load->frames[0] + load->tag_at, sizeof first);
     for (uint32_t i = 0; i < load->chunks * load->hosts; i++) {
         uint32_t chunk = first_chunk + chunk_of(load, i);
-        uint32_t tag = htonl(ntohl(first) + chunk / load->slots);
-        uint16_t slot = htons((uint16_t)(chunk % load->slots));
+        uint32_t run = chunk / RUN * load->shards + load->shard;
+        uint32_t tag = htonl(ntohl(first) + run * RUN / load->slots);
+        uint16_t slot = htons((uint16_t)(run * RUN % load->slots + chunk % RUN));
         memcpy(pool + (uint64_t)i * SPACE + load->tag_at, &tag, sizeof tag);
         memcpy(pool + (uint64_t)i * SPACE + load->slot_at, &slot, sizeof slot);
     }
@@ -100,7 +103,7 @@ static double bare_pass(const struct load *load, const uint8_t *pool, uint32_t *
     uint32_t packets = load->chunks * load->hosts;
     double start = cpu_ns();
     for (uint32_t i = 0; i < packets; i++) {
-        uint32_t *slot = slots + (uint64_t)((first_chunk + chunk_of(load, i)) % load->slots) * load->lanes;
+        uint32_t *slot = slots + (uint64_t)((first_chunk + chunk_of(load, i)) % (load->slots / load->shards)) * load->lanes;
         add(slot, pool + (uint64_t)i * SPACE + load->lanes_at, load->lanes);
         for (uint32_t port = 1; host_of(load, i) + 1 == load->hosts && port <= load->hosts; port++)
             on_send(sent, port, (const uint8_t *)slot, load->lanes * 4);
@@ -108,9 +111,19 @@ static double bare_pass(const struct load *load, const uint8_t *pool, uint32_t *
     return (cpu_ns() - start) / packets;
 }
 
-/* Fills nanoseconds of each pass, in turn of the core and of the bare loop. Returns the frames that the core sent and did not
- * receive: 0 if it completes each chunk. */
-int64_t core_loop(const struct load *load, uint32_t passes, double *core, double *bare) {
+/* What a thread of the data plane runs, or the caller alone. Its chunks are those of its share of the slots. */
+struct worker {
+    struct load load;
+    pthread_t thread;
+    pthread_barrier_t *together; /* all begin every TOGETHER passes together */
+    uint32_t passes;
+    double *core, *bare;
+    int64_t missing;
+};
+
+static void *work(void *given) {
+    struct worker *w = given;
+    const struct load *load = &w->load;
     uint8_t *pool = aligned_alloc(64, (uint64_t)load->chunks * load->hosts * SPACE);
     struct sent sent = {.buffers = aligned_alloc(64, SENT_BYTES)};
     uint32_t *slots = calloc((uint64_t)load->slots * load->lanes, sizeof *slots);
@@ -121,16 +134,40 @@ int64_t core_loop(const struct load *load, uint32_t passes, double *core, double
     ss_set_tx(load->sw, on_send, &sent);
     if (ss_set_buffer) ss_set_buffer(load->sw, on_buffer);
     uint64_t by_core = 0;
-    for (uint32_t pass = 0; pass < passes; pass++) {
+    for (uint32_t pass = 0; pass < w->passes; pass++) {
         number(load, pool, pass * load->chunks);
         uint64_t before = sent.frames;
-        core[pass] = core_pass(load, pool);
+        if (pass % TOGETHER == 0) pthread_barrier_wait(w->together);
+        w->core[pass] = core_pass(load, pool);
         by_core += sent.frames - before;
-        bare[pass] = bare_pass(load, pool, slots, pass * load->chunks, &sent);
+        w->bare[pass] = bare_pass(load, pool, slots, pass * load->chunks, &sent);
     }
     ss_set_tx(load->sw, NULL, NULL);
     free(pool);
     free(sent.buffers);
     free(slots);
-    return (int64_t)by_core - (int64_t)passes * load->chunks * load->hosts;
+    w->missing = (int64_t)by_core - (int64_t)w->passes * load->chunks * load->hosts;
+    return NULL;
+}
+
+/* Fills nanoseconds of each pass of each of `threads`, in turn of the core and of the bare loop. Returns the frames that the
+ * core sent and did not receive: 0 if it completes each chunk. */
+int64_t core_loop(const struct load *load, uint32_t passes, uint32_t threads, double *core, double *bare) {
+    struct worker workers[SS_MAX_THREADS];
+    pthread_barrier_t together;
+    int64_t missing = 0;
+    pthread_barrier_init(&together, NULL, threads);
+    for (uint32_t i = 0; i < threads; i++) {
+        uint64_t first = (uint64_t)i * passes;
+        workers[i] = (struct worker){*load, 0, &together, passes, core + first, bare + first, 0};
+        workers[i].load.sw = ss_switch_shard(load->sw, i);
+        workers[i].load.shard = i;
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) abort();
+    }
+    for (uint32_t i = 0; i < threads; i++) {
+        pthread_join(workers[i].thread, NULL);
+        missing += workers[i].missing;
+    }
+    pthread_barrier_destroy(&together);
+    return missing;
 }

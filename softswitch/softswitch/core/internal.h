@@ -27,17 +27,14 @@ struct ss_pool {
     struct ss_packet *free;
     uint32_t count;
 };
-struct ss_packet *ss_packet_new(struct ss_switch *sw, struct ss_pipeline *pl);
-struct ss_packet *ss_packet_copy(struct ss_switch *sw, const struct ss_packet *k);
-void ss_packet_renumber(struct ss_switch *sw, struct ss_packet *k); /* makes it the next copy of its frame: requests of
-                                                                      * primitives, truncation too, are not inherited */
-void ss_packet_free(struct ss_switch *sw, struct ss_packet *k);
+static inline struct ss_big *ss_bigs(struct ss_packet *k) { return (struct ss_big *)(k->phv + k->pl->program->big_at); }
+struct ss_packet *ss_packet_make(struct ss_switch *sw, const struct ss_pipeline *pl); /* one more object */
+void ss_packet_unmake(struct ss_packet *k);
 int ss_packet_keep(struct ss_switch *sw,
                    struct ss_packet *k); /* copies the payload, which otherwise is valid within ss_receive only */
 int ss_blocks_add(const struct ss_program *g, const struct ss_shard *s, uint32_t count); /* SS_E_MEMORY: none were added */
 void ss_blocks_remove(const struct ss_shard *s, uint32_t count); /* they must be free */
 struct ss_buf *ss_buf_new(uint32_t bytes);
-void ss_buf_drop(struct ss_buf *b);
 void ss_pool_clear(struct ss_pool *p);
 
 /* Replication. */
@@ -105,7 +102,13 @@ struct ss_switch {
     uint8_t *out; /* the frame being deparsed */
 };
 
-struct ss_port *ss_port(struct ss_switch *sw, uint32_t port);
+/* NULL: no such port, or no memory for its block. */
+static inline struct ss_port *ss_port(struct ss_switch *sw, uint32_t port) {
+    if (SS_UNLIKELY(port > SS_MAX_PORT)) return NULL;
+    struct ss_port **block = &sw->ports[port / 256];
+    if (SS_UNLIKELY(!*block)) *block = calloc(256, sizeof **block);
+    return SS_LIKELY(*block != NULL) ? *block + port % 256 : NULL;
+}
 /* Returns the packets of a queue that an exact link would not have started to send by `now_ns`: its depth, where packets do not
  * coalesce. */
 uint32_t ss_port_backlog(const struct ss_port *p, uint32_t queue, uint64_t now_ns);

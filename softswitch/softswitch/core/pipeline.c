@@ -26,14 +26,23 @@ static void bank_free(void *bank) {
     free(raw);
 }
 
-static int make_thread_state(const struct ss_program *g, struct ss_shard *s) {
+static int make_thread_state(struct ss_pipeline *pl, struct ss_shard *s) {
+    const struct ss_program *g = pl->program;
     s->memos = zeroed(g->n_tables, sizeof *s->memos);
     s->counters = zeroed(g->n_counters, sizeof *s->counters);
     s->scratch = malloc(SS_MAX_FRAME + 8192);
     s->blocks = zeroed(1, sizeof *s->blocks);
     s->lock = zeroed(1, sizeof *s->lock);
     if (s->lock) ss_lock_init(s->lock);
+    void *blank = NULL;
     if (!s->memos || !s->counters || !s->scratch || !s->blocks || !s->lock) return SS_E_MEMORY;
+    if (posix_memalign(&blank, 64, pl->packet_bytes) != 0) return SS_E_MEMORY;
+    s->blank = memset(blank, 0, pl->packet_bytes);
+    s->blank->pl = pl;
+    s->blank->shard = s;
+    s->blank->owner = (uint8_t)s->index;
+    s->blank->truncate = UINT32_MAX;
+    for (uint32_t i = 0; i < g->n_big; i++) ss_bigs(s->blank)[i].at = (uint8_t *)g->zeros;
     if (ss_blocks_add(g, s, g->n_big) != SS_OK) return SS_E_MEMORY; /* loops write them beside those that they read */
     for (uint32_t i = 0; i < g->n_counters; i++)
         if (!(s->counters[i] = zeroed(g->counters[i], sizeof **s->counters))) return SS_E_MEMORY;
@@ -45,6 +54,7 @@ static void free_thread_state(const struct ss_program *g, struct ss_shard *s) {
     free(s->counters);
     free(s->memos);
     free(s->scratch);
+    free(s->blank);
     while (s->blocks && *s->blocks) ss_blocks_remove(s, 1);
     free(s->blocks);
     if (s->lock) ss_lock_destroy(s->lock);
@@ -66,7 +76,7 @@ static int make_state(struct ss_pipeline *pl) {
     for (uint32_t i = 0; i < pl->threads; i++) {
         pl->shards[i].index = i;
         pl->shards[i].mask = pl->threads - 1;
-        if (make_thread_state(g, &pl->shards[i]) != SS_OK) return SS_E_MEMORY;
+        if (make_thread_state(pl, &pl->shards[i]) != SS_OK) return SS_E_MEMORY;
     }
     for (uint32_t i = 0; i < g->n_tables; i++)
         if (ss_table_init(&pl->tables[i], &g->tables[i], pl->profiles, pl->threads) != SS_OK) return SS_E_MEMORY;
@@ -90,6 +100,7 @@ struct ss_pipeline *ss_pipeline_open(const char *path, uint64_t seed, uint32_t t
     pl->threads = threads;
     pl->object = object;
     pl->program = program;
+    pl->packet_bytes = (uint32_t)((sizeof(struct ss_packet) + program->phv_bytes + 63) & ~63ULL);
     pl->random = seed * 0x9e3779b97f4a7c15ULL + 0x2545f4914f6cdd1dULL;
     if (make_state(pl) == SS_OK) return pl;
     snprintf(error, error_bytes, "out of memory for tables and registers");

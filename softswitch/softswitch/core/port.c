@@ -8,13 +8,6 @@
 #define COALESCED_FRAMES 16u /* a run of the I/O engine; at most a quarter of the queue */
 #define DEFAULT_BOUND 64u /* default of queue and port: BMv2's */
 
-struct ss_port *ss_port(struct ss_switch *sw, uint32_t port) {
-    if (port > SS_MAX_PORT) return NULL;
-    struct ss_port **block = &sw->ports[port / 256];
-    if (!*block) *block = calloc(256, sizeof **block);
-    return *block ? *block + port % 256 : NULL;
-}
-
 static int mark_busy(struct ss_switch *sw, struct ss_port *p, uint32_t port) {
     if (p->busy_at) return 0;
     if (sw->n_busy == sw->busy_capacity) {

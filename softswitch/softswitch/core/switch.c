@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "packet.h"
 
 static struct ss_switch *new_shard(uint32_t drop_port, uint64_t start_ns, uint64_t seed) {
     struct ss_switch *sw = calloc(1, sizeof *sw);

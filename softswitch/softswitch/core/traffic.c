@@ -3,7 +3,7 @@
  *
  * The traffic manager: BMv2's ingress_thread and egress_thread (targets/simple_switch/simple_switch.cpp), one frame at a time.
  * The order of checks at the end of ingress is BMv2's: clone, digest, resubmit, multicast, drop, unicast. */
-#include "internal.h"
+#include "packet.h"
 
 #define TRACE(k, ...) \
     do { \
@@ -59,13 +59,13 @@ static void enqueue(struct ss_switch *sw, struct ss_packet *k, uint32_t port) {
     k->queue = (uint8_t)queue;
     k->enq_us = k->now_us;
     std->enq_timestamp = (uint32_t)k->now_us;
-    uint32_t backlog = ss_port_backlog(p, queue, k->now_ns);
+    int is_queued = p->rate || p->queues[queue].rate || p->depth;
+    uint32_t backlog = is_queued ? ss_port_backlog(p, queue, k->now_ns) : 0;
     std->enq_qdepth = (backlog + p->link_packets) & 0x7ffff;
-    if (p->rate || p->queues[queue].rate || p->depth) {
-        if (ss_port_push(sw, p, port, k, backlog) != 0) ss_packet_free(sw, k);
-    } else {
+    if (!is_queued)
         append(sw, &sw->egress_head, &sw->egress_tail, k);
-    }
+    else if (ss_port_push(sw, p, port, k, backlog) != 0)
+        ss_packet_free(sw, k);
 }
 
 /* Makes one copy per replica, the last one of `k` itself; consumes `k`. */
@@ -273,7 +273,6 @@ static void run_egress(struct ss_switch *sw, struct ss_packet *k) {
     const struct ss_program *g = k->pl->program;
     struct ss_std *std = std_of(k);
     struct ss_port *p = ss_port(sw, k->out_port);
-    stamp(sw, k, k->now_ns);
     std->egress_global_timestamp = k->now_us & 0xffffffffffffULL;
     std->deq_timedelta = (uint32_t)(k->now_us - k->enq_us) + p->link_wait_us;
     std->deq_qdepth = (p->queues[k->queue].depth + p->link_packets) & 0x7ffff;
@@ -379,7 +378,7 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
         for (; !is_held && start <= now_ns; start = ss_port_next(p, &queue)) {
             struct ss_packet *k = ss_port_pop(p, queue);
             struct ss_queue *q = &p->queues[queue];
-            k->now_ns = p->rate || q->rate ? start : now_ns;
+            stamp(sw, k, p->rate || q->rate ? start : now_ns);
             uint64_t before = p->stats.tx_bytes;
             run_egress(sw, k);
             drain(sw);

@@ -12,6 +12,12 @@
 
 #define SS_INLINE static inline __attribute__((always_inline, unused))
 #define SS_LIKELY(x) __builtin_expect(!!(x), 1)
+/* Loads a variable by itself. gcc joins loads that are compared, and a load of two variables waits for the stores to both. */
+#define SS_ALONE(x) \
+    ({ \
+        __typeof__(x) v_ = (x); \
+        v_; \
+    })
 #define SS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* Loads `bytes`, a constant, into the cache, to be written. */

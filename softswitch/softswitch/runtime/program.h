@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 9u
+#define SS_ABI 10u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -158,9 +158,11 @@ struct ss_table {
     struct ss_entry default_entry; /* the default action */
 };
 
-/* The last result of a table's lookup: all keys that are equal to `words` under the mask behind it have this entry (NULL: none),
- * as long as the table has the same `changes`. Packets of a run mostly have the entries of the packet before. */
+/* A result of a table's lookup: all keys that are equal to `words` under the mask behind it have this entry (NULL: none), as
+ * long as the table has the same `changes`. Packets of a run mostly have the entries of the packet before. A table has one for
+ * each value of its key's lowest bits, mostly those of a port: frames of several ports come, and copies leave, in turn. */
 #define SS_MEMO_WORDS 3u
+#define SS_MEMO_WAYS 8u
 struct ss_memo {
     uint64_t changes;
     struct ss_entry *entry;
@@ -223,10 +225,11 @@ struct ss_vset {
 #define SS_SHARD_CELLS 16u
 struct ss_shard {
     uint32_t index, mask; /* mask: threads - 1; their number is a power of two */
-    struct ss_memo *memos; /* by table */
+    struct ss_memo (*memos)[SS_MEMO_WAYS]; /* by table */
     struct ss_counter **counters; /* summed over the shards when they are read */
     uint8_t *scratch;      /* SS_MAX_FRAME + 8192 bytes: inputs of checksums and hashes */
     struct ss_block **blocks; /* free; each packet object adds one for each big header, so none lacks */
+    struct ss_packet *blank; /* the bytes of a new packet */
     struct ss_lock *lock;  /* held by the thread in a batch; control operations hold those of all shards */
 };
 
@@ -234,6 +237,7 @@ struct ss_pipeline {
     const struct ss_program *program;
     struct ss_switch *owner;
     uint32_t drop_port; /* of the owner */
+    uint32_t packet_bytes; /* of an object: struct ss_packet with the PHV, in whole cache lines */
     struct ss_table *tables;
     struct ss_profile *profiles;
     struct ss_meter **meters;
@@ -318,7 +322,9 @@ SS_INLINE struct ss_entry *ss_lookup(const struct ss_table *t, const uint64_t *k
 
 /* Looks up as ss_lookup, in a table of at most SS_MEMO_WORDS words and without ranges. An entry above the best of all other
  * tuples is that of all keys with its masked key; any other result is that of its key alone. */
-SS_INLINE struct ss_entry *ss_lookup_remembered(const struct ss_table *t, struct ss_memo *m, const uint64_t *key, unsigned n) {
+SS_INLINE struct ss_entry *ss_lookup_remembered(const struct ss_table *t, struct ss_memo *memos, const uint64_t *key,
+                                                unsigned n) {
+    struct ss_memo *m = &memos[key[0] % SS_MEMO_WAYS];
     uint64_t differs = m->changes ^ t->changes;
     for (unsigned i = 0; i < n; i++) differs |= (key[i] & m->words[n + i]) ^ m->words[i];
     if (SS_LIKELY(!differs)) return m->entry;

@@ -161,7 +161,7 @@ class ControlEmitter:
             )
         found = f"ss_lookup(T, {key}, {words}, {ranges}, {len(bounds)})"
         if 0 < words <= MEMO_WORDS and not bounds:
-            found = f"ss_lookup_remembered(T, &K->shard->memos[{t.index}], {key}, {words})"
+            found = f"ss_lookup_remembered(T, K->shard->memos[{t.index}], {key}, {words})"
         ex.code.add(f"struct ss_entry *E = T->count ? {found} : 0;")
         widths = [self._key_width(k) for k in t.node["key"]]
         self.shared.trace.lookup(ex.code, t.node, widths, t.keys, key, ranges)

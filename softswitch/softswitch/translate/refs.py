@@ -189,7 +189,7 @@ class References:
         f = ref.field
         if f.name == "$valid$":
             assert ref.ref is not None
-            return Val(f"(int32_t){ref.ref.valid}", 0, 1)
+            return Val(f"(int32_t)SS_ALONE({ref.ref.valid})", 0, 1)
         if f.varbit:
             raise unsupported(f"varbit field {f.name} in an expression", self.node)
         lo, hi = field_range(f.width, f.signed)
@@ -198,7 +198,8 @@ class References:
         t = native_type(lo, hi)
         assert t is not None
         if ref.ref is None:
-            return Val(f"({t}){ref.lvalue}", lo, hi)
+            alone = f"SS_ALONE({ref.lvalue})" if ref.lvalue.startswith("P->") else ref.lvalue
+            return Val(f"({t}){alone}", lo, hi)
         get = f"ss_get({ref.ref.base}, {f.offset}, {f.width})"
         if f.width == 32 and f.offset % 8 == 0:
             get = f"ss_ld32({ref.ref.base} + {f.offset // 8})"
