@@ -175,7 +175,7 @@ test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual 
 
 .PHONY: test-dpdk
 test-dpdk: $(VENV)/.ready-test-dpdk ## the tests with ports of DPDK, on its virtual devices
-	$(ISOLATED) $(BIN)/pytest softswitch/tests tests/testbed/test_dpdk_ports.py -k dpdk -m "not long" $(PYTEST_ARGS)
+	$(ISOLATED) $(BIN)/pytest softswitch/tests tests/testbed/test_port_kinds.py -k "dpdk or port_kinds" -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-slurm
 test-slurm: $(VENV)/.ready-test-slurm ## the tests with Debian's Slurm: a slurmd in each host of a network

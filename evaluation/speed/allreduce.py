@@ -149,6 +149,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
         int,
         typer.Option(min=1, help="Calls of each size, at least; of smaller ones up to 200, of 8 MiB in all."),
     ] = 5
+    scheme: Annotated[str, typer.Option(help="Scheme of the plan.")] = "switchml"
     target: Annotated[str, typer.Option(help="The switches: softswitch or bmv2.")] = "softswitch"
     loss: Annotated[float, typer.Option(min=0, max=1, help="Loss of each link and direction.")] = 0.0
     queue: Annotated[int, typer.Option(help="Queue of each switch port, in packets of 256 lanes.")] = 64
@@ -209,7 +210,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
             # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
             available = min(switch.slots for switch in system.fabric.switches)
             slots = min(available, self.slots * SLOT_LANES // lanes)
-            keys: dict[str, Any] = {"scheme": "switchml", "slots": slots, "numerics": {"mode": numerics}}
+            keys: dict[str, Any] = {"scheme": self.scheme, "slots": slots, "numerics": {"mode": numerics}}
             job = system.submit("allreduce", [*flags, "--congestion", self.congestion], **keys)
             netfold = job.result(RUN_TIMEOUT_S)
             switches = [s.pid for s in system.net.switches.values() if s.pid is not None]

@@ -36,6 +36,7 @@ from netfold.evaluation.speed.switch_loads import (
     router,
 )
 from netfold.evaluation.speed.switch_targets import Target, compiled, namespace, process
+from netfold.protocol.wire import FRAMING_BYTES
 from netfold.testbed.errors import RunError
 
 WINDOW = 128
@@ -92,6 +93,10 @@ class SwitchRow(Row):
     ratio_to_forwarder: float | None = None
     ratio_to_forwarder_xdp: float | None = None
 
+    def cores(self, gbps: float) -> float:
+        """Return the cores that ports of this rate together fill (docs/reference/servers.md)."""
+        return gbps * 1e9 / (8 * (self.frame_bytes + FRAMING_BYTES)) / self.pps_per_cpu_s
+
 
 COLUMNS = (
     Column[SwitchRow]("target", lambda r: r.target, is_text=True),
@@ -104,6 +109,9 @@ COLUMNS = (
     Column[SwitchRow]("to BMv2", lambda r: r.ratio_to_bmv2, ".2f"),
     Column[SwitchRow]("to forwarder", lambda r: r.ratio_to_forwarder, ".2f"),
     Column[SwitchRow]("to XDP", lambda r: r.ratio_to_forwarder_xdp, ".2f"),
+    Column[SwitchRow]("cores of 25 Gbit/s", lambda r: r.cores(25), ".1f"),
+    Column[SwitchRow]("of 100", lambda r: r.cores(100), ".1f"),
+    Column[SwitchRow]("of 2 x 100", lambda r: r.cores(200), ".1f"),
 )
 
 

@@ -74,6 +74,7 @@ class Fairness(Experiment[FairnessRow]):
         typer.Option("--testbed", help="In Mininet with this kernel's TCP; default: at the packet level."),
     ] = False
     quick: Quick = False
+    mbps: Annotated[float, typer.Option(min=1, help="In Mininet, rate of the link.")] = mininet.MBPS
     seconds: Annotated[float | None, typer.Option(min=2, help="In Mininet, for each case.")] = None
 
     @property
@@ -84,7 +85,7 @@ class Fairness(Experiment[FairnessRow]):
         if not self.in_mininet:
             return self._simulated(notify)
         cases = mininet.QUICK if self.quick else mininet.CASES
-        return mininet.measured(self.seconds or (8.0 if self.quick else 20.0), cases, notify)
+        return mininet.measured(self.mbps, self.seconds or (8.0 if self.quick else 20.0), cases, notify)
 
     def tables(self, rows: Sequence[FairnessRow]) -> Iterable[Table]:
         own, short = _split(rows)

@@ -20,8 +20,8 @@ from netfold.testbed.errors import RunError
 from netfold.testbed.testbed import Testbed
 from netfold.topologies.fabric import Fabric, Host, Link, Switch, SwitchRole
 
-MBPS, EDGE_MBPS, FLOWS, SAMPLE_S = 50, 200, 4, 0.25
-LINK = f"Mininet, {MBPS} Mbit/s"
+MBPS, EDGES, FLOWS, SAMPLE_S = 50.0, 4, 4, 0.25
+"""EDGES: how much faster than the shared link the others are."""
 ENDLESS = 1_000_000
 BYTES = 1 << 20
 FIRST_ARRAY_TIMEOUT_S = 30.0
@@ -55,27 +55,29 @@ QUICK = (
 )
 
 
-def shared_link() -> Fabric:
+def shared_link(mbps: float) -> Fabric:
     """Two switches and their link, which is shared. w1's link has the same rate, for `uplink` cases."""
-    capacity = 10.0 * EDGE_MBPS
+    edge = EDGES * mbps
+    capacity = 10.0 * edge
     switches = tuple(Switch(s, SwitchRole.LEAF, capacity) for s in ("s1", "s2"))
-    links = [Link(f"w{i + 1}", f"s{i % 2 + 1}", EDGE_MBPS if i else MBPS) for i in range(4)]
+    links = [Link(f"w{i + 1}", f"s{i % 2 + 1}", edge if i else mbps) for i in range(4)]
     for i in range(FLOWS):
-        links += [Link(f"t{i + 1}", "s1", EDGE_MBPS), Link(f"r{i + 1}", "s2", EDGE_MBPS)]
+        links += [Link(f"t{i + 1}", "s1", edge), Link(f"r{i + 1}", "s2", edge)]
     own = tuple(Host(link.a) for link in links)
-    return Fabric("shared-link", own, switches, (*links, Link("s1", "s2", MBPS)))
+    return Fabric("shared-link", own, switches, (*links, Link("s1", "s2", mbps)))
 
 
 class SharedLinkNetwork:
     """The network of all cases; a context manager."""
 
-    def __init__(self, seconds: float, notify: Notify) -> None:
-        self._seconds, self._notify = seconds, notify
+    def __init__(self, mbps: float, seconds: float, notify: Notify) -> None:
+        self._mbps, self._seconds, self._notify = mbps, seconds, notify
+        self._link = f"Mininet, {mbps:g} Mbit/s"
         self._open = ExitStack()
 
     def __enter__(self) -> SharedLinkNetwork:
         try:
-            self._system = self._open.enter_context(Testbed(shared_link(), on_step=self._notify))
+            self._system = self._open.enter_context(Testbed(shared_link(self._mbps), on_step=self._notify))
             for i in range(FLOWS):
                 self._open.enter_context(tcp_sink.listening(self._system.net, f"r{i + 1}", hosts.PORT))
         except BaseException:
@@ -116,13 +118,13 @@ class SharedLinkNetwork:
         if case.uplink:  # w1 sends both the job's and the flow's bytes
             carried = [[row[0] - sum(row[1:]), *row[1:]] for row in carried]
         first = int(SETTLING * len(times))
-        span = (times[-1] - times[first]) * MBPS * 1e6 / 8
+        span = (times[-1] - times[first]) * self._mbps * 1e6 / 8
         shares = tuple((b - a) / span for a, b in zip(carried[first], carried[-1], strict=True))
         series = tuple(
-            tuple((b - a) * 8 / (MBPS * 1e6 * (t - s)) for a, b in zip(one, other, strict=True))
+            tuple((b - a) * 8 / (self._mbps * 1e6 * (t - s)) for a, b in zip(one, other, strict=True))
             for s, t, one, other in zip(times, times[1:], carried, carried[1:], strict=False)
         )
-        return SharesRow(LINK, case.against, 1, case.flows, shares, tuple(times[1:]), series)
+        return SharesRow(self._link, case.against, 1, case.flows, shares, tuple(times[1:]), series)
 
     def _watch(
         self, links: Sequence[tuple[str, str]], seconds: float
@@ -144,7 +146,7 @@ class SharedLinkNetwork:
         net = self._system.net
         self._notify(f"short flows beside {beside}")
         hosts.set_ecn(net, ecn)
-        rate = LOAD * MBPS * 1e6 / 8 / SIZE * 4
+        rate = LOAD * self._mbps * 1e6 / 8 / SIZE * 4
         there = net.addressing.hosts["r1"].ip
         process = hosts.start(net, "t1", "short", there, hosts.PORT, control, SIZE, rate, self._seconds)
         output, _ = process.communicate(timeout=self._seconds + 2 * hosts.FLOW_TIMEOUT_S)
@@ -152,15 +154,17 @@ class SharedLinkNetwork:
             raise RunError("the short TCP flows ended early")
         found = json.loads(output)
         name = control + ("-ecn" if ecn else "")
-        return summarize(LINK, name, beside, found["seconds"], found["unfinished"])
+        return summarize(self._link, name, beside, found["seconds"], found["unfinished"])
 
 
-def measured(seconds: float, cases: Sequence[TcpCase], notify: Notify) -> Iterator[SharesRow | ShortFlowsRow]:
+def measured(
+    mbps: float, seconds: float, cases: Sequence[TcpCase], notify: Notify
+) -> Iterator[SharesRow | ShortFlowsRow]:
     """Short flows beside nothing, a `panama` job and a job with a fixed window; then all cases beside the `panama` job.
     Raises RunError, NetworkError."""
     kinds = sorted({(c.control, c.ecn) for c in cases if c.control == "cubic"})
     for beside in ("nothing", "panama", "fixed"):
-        with SharedLinkNetwork(seconds, notify) as network:
+        with SharedLinkNetwork(mbps, seconds, notify) as network:
             if beside != "nothing":
                 network.job("one", beside, ("w1", "w2"))
             for control, ecn in kinds:

@@ -23,6 +23,7 @@ from netfold.evaluation.speed.allreduce import (
 )
 from netfold.evaluation.speed.core_ns import CoreNs
 from netfold.evaluation.speed.host_pps import HostPps
+from netfold.evaluation.speed.switch_pps import SwitchRow
 from netfold.testbed.errors import RunError
 
 STRICT = ["-O2", "-Wall", "-Wextra", "-Werror"]
@@ -45,6 +46,12 @@ def test_the_core_is_measured_in_turn_with_another_checkout(tmp_path: Path):
     assert [row.revision for row in rows] == ["this", str(folder)] * 2
     assert [row.ratio_to_other for row in rows[1::2]] == [1, 1]
     assert all(min(row.quiet_ns, row.core_ns, row.bare_ns) > 0 for row in rows)
+
+
+def test_the_cores_of_a_rate_are_its_packets_by_those_of_a_core():
+    row = SwitchRow("softswitch", "netfold-256", 1082, 1e6, 2.0, 2.5e6, 70.0, 0)
+    packets = 22.6e6  # docs/reference/servers.md
+    assert row.cores(200) == pytest.approx(packets / 2.5e6, rel=0.001)
 
 
 @pytest.mark.parametrize("name", ["forwarder", "workers"])
