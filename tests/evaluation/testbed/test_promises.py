@@ -123,7 +123,7 @@ def test_the_hosts_program_times_short_flows(capsys: pytest.CaptureFixture[str])
 @pytest.mark.long
 @pytest.mark.root
 def test_a_job_and_tcp_flows_share_a_link_of_a_running_network():
-    rows = list(measured(8.0, QUICK, lambda _: None))
+    rows = list(measured(50.0, 8.0, QUICK, lambda _: None))
     found = [r for r in rows if isinstance(r, shares.SharesRow)]
     short = [r for r in rows if isinstance(r, short_flows.ShortFlowsRow)]
     assert min(s.jain for s in found if "uplink" not in s.against) > 0.8
