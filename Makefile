@@ -123,9 +123,13 @@ test-all: $(VENV)/.ready-test lint ## all tests but those with targets of their 
 test-tools: $(VENV)/.ready-test ## those of test-all that need p4c or simple_switch_grpc on PATH
 	$(PARALLEL_TESTS) -m "(bmv2 or p4c) and not long" $(PYTEST_ARGS)
 
+# Long tests with targets of their own, of which some need Debian's mirrors or PyPI.
+WITH_TARGETS := tests/docs tests/house tests/web tests/testbed/test_environments.py
+
 .PHONY: test-long
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
-	$(ISOLATED) $(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS)
+	$(PARALLEL_TESTS) -m long --timeout 3600 \
+	  $(addprefix --ignore=,$(WITH_TARGETS)) $(PYTEST_ARGS)
 
 # 500 runs take about an hour on two processors.
 SEED ?= 1
