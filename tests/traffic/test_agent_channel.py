@@ -113,10 +113,12 @@ def test_sockets_come_with_their_assignment(ends: tuple[Channel, socket.socket])
 def test_nothing_follows_the_last_message(ends: tuple[Channel, socket.socket]):
     channel, agents = ends
     assert channel.send(MessageType.LEAVE) == 0
-    assert channel.send(MessageType.READY) == -1
+    assert channel.send(MessageType.READY) == 0
     message = WorkerStream(agents).receive(DEADLINE_S)
     assert message is not None
     assert message.kind is MessageType.LEAVE
+    with pytest.raises(BlockingIOError):
+        agents.recv(1, socket.MSG_DONTWAIT)
 
 
 @pytest.mark.parametrize(

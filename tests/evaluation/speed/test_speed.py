@@ -41,7 +41,7 @@ def test_a_small_benchmark_gives_rows(tmp_path: Path):
 @pytest.mark.slow
 def test_the_core_is_measured_in_turn_with_another_checkout(tmp_path: Path):
     folder = Path(switch_loads.__file__).resolve().parents[2] / "softswitch"
-    rows = evaluate(CoreNs(Integers([64]), 1, folder), Output(as_json=True, out=tmp_path))
+    rows = evaluate(CoreNs(Integers([64]), rounds=1, against=folder), Output(as_json=True, out=tmp_path))
     assert [row.frames for row in rows] == ["caches", "caches", "memory", "memory"]
     assert [row.revision for row in rows] == ["this", str(folder)] * 2
     assert [row.ratio_to_other for row in rows[1::2]] == [1, 1]
